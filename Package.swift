@@ -1,0 +1,34 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+let package = Package(
+    name: "FKDownloader",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11)],
+    products: [
+        .library(name: "FKMiddleware", targets: ["FKMiddleware"]),
+        .library(name: "FKCore", targets: ["FKCore"]),
+        .executable(name: "fk", targets: ["fk"]),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CLibcurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .systemLibrary(
+            name: "CLibcrypto", pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+        .target(
+            name: "FKMiddleware",
+            dependencies: [.target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
+        .target(
+            name: "FKCore",
+            dependencies: [
+                "FKMiddleware", .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
+            ]),
+        .executableTarget(name: "fk", dependencies: ["FKCore", "FKMiddleware"]),
+        .target(name: "TestSupport", dependencies: ["FKCore", "FKMiddleware"], path: "Tests/TestSupport"),
+        .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
+        .testTarget(name: "FKCoreTests", dependencies: ["FKCore", "FKMiddleware", "TestSupport"]),
+        .testTarget(name: "fkTests", dependencies: ["fk", "FKCore", "TestSupport"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,4 @@
+#ifndef FK_CLIBCRYPTO_SHIM_H
+#define FK_CLIBCRYPTO_SHIM_H
+#include <openssl/evp.h>
+#endif

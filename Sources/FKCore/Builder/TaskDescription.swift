@@ -1,0 +1,93 @@
+import FKMiddleware
+
+/// Whether a task goes on by itself when a new engine opens the work path. Both kinds keep their bytes.
+public enum DownloadType: String, Codable, Sendable, Hashable {
+    /// Queued again by itself. The default.
+    case background
+    /// Comes back suspended.
+    case foreground
+}
+
+/// What to do when the final name is taken by a file that is not this task's own.
+public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
+    /// The task fails before anything is fetched. The default for a name that was asked for.
+    case refuse
+    /// The finished file replaces it, atomically.
+    case overwrite
+    /// The next free `name.1.ext`, `name.2.ext`, … is taken. The default for a name that came from the URL or the server.
+    case rename
+    /// The task completes at once with the file that is there.
+    case skip
+}
+
+/// How many connections one file may use.
+public enum ConnectionLimit: Sendable, Hashable, Codable {
+    /// As many as raise the throughput. The default.
+    case automatic
+    /// At most so many, 1...256.
+    case fixed(Int)
+}
+
+/// Everything about a task that its creator decides. Kept in the info file.
+public struct TaskOptions: Codable, Sendable, Hashable {
+    /// Header fields sent with every request of the task, in order.
+    public var headers: [ResponseHead.Field]?
+    /// Names of those headers that must not follow a redirect to another origin.
+    public var secretHeaders: [String]?
+    public var checksum: Checksum?
+    /// The task fails once more than so many bytes would arrive.
+    public var maxSize: Int64?
+    public var connections: ConnectionLimit?
+    /// Bytes a second for this task.
+    public var rateLimit: Int64?
+    /// Attempts in all, the first included; nil takes `RetryPolicy.maxAttempts`.
+    public var maxAttempts: Int?
+    /// Seconds for connecting and for any silence; nil takes the downloader's.
+    public var timeout: Double?
+    public var caFile: String?
+    public var insecure: Bool?
+    public var proxy: String?
+    public var netrc: Bool?
+    public var existing: ExistingFilePolicy?
+
+    public init() {}
+
+    /// The downloader's transport options with this task's own on top.
+    func transportOptions(over base: TransportOptions) -> TransportOptions {
+        var options = base
+        if let timeout {
+            options.connectTimeout = timeout
+            options.stallTimeout = timeout
+        }
+        if let caFile { options.caFile = caFile }
+        if let insecure { options.insecure = insecure }
+        if let proxy { options.proxy = proxy }
+        if let netrc { options.netrc = netrc }
+        return options
+    }
+}
+
+/// A task before it has an info file: what `Builder` makes and what other processes post.
+public struct TaskDescription: Codable, Sendable, Hashable {
+    /// Percent-encoded.
+    public var url: String
+    /// Tried in order after `url`: the plan A, A, B is url = A, mirrors = [A, B].
+    public var mirrors: [String] = []
+    /// Absolute path; nil keeps the file inside the work path.
+    public var directory: String?
+    /// The name asked for; nil lets the server and the URL decide.
+    public var fileName: String?
+    public var type: DownloadType = .background
+    /// Higher starts earlier. Default 0.
+    public var priority: Int = 0
+    /// The application's own pairs, handed to middlewares and found again in the info file.
+    public var attributes: [String: String] = [:]
+    public var options = TaskOptions()
+
+    public init(url: String) { self.url = url }
+
+    /// The task's id. Two descriptions with the same URL and destination are the same task.
+    public var id: TaskID {
+        TaskID(url: url, destination: directory.map { "\($0)/\(fileName ?? "")" })
+    }
+}

@@ -1,0 +1,101 @@
+import FKMiddleware
+
+/// The six verbs a task understands. What each does in each state is decided by `StateMachine`.
+public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
+    /// Queue again: cancel, error -> idle.
+    case action
+    /// action, idle -> suspend; bytes are kept.
+    case suspend
+    /// suspend -> action, or idle while all slots are taken.
+    case resume
+    /// action, suspend, idle, error -> cancel; unfinished bytes are dropped.
+    case cancel
+    /// error, cancel -> idle, with a fresh count of attempts.
+    case retry
+    /// Forget the task and delete every file it wrote, in any state.
+    case trash
+}
+
+/// Which tasks a verb is meant for.
+public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLiteral {
+    /// Every task of that URL: usually one, more where it has several destinations.
+    case url(String)
+    case id(TaskID)
+    case barrel(String)
+    case all
+
+    public init(stringLiteral value: String) { self = .url(value) }
+}
+
+/// What a verb did to one task. A verb that does not apply changes nothing and says so.
+public struct VerbResult: Codable, Sendable, Hashable {
+    public var id: TaskID
+    public var url: String
+    public var verb: Verb
+    public var before: DownloadState
+    public var after: DownloadState
+    /// False when the verb does not apply in that state.
+    public var applied: Bool
+    /// One sentence for a person: "suspended, 12 MB kept", "is complete already: nothing to resume".
+    public var note: String
+
+    public init(
+        id: TaskID, url: String, verb: Verb, before: DownloadState, after: DownloadState, applied: Bool, note: String
+    ) {
+        self.id = id
+        self.url = url
+        self.verb = verb
+        self.before = before
+        self.after = after
+        self.applied = applied
+        self.note = note
+    }
+}
+
+/// Settings of a barrel that its later members inherit.
+package struct BarrelOptions: Codable, Sendable, Hashable {
+    package var directory: String?
+    package var options: TaskOptions?
+    package init(directory: String? = nil, options: TaskOptions? = nil) {
+        self.directory = directory
+        self.options = options
+    }
+}
+
+/// What a process may ask of the engine of a work path: directly when it owns the engine, else through the mailbox.
+package enum EngineRequest: Codable, Sendable, Hashable {
+    /// Make tasks, or find them again when they exist, optionally as members of a barrel, and queue them.
+    /// `run` lets them start in an engine that runs only chosen tasks.
+    case add(tasks: [TaskDescription], barrel: String?, run: Bool)
+    case verb(Verb, TaskSelector)
+    case createBarrel(name: String, options: BarrelOptions)
+    case removeFromBarrel(name: String, urls: [String])
+    /// Forget the group; its tasks stay.
+    case deleteBarrel(name: String)
+    /// Let these waiting tasks start.
+    case run(TaskSelector)
+    case setLimits(maxAction: Int?, rateLimit: Int64?)
+}
+
+package enum EngineReply: Codable, Sendable, Hashable {
+    /// What became of each task of `add`, in order.
+    case added([Added])
+    case verbs([VerbResult])
+    case done(note: String)
+    case failed(DownloadError)
+
+    package struct Added: Codable, Sendable, Hashable {
+        package var id: TaskID
+        package var state: DownloadState
+        /// False when the task was there already.
+        package var isNew: Bool
+        /// Set when this task could not be made.
+        package var error: DownloadError?
+        package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
+            self.id = id
+            self.state = state
+            self.isNew = isNew
+            self.error = error
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import FKMiddleware
+import Foundation
+
+/// What is remembered of one response representation, to recognise it again (RFC 9110 section 8.8).
+package struct Validator: Codable, Sendable, Hashable {
+    /// As sent, quotes and `W/` included.
+    package var etag: String?
+    package var lastModified: String?
+    /// The `Date` field of the same response: decides whether `lastModified` is strong (RFC 9110 section 8.8.2.2).
+    package var date: String?
+
+    package init(etag: String? = nil, lastModified: String? = nil, date: String? = nil) {
+        self.etag = etag
+        self.lastModified = lastModified
+        self.date = date
+    }
+}
+
+/// One contiguous piece of the file that one connection at a time fills from its start.
+package struct SavedRange: Codable, Sendable, Hashable {
+    /// Offset of its first byte in the file.
+    package var start: Int64
+    /// Offset after its last byte; nil while the length is unknown.
+    package var end: Int64?
+    /// Bytes `start..<position` are in the part file. While the task runs, the live counter of the same index is newer.
+    package var position: Int64
+    /// Bytes `start..<synced` are known to be on the disk itself.
+    package var synced: Int64
+
+    package init(start: Int64, end: Int64?, position: Int64? = nil, synced: Int64? = nil) {
+        self.start = start
+        self.end = end
+        self.position = position ?? start
+        self.synced = synced ?? start
+    }
+}
+
+/// Why an idle task is not running.
+package struct Waiting: Codable, Sendable, Hashable {
+    package enum Reason: String, Codable, Sendable, Hashable {
+        /// All slots are taken.
+        case slot
+        /// Its host has as many connections as it may have, or asked us to wait.
+        case host
+        /// An attempt failed; the next one is due at `until`.
+        case retry
+        /// The disk was full.
+        case noSpace = "no space"
+        /// No engine runs.
+        case engine
+        /// The queue has not been activated.
+        case queue
+    }
+    package var reason: Reason
+    package var until: Date?
+    package init(_ reason: Reason, until: Date? = nil) {
+        self.reason = reason
+        self.until = until
+    }
+}
+
+/// One line of the history `fk why` prints.
+package struct Verdict: Codable, Sendable, Hashable {
+    package var time: Date
+    /// `attempt`, `resume`, or a middleware's name.
+    package var by: String
+    package var what: String
+    package init(time: Date, by: String, what: String) {
+        self.time = time
+        self.by = by
+        self.what = what
+    }
+}
+
+/// The payload of an info file: everything about a task that must outlive the process.
+///
+/// It never holds what a request middleware added: that is made again on each attempt.
+package struct TaskRecord: Codable, Sendable, Hashable {
+    package var id: TaskID
+    package var task: TaskDescription
+    /// Submission number: unique in the work path, ascending.
+    package var number: UInt64
+    package var state: DownloadState
+    package var waiting: Waiting?
+    package var ranges: [SavedRange] = []
+    /// Length of the whole file, once a server has told it.
+    package var expected: Int64?
+    package var validator: Validator?
+    /// Attempts begun so far.
+    package var attempts: Int = 0
+    package var error: DownloadError?
+    package var response: ResponseHead?
+    package var barrels: [String] = []
+    /// Name of the part file in the task's folder, once there is one.
+    package var partName: String?
+    /// Absolute path of the finished file.
+    package var path: String?
+    package var created: Date
+    package var started: Date?
+    package var finished: Date?
+    /// True once the finished file is known to be on the disk itself.
+    package var synced: Bool?
+    /// The boot in which `ranges` and `synced` were written: live counters of another boot are not trusted.
+    package var bootID: String?
+    /// False when the end of the body was not confirmed by a length or last chunk.
+    package var lengthVerified: Bool?
+    /// The newest last, at most 8.
+    package var history: [Verdict] = []
+
+    package init(task: TaskDescription, number: UInt64, created: Date) {
+        id = task.id
+        self.task = task
+        self.number = number
+        state = .idle
+        self.created = created
+    }
+
+    /// Bytes in the part file or the finished file, as of the last write of the record.
+    package var received: Int64 { ranges.reduce(0) { $0 + ($1.position - $1.start) } }
+}

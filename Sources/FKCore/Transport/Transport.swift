@@ -1,0 +1,154 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Moves bytes from a server to a handler. It knows nothing of tasks, files, retries or resuming.
+///
+/// ```text
+/// start(request, handler) -> didReceive(head) -> didReceive(bytes)* -> didFinish(result)
+/// ```
+///
+/// Rules for whoever writes one (the conformance suite in Tests checks them):
+/// - `start` never blocks and never calls the handler before it returns.
+/// - All calls for one transfer come in order and never at the same time; `didFinish` comes exactly once and last,
+///   also after a `cancel()` (then with `.cancelled`) and after `shutdown()`.
+/// - Redirects are followed inside (`RedirectRules`); the handler sees only the final response's head, once.
+/// - Bytes are the body without transfer coding and *with* content coding left as it is.
+/// - A handler that is slow, or that answers `.pause`, holds the server back: memory for one transfer stays bounded.
+public protocol Transport: Sendable {
+    /// Begins a transfer.
+    ///
+    /// - Returns: the handle to cancel it or to resume it after `.pause`.
+    func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation
+
+    /// Cancels what runs and releases threads and connections. The transport cannot be used afterwards.
+    func shutdown()
+}
+
+/// One request as it goes on the wire, with everything the transport must know about it.
+public struct TransportRequest: Sendable {
+    /// Method, URL and header fields, after all request middlewares.
+    public var urlRequest: URLRequest
+    /// Header names, in lower case, that must not follow a redirect to another origin, besides
+    /// `Authorization`, `Cookie` and `Proxy-Authorization`, which never do.
+    public var secretHeaders: Set<String>
+    public var options: TransportOptions
+
+    public init(urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init()) {
+        self.urlRequest = urlRequest
+        self.secretHeaders = secretHeaders
+        self.options = options
+    }
+}
+
+/// Called by the transport on a thread of its own; must not block for longer than a disk write takes.
+public protocol TransportHandler: AnyObject, Sendable {
+    /// The head of the final response has arrived: whatever its status is.
+    func transport(didReceive head: ResponseHead) -> HeadVerdict
+    /// A piece of the body. The buffer is only valid during the call.
+    func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
+    /// The end. `.success` means that the message was complete as HTTP defines it (RFC 9112 section 8) or that the
+    /// handler answered `.enough`.
+    func transportDidFinish(_ result: Result<TransportSummary, DownloadError>)
+}
+
+public enum HeadVerdict: Sendable {
+    /// Go on with the body.
+    case deliver
+    /// End the transfer with this error; no body is delivered.
+    case fail(DownloadError)
+}
+
+public enum BodyVerdict: Sendable {
+    /// The whole buffer was taken.
+    case consumed
+    /// None of the buffer was taken: deliver the same bytes again after `resume()`, or by itself after so many
+    /// seconds (> 0) when a time is given.
+    case pause(seconds: Double?)
+    /// What was wanted is there: end with success and drop the rest.
+    case enough
+    /// End the transfer with this error.
+    case fail(DownloadError)
+}
+
+/// The running transfer. Both calls are safe from any thread and at any time, also after the end.
+public protocol TransportOperation: AnyObject, Sendable {
+    func cancel()
+    func resume()
+}
+
+/// The status line and header fields of a response.
+public struct ResponseHead: Sendable, Hashable, Codable {
+    /// One header field line. Names keep the server's spelling.
+    public struct Field: Sendable, Hashable, Codable {
+        public var name: String
+        public var value: String
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public var status: Int
+    /// `1.0`, `1.1`, `2` or `3`.
+    public var httpVersion: String
+    public var fields: [Field]
+    /// The URL that answered, after redirects.
+    public var url: String
+    /// How many redirects were followed to get here.
+    public var redirects: Int
+
+    public init(status: Int, httpVersion: String = "1.1", fields: [Field] = [], url: String, redirects: Int = 0) {
+        self.status = status
+        self.httpVersion = httpVersion
+        self.fields = fields
+        self.url = url
+        self.redirects = redirects
+    }
+
+    /// The values of all fields of that name (compared without case), joined by `, ` (RFC 9110 section 5.3).
+    public subscript(name: String) -> String? {
+        let values = values(of: name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    /// The values of all fields of that name, in order.
+    public func values(of name: String) -> [String] {
+        fields.lazy.filter { $0.name.caseInsensitiveEquals(name) }.map(\.value)
+    }
+
+    /// The same as Foundation's type, for middlewares.
+    public var httpURLResponse: HTTPURLResponse? {
+        guard let url = URL(string: url) else { return nil }
+        var headers: [String: String] = [:]
+        for field in fields {
+            headers[field.name] = headers[field.name].map { "\($0), \(field.value)" } ?? field.value
+        }
+        return HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/\(httpVersion)", headerFields: headers)
+    }
+}
+
+extension String {
+    /// ASCII comparison without case, for header names (RFC 9110 section 5.1).
+    func caseInsensitiveEquals(_ other: String) -> Bool {
+        utf8.count == other.utf8.count
+            && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a) }
+    }
+}
+
+/// What is known once a transfer has ended well.
+public struct TransportSummary: Sendable, Hashable {
+    /// Body bytes handed to the handler.
+    public var bodyBytes: Int64
+    /// True when the end of the body was known from a length or a last chunk; false when the server just closed
+    /// the connection (RFC 9112 section 6.3 rule 8).
+    public var lengthVerified: Bool
+
+    public init(bodyBytes: Int64, lengthVerified: Bool) {
+        self.bodyBytes = bodyBytes
+        self.lengthVerified = lengthVerified
+    }
+}

@@ -1,0 +1,43 @@
+/// How requests travel. A `Configure` holds the defaults; a task may override them.
+public struct TransportOptions: Sendable, Hashable, Codable {
+    public enum HTTPVersion: String, Sendable, Hashable, Codable {
+        /// HTTP/2 where TLS negotiates it, else HTTP/1.1. The default.
+        case automatic
+        case http1
+        case http2
+    }
+
+    /// Seconds to get a connection, name lookup and TLS included. Default 30, at least 0.1.
+    public var connectTimeout: Double = 30
+    /// Seconds without a single byte, while waiting for the head or in the body, after which the transfer ends with
+    /// `.timeout`. Default 60, at least 1. There is no limit on the whole transfer.
+    public var stallTimeout: Double = 60
+    /// How many redirects are followed. Default 20; 0 makes a redirect an error.
+    public var maxRedirects: Int = 20
+    /// Follow a redirect from https to http. Default false.
+    public var allowsInsecureRedirect: Bool = false
+    /// Follow a redirect from a public address to a loopback or private one. Default true.
+    public var allowsPrivateRedirect: Bool = true
+    /// `http://host:port`, `socks5://…`; nil uses the environment's `https_proxy`, `http_proxy`, `no_proxy`;
+    /// an empty text uses none.
+    public var proxy: String?
+    /// A PEM file of certificate authorities to trust instead of the system's.
+    public var caFile: String?
+    /// A PEM file of certificate revocation lists.
+    public var crlFile: String?
+    /// Accept any server certificate. Default false; shown in `fk info`.
+    public var insecure: Bool = false
+    /// Take user and password from `~/.netrc`, for the first host only. Default false.
+    public var netrc: Bool = false
+    public var httpVersion: HTTPVersion = .automatic
+    /// Send from this network interface or address.
+    public var interface: String?
+    /// At most so many bytes of header are read; more is an error. Default 300 KiB.
+    public var maxHeaderBytes: Int = 300 << 10
+    /// At most so many header lines. Default 5,000.
+    public var maxHeaderLines: Int = 5_000
+    /// `User-Agent`, unless the request has one. Default `fk/<version>`.
+    public var userAgent: String?
+
+    public init() {}
+}

@@ -1,0 +1,95 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What the three kinds of middleware have in common.
+///
+/// Middlewares are called from the engine's own executor and from concurrent tasks, never from the main thread,
+/// so they must be `Sendable`. One instance serves all tasks.
+public protocol Middleware: Sendable {
+    /// How logs and `fk why` name it; the type's name by default.
+    var name: String { get }
+    /// Position in the chain: a positive integer, nearer 0 runs earlier; ties run in the order of registration.
+    /// Values below 1 count as 1. Default 100.
+    var priority: Int { get }
+}
+
+extension Middleware {
+    public var name: String { String(describing: type(of: self)) }
+    public var priority: Int { 100 }
+}
+
+/// Gets the request just before it is sent and returns the one to send.
+///
+/// Runs again on every attempt, so tokens and signatures are always fresh; what it adds is never stored.
+public protocol RequestMiddleware: Middleware {
+    /// - Throws: any error fails the attempt. A `DownloadError` with `isRetryable` is retried like a network failure;
+    ///   everything else ends the task in `error` with this reason.
+    func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest
+
+    /// Names of the headers it adds that must not follow a redirect to another origin, compared without case.
+    /// `Authorization`, `Cookie` and `Proxy-Authorization` never do. Default: none.
+    var secretHeaders: [String] { get }
+}
+
+extension RequestMiddleware {
+    public var secretHeaders: [String] { [] }
+}
+
+/// Is told of every state change and of progress. It cannot change or delay the download.
+public protocol DownloadMiddleware: Middleware {
+    /// Called once per state change, in order for one task. `error` is set only with `.error`.
+    func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?)
+    /// Called at the polled interval while bytes arrive (`Configure.distributeSpeed` x 0.2 s), and once at the end.
+    func download(_ task: TaskContext, didReceive count: ByteCount)
+}
+
+extension DownloadMiddleware {
+    public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {}
+    public func download(_ task: TaskContext, didReceive count: ByteCount) {}
+}
+
+/// What a response middleware gets: how the task ended and where its file is.
+public struct DownloadResponse: Sendable {
+    public var task: TaskContext
+    /// The head of the response that completed or failed, where there was one.
+    public var response: HTTPURLResponse?
+    /// The finished file; `nil` after a failure. A middleware that moves the file returns the new place here.
+    public var fileURL: URL?
+    /// Why the task failed; `nil` after completion.
+    public var error: DownloadError?
+
+    public init(
+        task: TaskContext, response: HTTPURLResponse? = nil, fileURL: URL? = nil, error: DownloadError? = nil
+    ) {
+        self.task = task
+        self.response = response
+        self.fileURL = fileURL
+        self.error = error
+    }
+}
+
+/// Runs once a task has completed or has finally failed: verify, move, unpack, record.
+public protocol ResponseMiddleware: Middleware {
+    /// Returns the response handed to the next middleware, changed or not.
+    ///
+    /// - Throws: any error fails the task with this reason; the file is then set aside and never stays under its
+    ///   final name. `RetryRequest` asks for the file to be fetched again. After a failure (`response.error` is set)
+    ///   what is thrown is recorded and changes nothing else.
+    func process(_ response: DownloadResponse) async throws -> DownloadResponse
+}
+
+/// Thrown by a response middleware to have the file fetched again, within the task's number of attempts.
+public struct RetryRequest: Error, Sendable, Hashable {
+    /// Why, for logs and `fk why`.
+    public var reason: String
+    /// Seconds to wait before the next attempt; `nil` leaves it to the back-off table.
+    public var delay: Double?
+
+    public init(reason: String, delay: Double? = nil) {
+        self.reason = reason
+        self.delay = delay
+    }
+}

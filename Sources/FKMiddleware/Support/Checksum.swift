@@ -1,0 +1,58 @@
+/// A digest that a file must have, as given by `--checksum` or `ChecksumMiddleware`.
+public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
+    public enum Algorithm: String, Codable, Sendable, CaseIterable, Hashable {
+        case md5
+        case sha1 = "sha-1"
+        case sha256 = "sha-256"
+        case sha384 = "sha-384"
+        case sha512 = "sha-512"
+
+        /// The length of the digest in bytes.
+        public var byteCount: Int {
+            switch self {
+            case .md5: 16
+            case .sha1: 20
+            case .sha256: 32
+            case .sha384: 48
+            case .sha512: 64
+            }
+        }
+
+        /// Reads `sha256`, `SHA-256`, `sha_256` and the like.
+        public init?(name: String) {
+            let plain = name.lowercased().filter { $0 != "-" && $0 != "_" }
+            guard let match = Self.allCases.first(where: { $0.rawValue.filter { $0 != "-" } == plain }) else { return nil }
+            self = match
+        }
+    }
+
+    public var algorithm: Algorithm
+    /// Lower-case hexadecimal digits, two a byte.
+    public var hex: String
+
+    /// - Throws: `DownloadError.Code.invalidArgument` when `hex` is not a digest of `algorithm`.
+    public init(_ algorithm: Algorithm, hex: String) throws {
+        let digits = hex.lowercased()
+        guard digits.utf8.count == algorithm.byteCount * 2, digits.allSatisfy(\.isHexDigit), digits.utf8.count == digits.count
+        else {
+            throw DownloadError(
+                .invalidArgument,
+                "A \(algorithm.rawValue) digest has \(algorithm.byteCount * 2) hexadecimal digits; \(hex.count) characters were given."
+            )
+        }
+        self.algorithm = algorithm
+        self.hex = digits
+    }
+
+    /// Reads `ALG=HEX`, for example `sha-256=2cf2…`.
+    public init(parsing text: String) throws {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let algorithm = Algorithm(name: String(parts[0])) else {
+            let names = Algorithm.allCases.map(\.rawValue).joined(separator: ", ")
+            throw DownloadError(.invalidArgument, "A checksum is written ALG=HEX with ALG one of \(names).")
+        }
+        try self.init(algorithm, hex: String(parts[1]))
+    }
+
+    public var description: String { "\(algorithm.rawValue)=\(hex)" }
+}

@@ -1,0 +1,114 @@
+#if canImport(CLibcrypto)
+    import CLibcrypto
+#else
+    import CryptoKit
+#endif
+import Foundation
+
+/// Computes one digest over bytes that come in pieces. Not thread-safe: use it from one thread at a time.
+public final class Digester {
+    public let algorithm: Checksum.Algorithm
+
+    #if canImport(CLibcrypto)
+        private let context: OpaquePointer
+
+        public init(_ algorithm: Checksum.Algorithm) {
+            self.algorithm = algorithm
+            context = EVP_MD_CTX_new()
+            EVP_DigestInit_ex(context, Self.method(algorithm), nil)
+        }
+
+        deinit {
+            EVP_MD_CTX_free(context)
+        }
+
+        public func update(_ bytes: UnsafeRawBufferPointer) {
+            guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
+            EVP_DigestUpdate(context, base, bytes.count)
+        }
+
+        /// The digest so far as raw bytes; more bytes may follow.
+        public func bytes() -> [UInt8] {
+            let copy = EVP_MD_CTX_new()
+            defer { EVP_MD_CTX_free(copy) }
+            EVP_MD_CTX_copy_ex(copy, context)
+            return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
+                var length: UInt32 = 0
+                EVP_DigestFinal_ex(copy, buffer.baseAddress, &length)
+                count = Int(length)
+            }
+        }
+
+        private static func method(_ algorithm: Checksum.Algorithm) -> OpaquePointer? {
+            switch algorithm {
+            case .md5: EVP_md5()
+            case .sha1: EVP_sha1()
+            case .sha256: EVP_sha256()
+            case .sha384: EVP_sha384()
+            case .sha512: EVP_sha512()
+            }
+        }
+    #else
+        private var function: any HashFunction
+
+        public init(_ algorithm: Checksum.Algorithm) {
+            self.algorithm = algorithm
+            function =
+                switch algorithm {
+                case .md5: Insecure.MD5()
+                case .sha1: Insecure.SHA1()
+                case .sha256: SHA256()
+                case .sha384: SHA384()
+                case .sha512: SHA512()
+                }
+        }
+
+        public func update(_ bytes: UnsafeRawBufferPointer) {
+            function.update(bufferPointer: bytes)
+        }
+
+        /// The digest so far as raw bytes; more bytes may follow.
+        public func bytes() -> [UInt8] {
+            func finish(_ function: some HashFunction) -> [UInt8] { Array(function.finalize()) }
+            return finish(function)
+        }
+    #endif
+
+    /// The digest so far as lower-case hexadecimal digits.
+    public func hex() -> String { Self.hex(bytes()) }
+
+    /// Lower-case hexadecimal digits, two a byte.
+    public static func hex(_ bytes: some Collection<UInt8>) -> String {
+        let digits: StaticString = "0123456789abcdef"
+        return String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
+            var index = 0
+            for byte in bytes {
+                buffer[index] = digits.utf8Start[Int(byte >> 4)]
+                buffer[index + 1] = digits.utf8Start[Int(byte & 15)]
+                index += 2
+            }
+            return index
+        }
+    }
+
+    /// The digest of a text's UTF-8 bytes.
+    public static func bytes(of text: String, _ algorithm: Checksum.Algorithm) -> [UInt8] {
+        let digester = Digester(algorithm)
+        var text = text
+        text.withUTF8 { digester.update(UnsafeRawBufferPointer($0)) }
+        return digester.bytes()
+    }
+
+    /// Reads a file from its beginning, 1 MiB at a time, and returns its digest as hexadecimal digits.
+    ///
+    /// - Throws: the system's error when the file cannot be read.
+    public static func hex(ofFile url: URL, _ algorithm: Checksum.Algorithm) throws -> String {
+        let handle = try FileHandle(forReadingFrom: url)
+        defer { try? handle.close() }
+        let digester = Digester(algorithm)
+        while let chunk = try handle.read(upToCount: 1 << 20), !chunk.isEmpty {
+            chunk.withUnsafeBytes { digester.update($0) }
+        }
+        return digester.hex()
+    }
+}

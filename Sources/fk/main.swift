@@ -1,0 +1,2 @@
+import FKCore
+print("fk")
