@@ -22,17 +22,29 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         words = (word(0), word(1), word(2), word(3))
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Reads 64 lower-case hexadecimal digits.
     public init?(hex: String) {
-        let digits = Array(hex.utf8)
+        var hex = hex
+        guard let id = hex.withUTF8({ Self(hexDigits: $0) }) else { return nil }
+        self = id
+    }
+
+    /// Reads 64 lower-case hexadecimal digits in ASCII.
+    package init?(hexDigits digits: UnsafeBufferPointer<UInt8>) {
         guard digits.count == 64 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(32)
-        for index in stride(from: 0, to: 64, by: 2) {
-            guard let high = Self.value(digits[index]), let low = Self.value(digits[index + 1]) else { return nil }
-            bytes.append(high << 4 | low)
+        words = (0, 0, 0, 0)
+        var word: UInt64 = 0
+        for index in 0..<64 {
+            guard let value = Self.value(digits[index]) else { return nil }
+            word = word << 4 | UInt64(value)
+            switch index {
+            case 15: words.0 = word
+            case 31: words.1 = word
+            case 47: words.2 = word
+            case 63: words.3 = word
+            default: break
+            }
         }
-        self.init(bytes: bytes)
     }
 
     private static func value(_ digit: UInt8) -> UInt8? {
@@ -44,8 +56,14 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     }
 
     public var hex: String {
-        Digester.hex(
-            [words.0, words.1, words.2, words.3].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } })
+        String(unsafeUninitializedCapacity: 64) { buffer in
+            let words = [words.0, words.1, words.2, words.3]
+            for index in 0..<64 {
+                let digit = UInt8(truncatingIfNeeded: words[index >> 4] >> UInt64(60 - 4 * (index & 15))) & 15
+                buffer[index] = digit < 10 ? 0x30 + digit : 0x57 + digit
+            }
+            return 64
+        }
     }
 
     /// The first 12 digits: enough to name a task to a person.

@@ -1,0 +1,34 @@
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#endif
+
+/// Names the present boot of this machine, to tell whether what was written but not synced can still be believed.
+package enum BootID {
+    /// Read once per process. `FK_BOOT_ID` in the environment overrides it, for tests of power cuts.
+    package static let current: String = read(environment: ProcessInfo.processInfo.environment)
+
+    /// Never empty. A system that tells no boot id gets a random one, which matches nothing: then nothing unsynced
+    /// is believed, which is safe.
+    static func read(environment: [String: String]) -> String {
+        if let id = environment["FK_BOOT_ID"], !id.isEmpty { return id }
+        return system() ?? UUID().uuidString.lowercased()
+    }
+
+    private static func system() -> String? {
+        #if canImport(Darwin)
+            var buffer = [CChar](repeating: 0, count: 64)
+            var size = buffer.count
+            guard sysctlbyname("kern.bootsessionuuid", &buffer, &size, nil, 0) == 0 else { return nil }
+            let id = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        #else
+            // A file under /proc tells no size, so it is read up to a limit instead.
+            guard let handle = FileHandle(forReadingAtPath: "/proc/sys/kernel/random/boot_id"),
+                let data = try? handle.read(upToCount: 128)
+            else { return nil }
+            let id = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        #endif
+        return id.isEmpty ? nil : id
+    }
+}

@@ -1,0 +1,125 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Makes one process at a time the engine of a work path.
+///
+/// The lock is the kernel's (`flock`), on an open file: it ends with its holder however that dies, and two holders in
+/// one process exclude each other too. The file's content is only for people and for `fk`; nothing trusts it.
+package final class EngineLock: Sendable {
+    /// Who holds the lock, as it wrote itself down.
+    package struct Holder: Codable, Sendable, Hashable {
+        /// For display only: a process id may be another process by now.
+        package var pid: Int32
+        package var host: String
+        package var bootID: String
+        package var started: Date
+        /// The time of its last tick, at most about a second old while the holder is well.
+        package var tick: Date
+    }
+
+    /// The content has always this length, blanks at the end, so that one pwrite replaces it.
+    private static let width = 512
+
+    private struct State {
+        /// -1 once released.
+        var descriptor: Int32
+        var holder: Holder
+    }
+
+    private let state: Locked<State>
+    private let path: String
+
+    private init(descriptor: Int32, path: String, holder: Holder) {
+        self.path = path
+        state = Locked(State(descriptor: descriptor, holder: holder))
+    }
+
+    deinit { release() }
+
+    /// Takes the lock, or returns nil while another holder has it. Waits at most about 5 ms: `isHeld` of another process
+    /// holds the lock for an instant, which must not look like an engine.
+    ///
+    /// - Throws: `.workPathUnusable`, `.noSpace` or `.disk` when the lock file cannot be used.
+    package static func tryAcquire(_ workPath: WorkPath) throws -> EngineLock? {
+        let path = workPath.lockPath
+        for attempt in 0..<5 {
+            if attempt > 0 { usleep(1_000) }
+            let descriptor = try FileIO.open(path, O_RDWR | O_CREAT)
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+                let code = errno
+                FileIO.close(descriptor)
+                if code == EWOULDBLOCK || code == EINTR { continue }
+                throw DownloadError(
+                    .workPathUnusable, "The file system of \(path) has no locks: choose a local work path.",
+                    underlying: String(cString: strerror(code)))
+            }
+            // Somebody may have removed the file between opening and locking: then this lock excludes nobody.
+            var ours = stat()
+            var named = stat()
+            guard fstat(descriptor, &ours) == 0, stat(path, &named) == 0, ours.st_ino == named.st_ino,
+                ours.st_dev == named.st_dev
+            else {
+                FileIO.close(descriptor)
+                continue
+            }
+            return try locked(descriptor, path: path)
+        }
+        return nil
+    }
+
+    private static func locked(_ descriptor: Int32, path: String) throws -> EngineLock {
+        let now = Date()
+        let holder = Holder(
+            pid: getpid(), host: ProcessInfo.processInfo.hostName, bootID: BootID.current, started: now, tick: now)
+        let lock = EngineLock(descriptor: descriptor, path: path, holder: holder)
+        _ = fchmod(descriptor, 0o600)
+        try lock.touch(now)
+        return lock
+    }
+
+    /// Writes down that the holder is alive. After `release` it does nothing.
+    package func touch(_ now: Date) throws {
+        try state.withLock { state in
+            guard state.descriptor >= 0 else { return }
+            state.holder.tick = now
+            var bytes = try StoreJSON.encode(state.holder)
+            guard bytes.count < Self.width else { return }
+            bytes.append(contentsOf: repeatElement(0x20, count: Self.width - 1 - bytes.count))
+            bytes.append(0x0a)
+            try bytes.withUnsafeBytes { try FileIO.write($0, to: state.descriptor, at: 0, path: path) }
+        }
+    }
+
+    /// Gives the lock up. Does nothing the second time.
+    package func release() {
+        state.withLock { state in
+            guard state.descriptor >= 0 else { return }
+            // The content stays: it says who was there last. `holder` asks the kernel whether that still holds.
+            FileIO.close(state.descriptor)
+            state.descriptor = -1
+        }
+    }
+
+    /// True while some process holds the lock. The kernel is asked, not the file's content.
+    package static func isHeld(_ workPath: WorkPath) -> Bool {
+        guard let descriptor = try? FileIO.open(workPath.lockPath, O_RDONLY | O_NONBLOCK) else { return false }
+        defer { FileIO.close(descriptor) }
+        return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+    }
+
+    /// Who holds the lock; nil when nobody does, or when the holder has not written itself down yet.
+    package static func holder(_ workPath: WorkPath) -> Holder? {
+        guard isHeld(workPath), let bytes = try? FileIO.contents(of: workPath.lockPath, limit: 4_096) else {
+            return nil
+        }
+        return try? StoreJSON.decode(Holder.self, from: bytes)
+    }
+}

@@ -1,0 +1,218 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The few system calls the store is made of, with interrupted and short calls continued and `errno` turned into
+/// a `DownloadError` that names the path. Safe from any thread.
+package enum FileIO {
+    /// Opens a file close-on-exec and never through a symbolic link at its last part.
+    ///
+    /// - Throws: `.notFound` when it is not there, `.fileExists` for `O_EXCL` on one that is, `.noSpace`, else `.disk`.
+    package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws -> Int32 {
+        while true {
+            let descriptor = systemOpen(path, flags | O_CLOEXEC | O_NOFOLLOW, mode)
+            if descriptor >= 0 { return descriptor }
+            if errno != EINTR { throw DownloadError(system: errno, "open", path) }
+        }
+    }
+
+    /// Closes after writing: what the system only finds out now (a quota, a network file system) is an error as well.
+    package static func close(_ descriptor: Int32, written path: String) throws {
+        if systemClose(descriptor) != 0, errno != EINTR { throw DownloadError(system: errno, "close", path) }
+    }
+
+    /// Closes a descriptor that was only read from.
+    package static func close(_ descriptor: Int32) {
+        _ = systemClose(descriptor)
+    }
+
+    /// Writes all bytes at `offset`; short writes are continued.
+    package static func write(
+        _ bytes: UnsafeRawBufferPointer, to descriptor: Int32, at offset: Int, path: String
+    ) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = pwrite(
+                descriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done, off_t(offset + done))
+            if count > 0 {
+                done += count
+            } else if count == 0 {
+                throw DownloadError(.disk, "Cannot write \(path): the system took no bytes.")
+            } else if errno != EINTR {
+                throw DownloadError(system: errno, "write", path)
+            }
+        }
+    }
+
+    /// Reads from `offset` until the buffer is full or the file ends.
+    ///
+    /// - Returns: the number of bytes read.
+    package static func read(
+        into buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32, at offset: Int, path: String
+    ) throws -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(
+                descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done, off_t(offset + done))
+            if count == 0 { break }
+            if count > 0 {
+                done += count
+                // A short answer from a regular file is its end; asking again would only confirm that.
+                if done < buffer.count, count < 4096 { break }
+            } else if errno != EINTR {
+                throw DownloadError(system: errno, "read", path)
+            }
+        }
+        return done
+    }
+
+    /// Reads a whole regular file; a FIFO, device or symbolic link in its place is refused and never waited for.
+    ///
+    /// - Throws: `.tooLarge` when it has more than `limit` bytes, besides what `open` throws.
+    package static func contents(of path: String, limit: Int) throws -> [UInt8] {
+        let descriptor = try open(path, O_RDONLY | O_NONBLOCK)
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw DownloadError(.disk, "Cannot read \(path): it is not a regular file.")
+        }
+        guard status.st_size <= off_t(limit) else {
+            throw DownloadError(.tooLarge, "\(path) has \(status.st_size) bytes; at most \(limit) are read.")
+        }
+        let size = Int(status.st_size)
+        return try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            count = try read(into: UnsafeMutableRawBufferPointer(buffer), from: descriptor, at: 0, path: path)
+        }
+    }
+
+    /// Makes a file of mode 0600 whatever the umask is, that was not there before, holding `bytes`.
+    /// A file that could not be written whole is removed again.
+    package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer) throws {
+        let descriptor = try open(path, O_WRONLY | O_CREAT | O_EXCL)
+        do {
+            _ = fchmod(descriptor, 0o600)
+            try write(bytes, to: descriptor, at: 0, path: path)
+        } catch {
+            close(descriptor)
+            unlink(path)
+            throw error
+        }
+        do {
+            try close(descriptor, written: path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    /// Replaces a file as a whole: written under `aside` first, then renamed, so that a reader sees the old one or the
+    /// new one. What an earlier, interrupted attempt left under `aside` is dropped.
+    package static func replace(
+        _ path: String, aside: String, _ bytes: UnsafeRawBufferPointer, beforeRename: () throws -> Void = {}
+    ) throws {
+        unlink(aside)
+        try create(aside, bytes)
+        do {
+            try beforeRename()
+            try rename(aside, to: path)
+        } catch {
+            unlink(aside)
+            throw error
+        }
+    }
+
+    package static func rename(_ path: String, to other: String) throws {
+        guard systemRename(path, other) == 0 else { throw DownloadError(system: errno, "rename", path) }
+    }
+
+    /// Removes a file. Returns false when it was not there.
+    ///
+    /// - Throws: when it is there and cannot be removed.
+    @discardableResult
+    package static func remove(_ path: String) throws -> Bool {
+        if unlink(path) == 0 { return true }
+        if errno == ENOENT { return false }
+        throw DownloadError(system: errno, "remove", path)
+    }
+
+    /// Makes a folder of mode 0700 whatever the umask is. One that is there already is left as it is.
+    package static func makeFolder(_ path: String) throws {
+        if mkdir(path, 0o700) == 0 {
+            _ = chmod(path, 0o700)
+        } else if errno != EEXIST {
+            throw DownloadError(system: errno, "create the folder", path)
+        }
+    }
+
+    /// Waits until a file's or folder's content is on the disk itself.
+    ///
+    /// An error is final: after EIO the system may drop what it could not write, so a second sync proves nothing.
+    package static func synchronize(_ path: String) throws {
+        let descriptor = try open(path, O_RDONLY)
+        defer { close(descriptor) }
+        try synchronize(descriptor, path: path)
+    }
+
+    package static func synchronize(_ descriptor: Int32, path: String) throws {
+        #if canImport(Darwin)
+            // fsync on Apple systems stops at the drive's own cache.
+            if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        #endif
+        while fsync(descriptor) != 0 {
+            if errno != EINTR { throw DownloadError(system: errno, "synchronize", path) }
+        }
+    }
+
+    /// Calls `body` with each name in a folder, `.` and `..` left out, in the system's order. A folder that is not
+    /// there or cannot be read has no names. `body` returns false to stop. The bytes are only valid during the call.
+    package static func forEachName(in folder: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Bool) rethrows {
+        guard let directory = opendir(folder) else { return }
+        defer { closedir(directory) }
+        guard let nameOffset = MemoryLayout<dirent>.offset(of: \dirent.d_name) else { return }
+        while let entry = readdir(directory) {
+            // The name is read where it stands: copying the fixed array out could read past the end of the entry.
+            let name = (UnsafeRawPointer(entry) + nameOffset).assumingMemoryBound(to: UInt8.self)
+            let length = strlen(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
+            if name[0] == 0x2e, length == 1 || (length == 2 && name[1] == 0x2e) { continue }
+            if try !body(UnsafeBufferPointer(start: name, count: length)) { return }
+        }
+    }
+
+    /// The names in a folder; none when it is not there.
+    package static func names(in folder: String) -> [String] {
+        var names: [String] = []
+        forEachName(in: folder) { name in
+            names.append(String(decoding: name, as: UTF8.self))
+            return true
+        }
+        return names
+    }
+}
+
+extension DownloadError {
+    /// What the system said when `path` was to be opened, written, …: `.noSpace` for a full disk, a quota and the
+    /// limit on a file's size, `.notFound`, `.fileExists`, else `.disk`.
+    package init(system code: Int32, _ verb: String, _ path: String) {
+        let kind: Code =
+            switch code {
+            case ENOSPC, EDQUOT, EFBIG: .noSpace
+            case ENOENT: .notFound
+            case EEXIST: .fileExists
+            default: .disk
+            }
+        self.init(kind, "Cannot \(verb) \(path): \(String(cString: strerror(code))).", underlying: "errno \(code)")
+    }
+}
+
+// The names of these calls are taken by methods of the types that use them.
+private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
+private func systemRename(_ path: String, _ other: String) -> Int32 { rename(path, other) }

@@ -1,0 +1,218 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What a writer has to remember of an info file to update it without reading it: 16 bytes a task.
+package struct InfoHandle: Sendable, Hashable {
+    /// The newest generation in the file.
+    package internal(set) var generation: UInt64
+    package internal(set) var slotSize: UInt32
+}
+
+/// One reading of an info file.
+package struct InfoContents: Sendable {
+    package var record: TaskRecord
+    package var handle: InfoHandle
+    /// As they stand in the file, not yet checked against the record: see `TaskRecord.applyingLiveCounters`.
+    package var counters: [Int64]
+}
+
+/// The file that holds all about one task (`TaskRecord`), updated in place.
+///
+/// Two slots take turns: an update writes the slot of the older generation, so a torn write, a kill at any
+/// instruction or a power cut leaves the previous generation readable. A record that outgrows its slot moves into
+/// a file with slots twice as large, by write-aside and rename.
+///
+/// There is one writer, the engine that holds the work path's lock; any process may read at any time. Nothing is kept
+/// open here: an update is open, one pwrite, close. Functions, not an object, so that 100,000 idle tasks cost a
+/// handle each.
+package enum InfoFile {
+    /// Makes the info file of a new task, and the folder it is in.
+    ///
+    /// - Throws: `.fileExists` when there is one already; `.noSpace`, `.disk`, and then no file is left behind;
+    ///   `.tooLarge` for a record of more than 16 MiB.
+    package static func create(at path: String, record: TaskRecord) throws -> InfoHandle {
+        let payload = try StoreJSON.encode(record)
+        let geometry = try InfoFormat.Geometry.holding(payload: payload.count)
+        try withImage(geometry, generation: 1, payload: payload, counters: []) { image in
+            do {
+                try FileIO.create(path, image)
+            } catch let error as DownloadError where error.code == .notFound {
+                try FileIO.makeFolder((path as NSString).deletingLastPathComponent)
+                try FileIO.create(path, image)
+            }
+        }
+        return InfoHandle(generation: 1, slotSize: UInt32(geometry.slotSize))
+    }
+
+    /// Reads the newest valid generation.
+    ///
+    /// - Throws: `.notFound`; `.corruptInfo` when no slot is valid; `.laterVersion`; `.disk`.
+    package static func read(_ path: String) throws -> InfoContents {
+        let descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        defer { FileIO.close(descriptor) }
+        // Two updates in a row may cross one slow reading; an owner that writes faster than that does not exist.
+        var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")
+        for _ in 0..<3 {
+            do {
+                return try read(descriptor, path: path)
+            } catch let error as DownloadError where error.code == .corruptInfo {
+                last = error
+            }
+        }
+        throw last
+    }
+
+    /// Writes the next generation. On any error the previous generation stays valid, `handle` is unchanged, and the
+    /// next call uses the same slot again.
+    ///
+    /// - Parameters:
+    ///   - counters: the task's live counters while it runs, so that they follow a file that has to move.
+    ///   - rangesChanged: true when ranges were added, dropped, cut or begun anew since the last write. The live
+    ///     counters then count for nothing until the record that gives them their new meaning is in the file.
+    ///     The caller sees to it that the counters already hold the new ranges' positions.
+    /// - Throws: `.notFound` when the file is gone; `.noSpace`, `.disk`; `.tooLarge` for a record of more than 16 MiB.
+    package static func update(
+        _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
+        rangesChanged: Bool = false
+    ) throws {
+        let payload = try StoreJSON.encode(record)
+        let next = handle.generation + 1
+        if rangesChanged { counters?.invalidateMirror() }
+        defer { if rangesChanged { counters?.validateMirror() } }
+        if payload.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
+            try grow(path, payload: payload, generation: next, handle: &handle, counters: counters)
+            return
+        }
+        let offset = InfoFormat.Geometry(slotSize: Int(handle.slotSize)).slotOffset(generation: next)
+        let descriptor = try FileIO.open(path, O_WRONLY)
+        do {
+            try withSlot(generation: next, payload: payload) {
+                try FileIO.write($0, to: descriptor, at: offset, path: path)
+            }
+        } catch {
+            FileIO.close(descriptor)
+            throw error
+        }
+        try FileIO.close(descriptor, written: path)
+        handle.generation = next
+    }
+
+    /// Waits until the info file is on the disk itself; with `folder`, its name as well (after `create`).
+    package static func synchronize(_ path: String, folder: Bool = false) throws {
+        try FileIO.synchronize(path)
+        if folder { try FileIO.synchronize((path as NSString).deletingLastPathComponent) }
+    }
+
+    /// The counters as they are now, for a process that does not own the engine.
+    package static func readCounters(_ path: String) throws -> [Int64] {
+        try read(path).counters
+    }
+
+    /// The newest valid payload as it stands in the file, for people.
+    package static func rawPayload(_ path: String) throws -> String {
+        let bytes = try FileIO.contents(of: path, limit: 4 * InfoFormat.maxSlotSize)
+        return try bytes.withUnsafeBytes { file in
+            let geometry = try InfoFormat.readHeader(file)
+            guard let slot = InfoFormat.validSlots(file, geometry).first else {
+                throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
+            }
+            return String(decoding: file[slot.payload], as: UTF8.self)
+        }
+    }
+
+    // MARK: Inside
+
+    private static func read(_ descriptor: Int32, path: String) throws -> InfoContents {
+        let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
+        return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 16) { buffer in
+            let count = try FileIO.read(into: buffer, from: descriptor, at: 0, path: path)
+            let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            let geometry = try located(path) { try InfoFormat.readHeader(file) }
+            if geometry.fileSize <= usual || count < usual { return try parse(file, geometry, path: path) }
+            let whole = UnsafeMutableRawBufferPointer.allocate(byteCount: geometry.fileSize, alignment: 16)
+            defer { whole.deallocate() }
+            let length = try FileIO.read(into: whole, from: descriptor, at: 0, path: path)
+            return try parse(UnsafeRawBufferPointer(rebasing: whole[..<length]), geometry, path: path)
+        }
+    }
+
+    /// Takes the newest slot whose payload can be decoded as well.
+    private static func parse(
+        _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String
+    ) throws -> InfoContents {
+        var failure = DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
+        for slot in InfoFormat.validSlots(file, geometry) {
+            do {
+                let payload = UnsafeRawBufferPointer(rebasing: file[slot.payload])
+                return InfoContents(
+                    record: try located(path) { try StoreJSON.decode(TaskRecord.self, from: payload) },
+                    handle: InfoHandle(generation: slot.generation, slotSize: UInt32(geometry.slotSize)),
+                    counters: InfoFormat.counters(file, geometry))
+            } catch let error as DownloadError {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    private static func located<Value>(_ path: String, _ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch var error as DownloadError {
+            error.message += " (\(path))"
+            throw error
+        }
+    }
+
+    private static func grow(
+        _ path: String, payload: [UInt8], generation: UInt64, handle: inout InfoHandle, counters: LiveCounters?
+    ) throws {
+        let geometry = try InfoFormat.Geometry.holding(payload: payload.count)
+        let previous = (try? readCounters(path)) ?? []
+        // A file that vanished (`trash`) is not brought back by an update.
+        guard access(path, F_OK) == 0 else { throw DownloadError(system: errno, "write", path) }
+        let wasAttached = counters?.isAttached ?? false
+        try withImage(geometry, generation: generation, payload: payload, counters: previous) { image in
+            try FileIO.replace(path, aside: path + ".new", image) {
+                if wasAttached { try counters?.attach(path: path + ".new") }
+            }
+        }
+        handle = InfoHandle(generation: generation, slotSize: UInt32(geometry.slotSize))
+    }
+
+    private static func withSlot(
+        generation: UInt64, payload: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        let size = InfoFormat.slotHeaderSize + payload.count
+        try withUnsafeTemporaryAllocation(byteCount: size, alignment: 16) { slot in
+            payload.withUnsafeBytes { InfoFormat.writeSlot(generation: generation, payload: $0, into: slot) }
+            try body(UnsafeRawBufferPointer(slot))
+        }
+    }
+
+    /// A whole file with one valid slot.
+    private static func withImage(
+        _ geometry: InfoFormat.Geometry, generation: UInt64, payload: [UInt8], counters: [Int64],
+        _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        try withUnsafeTemporaryAllocation(byteCount: geometry.fileSize, alignment: 16) { file in
+            file.initializeMemory(as: UInt8.self, repeating: 0)
+            InfoFormat.writeHeader(geometry, into: file)
+            let slot = UnsafeMutableRawBufferPointer(rebasing: file[geometry.slotOffset(generation: generation)...])
+            payload.withUnsafeBytes { InfoFormat.writeSlot(generation: generation, payload: $0, into: slot) }
+            for (index, value) in counters.prefix(geometry.counterCount).enumerated() {
+                file.storeBytes(
+                    of: value.littleEndian, toByteOffset: geometry.counterOffset + 8 * index, as: Int64.self)
+            }
+            try body(UnsafeRawBufferPointer(file))
+        }
+    }
+}

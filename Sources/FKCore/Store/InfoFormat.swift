@@ -1,0 +1,145 @@
+import FKMiddleware
+
+/// The bytes of an info file, without any input or output.
+///
+/// ```text
+/// 0      64-byte header   magic, format version, slot size, number of counters, CRC-32C
+/// 64     slot 0           even generations
+///        slot 1           odd generations
+///        counters         one 8-byte word per byte range: how far it has come
+/// ```
+///
+/// All numbers are little-endian. With the usual sizes a file has exactly 4,096 bytes: one page, one block.
+/// Docs/InfoFile.md gives every offset.
+package enum InfoFormat {
+    /// `FK-INFO` and a line feed. Magic, version and the header's CRC keep their places in all later versions.
+    static let magic: UInt64 = 0x0a4f_464e_492d_4b46
+    static let version: UInt32 = 1
+    static let headerSize = 64
+    /// Generation, length and CRC before a slot's payload.
+    static let slotHeaderSize = 16
+    static let usualSlotSize = 1_760
+    package static let counterCount = 64
+    /// Larger payloads are neither written nor parsed.
+    package static let maxPayload = 16 << 20
+    /// The usual size doubled as often as the largest payload needs.
+    static let maxSlotSize = usualSlotSize << 14
+
+    /// Where things are in one particular file.
+    struct Geometry: Hashable, Sendable {
+        var slotSize: Int
+        var counterCount: Int = InfoFormat.counterCount
+
+        var counterOffset: Int { headerSize + 2 * slotSize }
+        var fileSize: Int { counterOffset + 8 * counterCount }
+        /// A generation has a fixed place, so that a writer who knows the newest needs to read nothing.
+        func slotOffset(generation: UInt64) -> Int { headerSize + Int(generation & 1) * slotSize }
+
+        /// The smallest geometry, from the usual one upwards by doubling, that holds a payload of so many bytes.
+        ///
+        /// - Throws: `.tooLarge` above `maxPayload`.
+        static func holding(payload: Int) throws -> Geometry {
+            guard payload <= maxPayload else {
+                throw DownloadError(
+                    .tooLarge, "A task's record may have \(maxPayload) bytes; this one has \(payload).")
+            }
+            var size = usualSlotSize
+            while size < slotHeaderSize + payload { size *= 2 }
+            return Geometry(slotSize: size)
+        }
+    }
+
+    /// One valid slot: its payload is `file[payload]`.
+    struct Slot: Hashable, Sendable {
+        var generation: UInt64
+        var payload: Range<Int>
+    }
+
+    static func writeHeader(_ geometry: Geometry, into file: UnsafeMutableRawBufferPointer) {
+        let header = UnsafeMutableRawBufferPointer(rebasing: file[..<headerSize])
+        header.initializeMemory(as: UInt8.self, repeating: 0)
+        header.storeBytes(of: magic.littleEndian, as: UInt64.self)
+        header.storeBytes(of: version.littleEndian, toByteOffset: 8, as: UInt32.self)
+        header.storeBytes(of: UInt32(geometry.slotSize).littleEndian, toByteOffset: 12, as: UInt32.self)
+        header.storeBytes(of: UInt32(geometry.counterCount).littleEndian, toByteOffset: 16, as: UInt32.self)
+        let crc = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: header[..<60]))
+        header.storeBytes(of: crc.littleEndian, toByteOffset: 60, as: UInt32.self)
+    }
+
+    /// - Throws: `.corruptInfo`, or `.laterVersion` for a valid header of a later format.
+    static func readHeader(_ file: UnsafeRawBufferPointer) throws -> Geometry {
+        guard file.count >= headerSize else { throw DownloadError(.corruptInfo, "The info file is cut short.") }
+        func word(_ offset: Int) -> UInt32 {
+            UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+        }
+        guard UInt64(littleEndian: file.loadUnaligned(as: UInt64.self)) == magic else {
+            throw DownloadError(.corruptInfo, "This is not an info file.")
+        }
+        guard word(60) == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: file[..<60])) else {
+            throw DownloadError(.corruptInfo, "The info file's header is damaged.")
+        }
+        guard word(8) == version else {
+            throw DownloadError(
+                .laterVersion, "The info file has format \(word(8)); this program knows \(version).")
+        }
+        let geometry = Geometry(slotSize: Int(word(12)), counterCount: Int(word(16)))
+        guard geometry.slotSize > slotHeaderSize, geometry.slotSize <= maxSlotSize, geometry.slotSize % 8 == 0,
+            geometry.counterCount <= 4_096
+        else {
+            throw DownloadError(.corruptInfo, "The info file's header holds impossible sizes.")
+        }
+        return geometry
+    }
+
+    /// Writes generation, length, checksum and payload to the beginning of `slot`.
+    static func writeSlot(
+        generation: UInt64, payload: UnsafeRawBufferPointer, into slot: UnsafeMutableRawBufferPointer
+    ) {
+        slot.storeBytes(of: generation.littleEndian, as: UInt64.self)
+        slot.storeBytes(of: UInt32(payload.count).littleEndian, toByteOffset: 8, as: UInt32.self)
+        slot.storeBytes(
+            of: checksum(head: UnsafeRawBufferPointer(slot), payload: payload).littleEndian, toByteOffset: 12,
+            as: UInt32.self)
+        UnsafeMutableRawBufferPointer(rebasing: slot[slotHeaderSize...]).copyMemory(from: payload)
+    }
+
+    /// The valid slots of a file, the newest first. A slot counts when it lies within the bytes there are, its
+    /// generation belongs into its place, its length fits and its checksum is right.
+    static func validSlots(_ file: UnsafeRawBufferPointer, _ geometry: Geometry) -> [Slot] {
+        var slots: [Slot] = []
+        for index in 0..<2 {
+            let offset = headerSize + index * geometry.slotSize
+            guard file.count >= offset + slotHeaderSize else { continue }
+            let generation = UInt64(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            let length = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
+            let crc = UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset + 12, as: UInt32.self))
+            let payload = offset + slotHeaderSize..<offset + slotHeaderSize + length
+            guard generation > 0, Int(generation & 1) == index, length > 0, length <= maxPayload,
+                length + slotHeaderSize <= geometry.slotSize, payload.upperBound <= file.count,
+                crc
+                    == checksum(
+                        head: UnsafeRawBufferPointer(rebasing: file[offset..<offset + 12]),
+                        payload: UnsafeRawBufferPointer(rebasing: file[payload]))
+            else { continue }
+            slots.append(Slot(generation: generation, payload: payload))
+        }
+        return slots.sorted { $0.generation > $1.generation }
+    }
+
+    /// The counters, or none where the file ends before them.
+    static func counters(_ file: UnsafeRawBufferPointer, _ geometry: Geometry) -> [Int64] {
+        guard file.count >= geometry.fileSize else { return [] }
+        return (0..<geometry.counterCount).map { index in
+            let offset = geometry.counterOffset + 8 * index
+            return Int64(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: Int64.self))
+        }
+    }
+
+    /// CRC-32C over generation, length and payload.
+    private static func checksum(head: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UInt32 {
+        var crc = CRC32C()
+        crc.update(UnsafeRawBufferPointer(rebasing: head[..<12]))
+        crc.update(payload)
+        return crc.value
+    }
+}

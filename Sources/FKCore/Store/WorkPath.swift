@@ -1,0 +1,216 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Where everything about the tasks of one engine is kept, and the names of the files in it.
+///
+/// ```text
+/// <root>/             0700
+///   layout            version of this layout
+///   engine.lock       EngineLock
+///   number            SubmissionCounter
+///   config            saved settings of the command line
+///   tasks/ab/<id>.info        InfoFile
+///   barrels/<name>.barrel     BarrelFile
+///   mailbox/  replies/        Mailbox
+///   files/ab/<id>/            files of tasks without a destination of their own
+///   quarantine/               files that could not be read
+/// ```
+package struct WorkPath: Sendable, Hashable {
+    /// The version of the layout this code reads and writes.
+    package static let layoutVersion = 1
+
+    /// Absolute, without a slash at its end.
+    package let root: String
+
+    /// - Parameter root: a relative path is taken from the current folder; `~` at its beginning is the home folder.
+    package init(_ root: String) {
+        let expanded = (root as NSString).expandingTildeInPath
+        self.root = URL(fileURLWithPath: expanded).standardizedFileURL.path
+    }
+
+    package init(_ root: URL) { self.init(root.path) }
+
+    // MARK: Names
+
+    package var layoutPath: String { root + "/layout" }
+    package var lockPath: String { root + "/engine.lock" }
+    package var numberPath: String { root + "/number" }
+    package var configPath: String { root + "/config" }
+    package var tasksFolder: String { root + "/tasks" }
+    package var barrelsFolder: String { root + "/barrels" }
+    package var mailboxFolder: String { root + "/mailbox" }
+    package var repliesFolder: String { root + "/replies" }
+    package var filesFolder: String { root + "/files" }
+    package var quarantineFolder: String { root + "/quarantine" }
+
+    package func infoPath(_ id: TaskID) -> String {
+        let hex = id.hex
+        return "\(root)/tasks/\(hex.prefix(2))/\(hex).info"
+    }
+
+    /// The folder for the files of a task that has no destination of its own. Not made by anything here.
+    package func filesFolder(_ id: TaskID) -> String {
+        let hex = id.hex
+        return "\(root)/files/\(hex.prefix(2))/\(hex)"
+    }
+
+    /// The barrel's file: its name with everything but ASCII letters, digits, `-`, `_` and inner dots percent-encoded.
+    package func barrelPath(_ name: String) -> String {
+        "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
+    }
+
+    // MARK: Opening
+
+    /// Checks the work path and, with `create`, makes what is missing of it.
+    ///
+    /// Folders get mode 0700 and files 0600 whatever the umask is.
+    ///
+    /// - Throws: `.notFound` when it is not there and `create` is false; `.laterVersion` when a later version of this
+    ///   software made it (it is left untouched); `.workPathUnusable` when it is not a folder, belongs to another
+    ///   user, can be written by others, or cannot be read and written by us. All name the path.
+    package func open(create: Bool) throws {
+        if create { try makeRoot() }
+        try checkRoot()
+        try checkLayout(create: create)
+        guard create else { return }
+        for folder in [tasksFolder, barrelsFolder, mailboxFolder, repliesFolder, filesFolder, quarantineFolder] {
+            do { try FileIO.makeFolder(folder) } catch { throw unusable("cannot be written", cause: error) }
+        }
+    }
+
+    /// True when the root folder is there, whatever is in it.
+    package var exists: Bool {
+        var status = stat()
+        return stat(root, &status) == 0
+    }
+
+    private func makeRoot() throws {
+        var missing: [String] = []
+        var path = root
+        var status = stat()
+        while stat(path, &status) != 0, errno == ENOENT, path.count > 1 {
+            missing.append(path)
+            path = (path as NSString).deletingLastPathComponent
+        }
+        do {
+            for folder in missing.reversed() { try FileIO.makeFolder(folder) }
+        } catch {
+            throw unusable("cannot be made", cause: error)
+        }
+    }
+
+    private func checkRoot() throws {
+        var status = stat()
+        guard stat(root, &status) == 0 else {
+            if errno == ENOENT { throw DownloadError(.notFound, "There is no work path \(root).") }
+            throw unusable("cannot be looked at", cause: DownloadError(system: errno, "stat", root))
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw unusable("is not a folder") }
+        guard status.st_uid == geteuid() else {
+            throw unusable("belongs to another user (uid \(status.st_uid)); choose a work path of your own")
+        }
+        guard status.st_mode & 0o022 == 0 else {
+            throw unusable("can be written by other users; run: chmod go-w '\(root)'")
+        }
+        guard access(root, R_OK | W_OK | X_OK) == 0 else {
+            throw unusable("cannot be written", cause: DownloadError(system: errno, "write", root))
+        }
+    }
+
+    private func checkLayout(create: Bool) throws {
+        let bytes: [UInt8]
+        do {
+            bytes = try FileIO.contents(of: layoutPath, limit: 64)
+        } catch let error as DownloadError where error.code == .notFound {
+            if create { try writeLayout() }
+            return
+        } catch {
+            throw unusable("has a layout file that cannot be read", cause: error)
+        }
+        let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard let version = Int(text), version > 0 else {
+            throw unusable(
+                "has a layout file that does not hold a version; if it was made by fk, write \(Self.layoutVersion) into \(layoutPath)"
+            )
+        }
+        guard version <= Self.layoutVersion else {
+            throw DownloadError(
+                .laterVersion,
+                "The work path \(root) has layout version \(version); this program knows \(Self.layoutVersion). "
+                    + "Use a newer program or another work path.")
+        }
+    }
+
+    private func writeLayout() throws {
+        let bytes = Array("\(Self.layoutVersion)\n".utf8)
+        do {
+            // Two processes may come first at once: each has its own file to rename.
+            try bytes.withUnsafeBytes { try FileIO.replace(layoutPath, aside: "\(layoutPath).\(getpid())", $0) }
+        } catch {
+            throw unusable("cannot be written", cause: error)
+        }
+    }
+
+    private func unusable(_ reason: String, cause: (any Error)? = nil) -> DownloadError {
+        let cause = cause as? DownloadError
+        return DownloadError(
+            cause?.code == .noSpace ? .noSpace : .workPathUnusable, "The work path \(root) \(reason).",
+            underlying: cause?.message)
+    }
+
+    // MARK: Listing
+
+    /// The ids of all tasks, in no order; reads only folders. A folder that is missing has no tasks.
+    package func allTaskIDs() -> [TaskID] {
+        var ids: [TaskID] = []
+        FileIO.forEachName(in: tasksFolder) { shard in
+            guard shard.count == 2 else { return true }
+            FileIO.forEachName(in: "\(tasksFolder)/\(String(decoding: shard, as: UTF8.self))") { name in
+                if let id = Self.taskID(fileName: name) { ids.append(id) }
+                return true
+            }
+            return true
+        }
+        return ids
+    }
+
+    /// The ids whose hexadecimal form begins with `prefix` (at least two digits), in no order.
+    package func taskIDs(prefix: String) -> [TaskID] {
+        guard prefix.utf8.count >= 2 else { return [] }
+        var ids: [TaskID] = []
+        let digits = Array(prefix.utf8)
+        FileIO.forEachName(in: "\(tasksFolder)/\(prefix.prefix(2))") { name in
+            if name.starts(with: digits), let id = Self.taskID(fileName: name) { ids.append(id) }
+            return true
+        }
+        return ids
+    }
+
+    private static func taskID(fileName: UnsafeBufferPointer<UInt8>) -> TaskID? {
+        guard fileName.count == 69, fileName[64...].elementsEqual(".info".utf8) else { return nil }
+        return TaskID(hexDigits: UnsafeBufferPointer(rebasing: fileName[..<64]))
+    }
+
+    // MARK: Default
+
+    /// `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else `$XDG_STATE_HOME/fk`, else
+    /// `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG specification asks.
+    package static func defaultPath(environment: [String: String] = ProcessInfo.processInfo.environment) -> WorkPath {
+        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return WorkPath(path) }
+        let home = environment["HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? NSHomeDirectory()
+        #if canImport(Darwin)
+            return WorkPath(home + "/Library/Application Support/fk")
+        #else
+            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return WorkPath(state + "/fk") }
+            return WorkPath(home + "/.local/state/fk")
+        #endif
+    }
+}
