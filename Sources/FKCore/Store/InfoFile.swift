@@ -56,13 +56,21 @@ package enum InfoFile {
     ///
     /// - Throws: `.notFound`; `.corruptInfo` when no slot is valid; `.laterVersion`; `.disk`.
     package static func read(_ path: String) throws -> InfoContents {
+        guard let contents = try read(path, containing: nil) else {
+            throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
+        }
+        return contents
+    }
+
+    /// The same, but nil without parsing the payload when it does not hold these bytes.
+    package static func read(_ path: String, containing needle: [UInt8]?) throws -> InfoContents? {
         let descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
         defer { FileIO.close(descriptor) }
         // Two updates in a row may cross one slow reading; an owner that writes faster than that does not exist.
         var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")
         for _ in 0..<3 {
             do {
-                return try read(descriptor, path: path)
+                return try read(descriptor, path: path, containing: needle)
             } catch let error as DownloadError where error.code == .corruptInfo {
                 last = error
             }
@@ -130,28 +138,34 @@ package enum InfoFile {
 
     // MARK: Inside
 
-    private static func read(_ descriptor: Int32, path: String) throws -> InfoContents {
+    private static func read(
+        _ descriptor: Int32, path: String, containing needle: [UInt8]?
+    ) throws -> InfoContents? {
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
         return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 16) { buffer in
             let count = try FileIO.read(into: buffer, from: descriptor, at: 0, path: path)
             let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let geometry = try located(path) { try InfoFormat.readHeader(file) }
-            if geometry.fileSize <= usual || count < usual { return try parse(file, geometry, path: path) }
+            if geometry.fileSize <= usual || count < usual {
+                return try parse(file, geometry, path: path, containing: needle)
+            }
             let whole = UnsafeMutableRawBufferPointer.allocate(byteCount: geometry.fileSize, alignment: 16)
             defer { whole.deallocate() }
             let length = try FileIO.read(into: whole, from: descriptor, at: 0, path: path)
-            return try parse(UnsafeRawBufferPointer(rebasing: whole[..<length]), geometry, path: path)
+            return try parse(
+                UnsafeRawBufferPointer(rebasing: whole[..<length]), geometry, path: path, containing: needle)
         }
     }
 
     /// Takes the newest slot whose payload can be decoded as well.
     private static func parse(
-        _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String
-    ) throws -> InfoContents {
+        _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String, containing needle: [UInt8]?
+    ) throws -> InfoContents? {
         var failure = DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
         for slot in InfoFormat.validSlots(file, geometry) {
             do {
                 let payload = UnsafeRawBufferPointer(rebasing: file[slot.payload])
+                if let needle, !payload.contains(sequence: needle) { return nil }
                 return InfoContents(
                     record: try located(path) { try StoreJSON.decode(TaskRecord.self, from: payload) },
                     handle: InfoHandle(generation: slot.generation, slotSize: UInt32(geometry.slotSize)),
@@ -214,5 +228,20 @@ package enum InfoFile {
             }
             try body(UnsafeRawBufferPointer(file))
         }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// True when these bytes stand somewhere in the buffer.
+    fileprivate func contains(sequence needle: [UInt8]) -> Bool {
+        guard let base = baseAddress, let first = needle.first else { return needle.isEmpty }
+        var offset = 0
+        while offset + needle.count <= count,
+            let found = memchr(base + offset, Int32(first), count - needle.count - offset + 1)
+        {
+            if memcmp(found, needle, needle.count) == 0 { return true }
+            offset = UnsafeRawPointer(found) - base + 1
+        }
+        return false
     }
 }

@@ -1,0 +1,163 @@
+import FKMiddleware
+import Foundation
+
+/// Keeps barrels, one file each, replaced as a whole by write-aside and rename.
+///
+/// ```text
+/// {"format":1,"count":2,"crc":305419896}          CRC-32C of all bytes after this line
+/// {"name":"books","created":…,"options":{…},"sums":{…}}
+/// <64 hexadecimal digits> TAB <URL>               one line a member, in order
+/// ```
+///
+/// Lines and not one JSON document, because 100,000 members then load in milliseconds.
+package enum BarrelFile {
+    static let format = 1
+    /// Larger files are not read.
+    static let maxSize = 1 << 30
+
+    private struct Header: Codable {
+        var format: Int
+        var count: Int
+        var crc: UInt32
+    }
+
+    private struct Description: Codable {
+        var name: String
+        var created: Date
+        var options: BarrelOptions
+        var sums: BarrelSums
+    }
+
+    /// - Throws: `.invalidArgument` for a name that cannot be or a URL with a line feed in it; `.noSpace`, `.disk`, and
+    ///   then the barrel is as it was.
+    package static func save(_ barrel: BarrelRecord, in workPath: WorkPath) throws {
+        try BarrelName.validate(barrel.name)
+        var body = try StoreJSON.encode(
+            Description(name: barrel.name, created: barrel.created, options: barrel.options, sums: barrel.sums))
+        body.append(0x0a)
+        body.reserveCapacity(body.count + barrel.members.reduce(0) { $0 + $1.url.utf8.count + 66 })
+        for member in barrel.members {
+            var url = member.url
+            let isClean = url.withUTF8 { bytes in
+                body.append(contentsOf: member.id.hex.utf8)
+                body.append(0x09)
+                body.append(contentsOf: bytes)
+                body.append(0x0a)
+                return !bytes.contains(0x0a)
+            }
+            guard isClean else { throw DownloadError(.invalidArgument, "A URL cannot hold a line feed.", url: url) }
+        }
+        let crc = body.withUnsafeBytes { CRC32C.checksum($0) }
+        var file = try StoreJSON.encode(Header(format: format, count: barrel.members.count, crc: crc))
+        file.append(0x0a)
+        file.append(contentsOf: body)
+        let path = workPath.barrelPath(barrel.name)
+        try file.withUnsafeBytes { try FileIO.replace(path, aside: path + ".new", $0) }
+    }
+
+    /// - Throws: `.notFound`; `.corruptInfo`; `.laterVersion`; `.disk`.
+    package static func load(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
+        do {
+            let barrel = try load(path: workPath.barrelPath(name))
+            guard barrel.name == name else {
+                throw DownloadError(.corruptInfo, "The file of the barrel \"\(name)\" belongs to another one.")
+            }
+            return barrel
+        } catch let error as DownloadError where error.code == .notFound {
+            throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
+        }
+    }
+
+    /// The names of all barrels, sorted. Names are not in the file names as they are, so each file's beginning is read
+    /// where it must be; a file that tells none is left out.
+    package static func list(in workPath: WorkPath) -> [String] {
+        paths(in: workPath).compactMap { path in
+            let stem = (path as NSString).lastPathComponent.dropLast(".barrel".count)
+            if !stem.contains("%~"), let name = String(stem).removingPercentEncoding { return name }
+            return try? load(path: path).name
+        }.sorted()
+    }
+
+    /// All barrels, oldest first. A file that cannot be read is moved to the quarantine and reported; one of a later
+    /// version is reported and left. Only for the process that owns the engine.
+    package static func loadAll(in workPath: WorkPath) -> (barrels: [BarrelRecord], problems: [DownloadError]) {
+        var barrels: [BarrelRecord] = []
+        var problems: [DownloadError] = []
+        for path in paths(in: workPath) {
+            do {
+                let barrel = try load(path: path)
+                guard workPath.barrelPath(barrel.name) == path else {
+                    throw DownloadError(.corruptInfo, "\(path) says it is the barrel \"\(barrel.name)\".")
+                }
+                barrels.append(barrel)
+            } catch let error as DownloadError where error.code == .corruptInfo {
+                problems.append(Quarantine.move(path, in: workPath, because: error))
+            } catch {
+                problems.append(DownloadError(wrapping: error, code: .disk, message: "\(path) cannot be read."))
+            }
+        }
+        barrels.sort { ($0.created, $0.name) < ($1.created, $1.name) }
+        return (barrels, problems)
+    }
+
+    /// Returns false when there was none.
+    @discardableResult
+    package static func delete(_ name: String, in workPath: WorkPath) throws -> Bool {
+        try FileIO.remove(workPath.barrelPath(name))
+    }
+
+    // MARK: Inside
+
+    private static func paths(in workPath: WorkPath) -> [String] {
+        FileIO.names(in: workPath.barrelsFolder).filter { $0.hasSuffix(".barrel") }.map {
+            "\(workPath.barrelsFolder)/\($0)"
+        }
+    }
+
+    private static func load(path: String) throws -> BarrelRecord {
+        let bytes = try FileIO.contents(of: path, limit: maxSize)
+        return try bytes.withUnsafeBytes { file in
+            func damaged(_ reason: String) -> DownloadError {
+                DownloadError(.corruptInfo, "The barrel file \(path) is damaged: \(reason).")
+            }
+            guard let headerEnd = file.firstIndex(of: 0x0a) else { throw damaged("it has no header") }
+            let header = try StoreJSON.decode(
+                Header.self, from: UnsafeRawBufferPointer(rebasing: file[..<headerEnd]))
+            guard header.format <= format else {
+                throw DownloadError(
+                    .laterVersion, "\(path) has format \(header.format); this program knows \(format).")
+            }
+            let body = UnsafeRawBufferPointer(rebasing: file[(headerEnd + 1)...])
+            guard CRC32C.checksum(body) == header.crc else { throw damaged("its checksum is wrong") }
+            guard let descriptionEnd = body.firstIndex(of: 0x0a) else { throw damaged("it has no description") }
+            let description = try StoreJSON.decode(
+                Description.self, from: UnsafeRawBufferPointer(rebasing: body[..<descriptionEnd]))
+            let lines = UnsafeRawBufferPointer(rebasing: body[(descriptionEnd + 1)...])
+            guard let members = members(lines, count: header.count) else { throw damaged("a line is not a member") }
+            return BarrelRecord(
+                name: description.name, created: description.created, options: description.options, members: members,
+                sums: description.sums)
+        }
+    }
+
+    private static func members(_ lines: UnsafeRawBufferPointer, count: Int) -> [BarrelMember]? {
+        // The count is not trusted with memory: a member takes at least 66 bytes.
+        guard count >= 0, count <= lines.count / 66 else { return nil }
+        var members: [BarrelMember] = []
+        members.reserveCapacity(count)
+        lines.withMemoryRebound(to: UInt8.self) { lines in
+            var start = 0
+            while start + 66 <= lines.count {
+                var end = start + 65
+                while end < lines.count, lines[end] != 0x0a { end += 1 }
+                guard end < lines.count, lines[start + 64] == 0x09,
+                    let id = TaskID(hexDigits: UnsafeBufferPointer(rebasing: lines[start..<start + 64]))
+                else { return }
+                let url = String(decoding: UnsafeBufferPointer(rebasing: lines[start + 65..<end]), as: UTF8.self)
+                members.append(BarrelMember(id: id, url: url))
+                start = end + 1
+            }
+        }
+        return members.count == count ? members : nil
+    }
+}

@@ -1,0 +1,92 @@
+import FKMiddleware
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Hands out submission numbers: unique in the work path and ascending, over restarts and crashes.
+///
+/// The file `number` holds the first number that is not reserved, and its checksum. Numbers are reserved 1,024 at a
+/// time, so there is one write per 1,024 tasks; a crash skips at most that many. Only for the process that owns
+/// the engine, from any thread.
+package final class SubmissionCounter: Sendable {
+    package static let block: UInt64 = 1_024
+    private static let size = 16
+
+    private struct State {
+        var next: UInt64
+        /// The first number not reserved.
+        var limit: UInt64
+    }
+
+    private let path: String
+    private let state: Locked<State>
+
+    /// - Parameter scan: gives the highest number in use (0 for none). Called only when the file is missing or cannot
+    ///   be believed. By default reads all info files of the work path.
+    package init(_ workPath: WorkPath, scan: ((WorkPath) -> UInt64)? = nil) {
+        path = workPath.numberPath
+        let next = Self.read(path) ?? ((scan ?? Self.highest)(workPath) &+ 1)
+        state = Locked(State(next: max(1, next), limit: max(1, next)))
+    }
+
+    /// The next number, 1 for the first task of a work path.
+    ///
+    /// - Throws: `.noSpace` or `.disk` when the next block cannot be reserved; no number is used up then.
+    package func next() throws -> UInt64 {
+        try state.withLock { state in
+            if state.next == state.limit {
+                try write(state.limit + Self.block)
+                state.limit += Self.block
+            }
+            defer { state.next += 1 }
+            return state.next
+        }
+    }
+
+    /// Gives back what was reserved and not used. Not needed for correctness.
+    package func close() {
+        state.withLock { state in
+            guard state.next < state.limit, (try? write(state.next)) != nil else { return }
+            state.limit = state.next
+        }
+    }
+
+    private func write(_ value: UInt64) throws {
+        let descriptor = try FileIO.open(path, O_WRONLY | O_CREAT)
+        do {
+            try withUnsafeTemporaryAllocation(byteCount: Self.size, alignment: 8) { bytes in
+                bytes.storeBytes(of: value.littleEndian, as: UInt64.self)
+                bytes.storeBytes(of: Self.checksum(UnsafeRawBufferPointer(bytes)), toByteOffset: 8, as: UInt64.self)
+                try FileIO.write(UnsafeRawBufferPointer(bytes), to: descriptor, at: 0, path: path)
+            }
+        } catch {
+            FileIO.close(descriptor)
+            throw error
+        }
+        try FileIO.close(descriptor, written: path)
+    }
+
+    private static func read(_ path: String) -> UInt64? {
+        guard let bytes = try? FileIO.contents(of: path, limit: size), bytes.count == size else { return nil }
+        return bytes.withUnsafeBytes { bytes in
+            guard bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == checksum(bytes) else { return nil }
+            let value = UInt64(littleEndian: bytes.loadUnaligned(as: UInt64.self))
+            return value < .max - block ? value : nil
+        }
+    }
+
+    private static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<8]))).littleEndian
+    }
+
+    private static func highest(_ workPath: WorkPath) -> UInt64 {
+        workPath.allTaskIDs().reduce(0) { highest, id in
+            max(highest, (try? InfoFile.read(workPath.infoPath(id)))?.record.number ?? 0)
+        }
+    }
+}
