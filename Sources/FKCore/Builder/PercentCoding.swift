@@ -1,0 +1,52 @@
+/// Percent-encoding of bytes (RFC 3986 section 2.1).
+enum PercentCoding {
+    /// The byte that `%XX` at `index` stands for, or nil where two hexadecimal digits do not follow.
+    static func value(_ bytes: ArraySlice<UInt8>, at index: Int) -> UInt8? {
+        guard bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.endIndex,
+            let high = bytes[index + 1].hexValue, let low = bytes[index + 2].hexValue
+        else { return nil }
+        return high << 4 | low
+    }
+
+    /// Appends `%XX` with upper-case digits.
+    static func append(_ byte: UInt8, to result: inout [UInt8]) {
+        let digits = Array("0123456789ABCDEF".utf8)
+        result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+
+    /// The bytes with every `%XX` replaced; a `%` that is none of those stands for itself.
+    static func decoded(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            if let byte = value(bytes, at: index) {
+                result.append(byte)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        return result
+    }
+
+    /// The same as text, or nil where the bytes are not UTF-8.
+    static func decodedString(_ bytes: ArraySlice<UInt8>) -> String? {
+        String(validating: decoded(bytes), as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    var isASCIIDigit: Bool { (0x30...0x39).contains(self) }
+    var isASCIILetter: Bool { (0x41...0x5a).contains(self) || (0x61...0x7a).contains(self) }
+    /// The value of a hexadecimal digit of either case.
+    var hexValue: UInt8? {
+        switch self {
+        case 0x30...0x39: self - 0x30
+        case 0x41...0x46: self - 0x37
+        case 0x61...0x66: self - 0x57
+        default: nil
+        }
+    }
+}

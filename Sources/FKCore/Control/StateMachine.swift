@@ -1,0 +1,103 @@
+import FKMiddleware
+
+/// What each verb does in each state: the whole table, and nothing but the table.
+///
+/// ```text
+///            prepare   idle      action    suspend   cancel    error     complete  unknown
+/// action     idle      -         -         -         idle      idle      -         -
+/// suspend    suspend   suspend   suspend   -         -         -         -         -
+/// resume     -         -         -         idle      - (idle)  - (idle)  -         -
+/// cancel     cancel    cancel    cancel    cancel    -         cancel    -         -
+/// retry      -         -         -         -         idle      idle      -         -
+/// trash      unknown   unknown   unknown   unknown   unknown   unknown   unknown   -
+/// ```
+///
+/// `-` changes nothing. `(idle)` holds when the verb is given to all tasks at once: `resume` then queues cancelled
+/// and failed tasks again too, as FKDownloader's `resumeAllTask` does. A task that becomes idle is started at once
+/// where a slot is free; that is the scheduler's business.
+package enum StateMachine {
+    /// What the engine has to do for a transition, besides writing the new state down.
+    package enum Effect: Sendable, Hashable {
+        /// Put the task into the ready queue, with a fresh count of attempts.
+        case queue
+        /// Take it out of the queue or stop its transfer; its bytes stay.
+        case stopKeepingBytes
+        /// Take it out of the queue or stop its transfer, and delete its part file.
+        case stopDroppingBytes
+        /// Stop it, delete every file it wrote, its info file and its callbacks.
+        case forget
+    }
+
+    package enum Transition: Sendable, Hashable {
+        case to(DownloadState, Effect)
+        /// Nothing changes; the reason completes the sentence "The task …".
+        case noOp(reason: String)
+    }
+
+    /// - Parameter forAll: true when the verb was given to all tasks and not to this one by name.
+    package static func decide(_ verb: Verb, in state: DownloadState, forAll: Bool = false) -> Transition {
+        if state == .unknown { return .noOp(reason: "is not known here") }
+        return switch verb {
+        case .action: action(in: state)
+        case .suspend: suspend(in: state)
+        case .resume: resume(in: state, forAll: forAll)
+        case .cancel: cancel(in: state)
+        case .retry: retry(in: state)
+        case .trash: .to(.unknown, .forget)
+        }
+    }
+
+    private static func action(in state: DownloadState) -> Transition {
+        switch state {
+        case .prepare, .cancel, .error: .to(.idle, .queue)
+        case .suspend: .noOp(reason: "is suspended: resume it to go on")
+        default: nothing("queue", state)
+        }
+    }
+
+    private static func suspend(in state: DownloadState) -> Transition {
+        switch state {
+        case .prepare, .idle, .action: .to(.suspend, .stopKeepingBytes)
+        default: nothing("suspend", state)
+        }
+    }
+
+    private static func resume(in state: DownloadState, forAll: Bool) -> Transition {
+        switch state {
+        case .suspend: .to(.idle, .queue)
+        case .cancel, .error: forAll ? .to(.idle, .queue) : nothing("resume", state, hint: "retry it to start again")
+        default: nothing("resume", state)
+        }
+    }
+
+    private static func cancel(in state: DownloadState) -> Transition {
+        switch state {
+        case .prepare, .idle, .action, .suspend, .error: .to(.cancel, .stopDroppingBytes)
+        case .complete: nothing("cancel", state, hint: "trash it to delete the file")
+        default: nothing("cancel", state)
+        }
+    }
+
+    private static func retry(in state: DownloadState) -> Transition {
+        switch state {
+        case .cancel, .error: .to(.idle, .queue)
+        case .suspend: nothing("retry", state, hint: "resume it to go on")
+        default: nothing("retry", state)
+        }
+    }
+
+    private static func nothing(_ verb: String, _ state: DownloadState, hint: String? = nil) -> Transition {
+        let now =
+            switch state {
+            case .prepare: "is not queued yet"
+            case .idle: "is queued already"
+            case .action: "is running already"
+            case .suspend: "is suspended already"
+            case .cancel: "is cancelled already"
+            case .error: "has failed"
+            case .complete: "is complete already"
+            case .unknown: "is not known here"
+            }
+        return .noOp(reason: "\(now): \(hint ?? "nothing to \(verb)")")
+    }
+}

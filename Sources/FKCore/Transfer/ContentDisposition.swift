@@ -1,0 +1,140 @@
+import Foundation
+
+/// The `Content-Disposition` field (RFC 6266), as servers really send it.
+package enum ContentDisposition {
+    /// The file name it gives, as sent and not cleaned (`FileNameRules.clean` does that); nil where it gives none.
+    ///
+    /// `filename*` (RFC 8187) is preferred to `filename`, wherever it stands; one that cannot be decoded is passed
+    /// over. Understood besides the standard: no disposition type, unquoted values with blanks, a missing closing
+    /// quote, a quoted `filename*`, UTF-8 read as Latin-1, percent-encoded and RFC 2047 encoded names. In a quoted value
+    /// `\` escapes only `"` and itself, so that paths of Windows keep their separators.
+    package static func fileName(_ value: String) -> String? {
+        let parameters = parse(value)
+        if let extended = parameters.first(where: { $0.name == "filename*" }).flatMap({ decodeExtended($0.value) }) {
+            return extended
+        }
+        guard let plain = parameters.first(where: { $0.name == "filename" })?.value, !plain.isEmpty else { return nil }
+        return decodeEncodedWords(plain) ?? decodePercent(plain) ?? repairLatin1(plain) ?? plain
+    }
+
+    // MARK: Parameters
+
+    private static func parse(_ value: String) -> [(name: String, value: String)] {
+        var result: [(name: String, value: String)] = []
+        var rest = value.unicodeScalars[...]
+        while !rest.isEmpty {
+            let name = rest.prefix { $0 != "=" && $0 != ";" && $0 != "\"" }
+            rest = rest[name.endIndex...]
+            guard rest.first == "=" else {
+                // The disposition type, an empty part, or a stray quote: no parameter.
+                if rest.first == "\"" { rest = skipQuoted(rest) }
+                rest = rest.drop { $0 != ";" }.dropFirst()
+                continue
+            }
+            rest = rest.dropFirst().drop { $0 == " " || $0 == "\t" }
+            let text: String
+            if rest.first == "\"" {
+                (text, rest) = quoted(rest)
+                rest = rest.drop { $0 != ";" }
+            } else {
+                let bare = rest.prefix { $0 != ";" }
+                text = trimmed(String(bare))
+                rest = rest[bare.endIndex...]
+            }
+            result.append((trimmed(String(name)).lowercased(), text))
+            rest = rest.dropFirst()
+        }
+        return result
+    }
+
+    private static func quoted(
+        _ text: Substring.UnicodeScalarView
+    ) -> (String, Substring.UnicodeScalarView) {
+        var result = String.UnicodeScalarView()
+        var rest = text.dropFirst()
+        while let scalar = rest.popFirst() {
+            if scalar == "\"" { break }
+            if scalar == "\\", let next = rest.first, next == "\"" || next == "\\" {
+                result.append(next)
+                rest.removeFirst()
+            } else {
+                result.append(scalar)
+            }
+        }
+        return (String(result), rest)
+    }
+
+    private static func skipQuoted(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView {
+        quoted(text).1
+    }
+
+    private static func trimmed(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces) }
+
+    // MARK: Encodings
+
+    /// `charset'language'percent-encoded` (RFC 8187 section 3.2).
+    private static func decodeExtended(_ value: String) -> String? {
+        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, !parts[2].isEmpty else { return nil }
+        let bytes = Array(parts[2].utf8)[...]
+        let isWellFormed = bytes.indices.allSatisfy {
+            bytes[$0] != UInt8(ascii: "%") || PercentCoding.value(bytes, at: $0) != nil
+        }
+        guard isWellFormed else { return nil }
+        return text(PercentCoding.decoded(bytes), charset: trimmed(String(parts[0])))
+    }
+
+    private static func text(_ bytes: [UInt8], charset: String) -> String? {
+        switch charset.lowercased() {
+        case "utf-8", "utf8", "us-ascii": String(validating: bytes, as: UTF8.self)
+        case "iso-8859-1", "latin1": String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        default: nil
+        }
+    }
+
+    /// `=?utf-8?B?…?=` and `=?utf-8?Q?…?=` (RFC 2047), one or several and nothing else; meant for mail, sent all the same.
+    private static func decodeEncodedWords(_ value: String) -> String? {
+        guard value.hasPrefix("=?"), value.hasSuffix("?=") else { return nil }
+        var result = ""
+        for word in value.split(separator: " ") {
+            let parts = word.split(separator: "?", omittingEmptySubsequences: false)
+            guard parts.count == 5, parts[0] == "=", parts[4] == "=",
+                let bytes = wordBytes(parts[3], coding: parts[2].lowercased()),
+                let text = text(bytes, charset: String(parts[1]))
+            else { return nil }
+            result += text
+        }
+        return result.isEmpty ? nil : result
+    }
+
+    private static func wordBytes(_ text: Substring, coding: String) -> [UInt8]? {
+        switch coding {
+        case "b": Data(base64Encoded: String(text)).map(Array.init)
+        case "q":
+            PercentCoding.decoded(
+                Array(text.replacing("%", with: "%25").replacing("_", with: " ").replacing("=", with: "%").utf8)[...])
+        default: nil
+        }
+    }
+
+    /// Only where every `%` is one of an encoding and the result is not ASCII: `100%25.txt` may be meant as it stands.
+    private static func decodePercent(_ value: String) -> String? {
+        let bytes = Array(value.utf8)[...]
+        guard bytes.contains(UInt8(ascii: "%")),
+            bytes.indices.allSatisfy({ bytes[$0] != UInt8(ascii: "%") || PercentCoding.value(bytes, at: $0) != nil }),
+            let text = PercentCoding.decodedString(bytes), !text.utf8.allSatisfy({ $0 < 0x80 })
+        else { return nil }
+        return text
+    }
+
+    /// UTF-8 bytes that the transport handed on as one character each.
+    private static func repairLatin1(_ value: String) -> String? {
+        var bytes: [UInt8] = []
+        for scalar in value.unicodeScalars {
+            guard let byte = UInt8(exactly: scalar.value) else { return nil }
+            bytes.append(byte)
+        }
+        guard bytes.contains(where: { $0 >= 0x80 }) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

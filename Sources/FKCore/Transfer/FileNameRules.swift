@@ -1,0 +1,180 @@
+import FKMiddleware
+
+/// Makes names of files that are safe on the disk and on a terminal out of whatever a server or a URL says.
+package enum FileNameRules {
+    /// A file name has at most 255 bytes on every common file system; our own wrapping (`.`, `.<16 hex>.fkpart`) takes
+    /// up to 29 of them and 40 are kept free.
+    package static let maxBytes = 255 - 40
+    /// What a file is called when nothing better is known.
+    package static let fallback = "download"
+
+    private static let ownSuffixes = [".fkpart", ".fkrejected"]
+
+    /// One path component made of `name`; the same again when given its own result.
+    ///
+    /// The last part after `/` or `\`; control, format and direction characters replaced by `_`; blanks and dots at the
+    /// ends dropped; a leading dot or `~` replaced by `_`, a leading `-` and a name of our own kind (`.fkpart`) marked
+    /// with `_`; device names of other systems suffixed with `_`; at most `maxBytes` bytes, cut before the extension
+    /// at a character. Empty, `.` and `..` become `download`.
+    package static func clean(_ name: String) -> String {
+        let last =
+            name.unicodeScalars.split(whereSeparator: { $0 == "/" || $0 == "\\" })
+            .last.map { String(String.UnicodeScalarView($0)) } ?? ""
+        var result = trim(replaceUnsafe(last))
+        if let first = result.unicodeScalars.first, first == "." || first == "~" {
+            result = "_" + String(String.UnicodeScalarView(result.unicodeScalars.drop { $0 == first }))
+        }
+        if result.utf8.first == UInt8(ascii: "-") { result = "_" + result }
+        if result.isEmpty { return fallback }
+        result = markDevice(result)
+        if ownSuffixes.contains(where: result.lowercased().hasSuffix) { result += "_" }
+        return fit(result, into: maxBytes)
+    }
+
+    /// The name for what a URL delivers: Content-Disposition's, else the last part of the path of the URL the task was
+    /// built with, else `download` with an extension by MIME type.
+    ///
+    /// - Parameters:
+    ///   - url: the URL before redirects: a redirect must not choose the name.
+    ///   - head: nil before there is an answer.
+    package static func name(url: String, head: ResponseHead?) -> String {
+        for value in head?.values(of: "Content-Disposition") ?? [] {
+            if let name = ContentDisposition.fileName(value).map(clean), name != fallback { return name }
+        }
+        let name = clean(lastPathPart(of: url))
+        guard name == fallback, let type = head?.values(of: "Content-Type").first,
+            let suffix = MIMETypes.fileExtension(for: type)
+        else { return name }
+        return "\(fallback).\(suffix)"
+    }
+
+    /// `name` with `.n` before its extension: `a.zip` -> `a.1.zip`, `a.tar.gz` -> `a.1.tar.gz`, `README` -> `README.1`.
+    package static func numbered(_ name: String, _ n: Int) -> String {
+        let (stem, suffix) = split(name)
+        let tail = ".\(n)\(suffix)"
+        return cut(stem, to: max(1, maxBytes - tail.utf8.count)) + tail
+    }
+
+    /// The hidden file that takes the bytes while they arrive, beside the final name; at most 255 bytes.
+    package static func partName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkpart") }
+
+    /// Where a finished file that failed its verification is put for inspection; at most 255 bytes.
+    package static func rejectedName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkrejected") }
+
+    private static func wrapped(_ name: String, _ id: TaskID, _ suffix: String) -> String {
+        let tail = ".\(id.hex.prefix(16))\(suffix)"
+        return "." + cut(name, to: 254 - tail.utf8.count) + tail
+    }
+
+    // MARK: Steps
+
+    /// The last non-empty part of the URL's path, percent-decoded; bytes that are not UTF-8 stay encoded.
+    static func lastPathPart(of url: String) -> String {
+        let bytes = Array(url.utf8)[...]
+        let slash = UInt8(ascii: "/")
+        var path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+        if let colon = path.firstIndex(of: UInt8(ascii: ":")), path[(colon + 1)...].starts(with: [slash, slash]) {
+            path = path[(colon + 3)...].drop { $0 != slash }
+        }
+        return escapingInvalid(PercentCoding.decoded(path.split(separator: slash).last ?? []))
+    }
+
+    /// The bytes as text, with `%XX` for each one that does not belong to a UTF-8 sequence.
+    static func escapingInvalid(_ bytes: [UInt8]) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        var result = ""
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let length = (1...min(4, rest.count)).first { String(validating: rest.prefix($0), as: UTF8.self) != nil }
+            if let length {
+                result += String(decoding: rest.prefix(length), as: UTF8.self)
+                rest = rest.dropFirst(length)
+            } else {
+                var escaped: [UInt8] = []
+                PercentCoding.append(rest.removeFirst(), to: &escaped)
+                result += String(decoding: escaped, as: UTF8.self)
+            }
+        }
+        return result
+    }
+
+    private static func replaceUnsafe(_ text: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            result.append(isUnsafe(scalar) ? "_" : scalar)
+        }
+        return String(result)
+    }
+
+    /// Control characters, line ends, and invisible ones that change how a name reads. The joiners stay: emoji and
+    /// several scripts are spelled with them.
+    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        case .format: scalar != "\u{200c}" && scalar != "\u{200d}"
+        default: false
+        }
+    }
+
+    private static func trim(_ text: String) -> String {
+        var scalars = text.unicodeScalars[...]
+        while let first = scalars.first, first.properties.isWhitespace { scalars.removeFirst() }
+        while let last = scalars.last, last == "." || last.properties.isWhitespace { scalars.removeLast() }
+        return String(scalars)
+    }
+
+    /// `con.txt` -> `con_.txt`: opened on Windows it would be the console, whatever its extension.
+    private static func markDevice(_ name: String) -> String {
+        let base = name.prefix { $0 != "." }
+        let plain = trim(String(base)).uppercased()
+        var isDevice = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(plain)
+        if plain.count == 4, plain.hasPrefix("COM") || plain.hasPrefix("LPT"), let digit = plain.last {
+            isDevice = "0123456789¹²³".contains(digit)
+        }
+        return isDevice ? "\(base)_\(name[base.endIndex...])" : name
+    }
+
+    /// Stem and extension with its dot. `.tar.*` counts as one extension; what holds blanks or is longer than 16
+    /// characters is none.
+    private static func split(_ name: String) -> (stem: Substring, suffix: Substring) {
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name[...], "") }
+        let suffix = name[dot...]
+        guard (2...17).contains(suffix.count), suffix.utf8.count <= 64, !suffix.contains(where: \.isWhitespace) else {
+            return (name[...], "")
+        }
+        let stem = name[..<dot]
+        if stem.count > 4, stem.lowercased().hasSuffix(".tar") {
+            let inner = stem.index(stem.endIndex, offsetBy: -4)
+            return (name[..<inner], name[inner...])
+        }
+        return (stem, suffix)
+    }
+
+    private static func fit(_ name: String, into limit: Int) -> String {
+        guard name.utf8.count > limit else { return name }
+        let (stem, suffix) = split(name)
+        guard !suffix.isEmpty else { return trim(cut(name[...], to: limit)) }
+        return cut(stem, to: limit - suffix.utf8.count) + suffix
+    }
+
+    /// The longest beginning of whole characters in `limit` bytes; of whole scalars where the first character is longer.
+    private static func cut(_ text: some StringProtocol, to limit: Int) -> String {
+        guard text.utf8.count > limit else { return String(text) }
+        var end = text.startIndex
+        var bytes = 0
+        for index in text.indices {
+            bytes += text[index].utf8.count
+            if bytes > limit { break }
+            end = text.index(after: index)
+        }
+        if end > text.startIndex { return String(text[..<end]) }
+        var result = String.UnicodeScalarView()
+        bytes = 0
+        for scalar in text.unicodeScalars {
+            bytes += UTF8.width(scalar)
+            if bytes > limit { break }
+            result.append(scalar)
+        }
+        return String(result)
+    }
+}

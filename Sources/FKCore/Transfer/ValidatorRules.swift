@@ -1,0 +1,69 @@
+import FKMiddleware
+import Foundation
+
+/// Which validators may be trusted to name the same bytes (RFC 9110 section 8.8).
+extension ResumeRules {
+    /// What is worth remembering of a response to recognise its representation again.
+    package static func validator(of head: ResponseHead) -> Validator {
+        Validator(
+            etag: head.values(of: "ETag").first, lastModified: head.values(of: "Last-Modified").first,
+            date: head.values(of: "Date").first)
+    }
+
+    /// How far an entity tag or a date can be trusted.
+    package enum Strength: Sendable, Hashable {
+        /// Changes with every change of a byte: may go into `If-Range` and join bytes of several answers.
+        case strong
+        /// Names something equivalent, which may be other bytes.
+        case weak
+        case none
+    }
+
+    package static func strength(_ validator: Validator) -> Strength {
+        if strongValidator(validator) != nil { return .strong }
+        return validator.etag == nil && validator.lastModified == nil ? .none : .weak
+    }
+
+    /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response is
+    /// dated at least one second later (RFC 9110 section 8.8.2.2), else nil.
+    package static func strongValidator(_ validator: Validator) -> String? {
+        if let tag = validator.etag, isStrongTag(tag) { return tag }
+        guard let text = validator.lastModified, let modified = HTTPDate.parse(text),
+            let date = validator.date.flatMap({ HTTPDate.parse($0) }), date.timeIntervalSince(modified) >= 1
+        else { return nil }
+        return text
+    }
+
+    /// A quoted tag without `W/` (RFC 9110 section 8.8.3). Tags without quotes, which some servers send, are not
+    /// strong: put into `If-Range` they would be read as a date.
+    static func isStrongTag(_ tag: String) -> Bool {
+        let bytes = Array(tag.utf8)
+        return bytes.count >= 2 && bytes.first == 0x22 && bytes.last == 0x22
+            && bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x7f }
+    }
+
+    /// Whether two answers carry the same bytes, as far as their validators tell.
+    enum Comparison: Sendable, Hashable {
+        case same
+        case different
+        case unknown
+    }
+
+    static func compare(_ known: Validator?, _ answer: Validator) -> Comparison {
+        guard let known else { return .unknown }
+        if let old = known.etag, let new = answer.etag {
+            if opaque(old) != opaque(new) { return .different }
+            // The same strong tag settles it: the machines of one service often differ in Last-Modified.
+            if old == new, isStrongTag(old) { return .same }
+        }
+        if let old = known.lastModified, let new = answer.lastModified {
+            if old != new, HTTPDate.parse(old) != HTTPDate.parse(new) || HTTPDate.parse(old) == nil {
+                return .different
+            }
+            if strongValidator(Validator(lastModified: old, date: known.date)) != nil { return .same }
+        }
+        return .unknown
+    }
+
+    private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+}
