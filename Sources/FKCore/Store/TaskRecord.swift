@@ -98,6 +98,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package var created: Date
     package var started: Date?
     package var finished: Date?
+    /// True when `path` was there before and only counts as this task's result: it is never deleted.
+    package var isForeign: Bool?
     /// True once the finished file is known to be on the disk itself.
     package var synced: Bool?
     /// The boot in which `ranges` and `synced` were written: live counters of another boot are not trusted.

@@ -1,0 +1,117 @@
+import FKMiddleware
+import Foundation
+
+/// Describes a task and makes it.
+///
+/// ```swift
+/// var builder = try Builder("https://example.com/图片.png")
+/// builder.directory = "/home/me/Downloads"
+/// let id = try await builder.prepare(in: downloader)
+/// ```
+public struct Builder: Sendable {
+    /// The description as it stands; its URL is percent-encoded.
+    public private(set) var description: TaskDescription
+
+    /// - Parameter url: Chinese, emoji and spaces are percent-encoded; what is encoded already is not encoded twice.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`, saying what is wrong with it.
+    public init(_ url: String) throws {
+        description = TaskDescription(url: try URLNormalizer.normalize(url))
+    }
+
+    public init(_ url: URL) throws { try self.init(url.absoluteString) }
+
+    /// The percent-encoded URL: with the destination it is the task's identity.
+    public var url: String { description.url }
+
+    /// Tried in order after the URL, for example B after A, A. Set with `setMirrors`.
+    public var mirrors: [String] { description.mirrors }
+
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first one that is no good; then nothing changes.
+    public mutating func setMirrors(_ urls: [String]) throws {
+        description.mirrors = try urls.map { try URLNormalizer.normalize($0) }
+    }
+
+    /// Folder for the finished file, made if needed; nil keeps the file inside the work path. A relative path counts
+    /// from the current folder.
+    public var directory: String? {
+        get { description.directory }
+        set { description.directory = newValue.map { URL(fileURLWithPath: $0).standardizedFileURL.path } }
+    }
+
+    /// The name of the finished file; nil lets the server (Content-Disposition) and the URL decide. Set with
+    /// `setFileName`.
+    public var fileName: String? { description.fileName }
+
+    /// - Throws: `.invalidArgument` when it is not one plain file name.
+    public mutating func setFileName(_ name: String?) throws {
+        if let name {
+            let isPlain = !name.isEmpty && name != "." && name != ".." && name.utf8.count <= 200
+            guard isPlain, !name.contains("/"), !name.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 })
+            else {
+                throw DownloadError(
+                    .invalidArgument,
+                    "The file name must be one plain name of at most 200 bytes, without / and control characters.")
+            }
+        }
+        description.fileName = name
+    }
+
+    /// Default `.background`.
+    public var downloadType: DownloadType {
+        get { description.type }
+        set { description.type = newValue }
+    }
+
+    /// Higher starts earlier. Default 0.
+    public var priority: Int {
+        get { description.priority }
+        set { description.priority = newValue }
+    }
+
+    /// The application's own pairs, found again by middlewares and queries.
+    public var attributes: [String: String] {
+        get { description.attributes }
+        set { description.attributes = newValue }
+    }
+
+    /// Headers, checksum, limits and the rest.
+    public var options: TaskOptions {
+        get { description.options }
+        set { description.options = newValue }
+    }
+
+    /// Writes the info file and queues the task. Calling it again for the same URL and destination is harmless: the
+    /// task goes on where it is.
+    ///
+    /// - Returns: the task's id.
+    /// - Throws: when the info file cannot be written.
+    @discardableResult
+    public func prepare(in downloader: Downloader) async throws -> TaskID {
+        try await Self.prepare([self], in: downloader)[0].get()
+    }
+
+    /// Makes many tasks at once.
+    ///
+    /// - Parameter barrel: the group they join, made when it is not there.
+    /// - Returns: one result per builder, in order.
+    public static func prepare(
+        _ builders: [Builder], barrel: String? = nil, in downloader: Downloader
+    ) async throws -> [Result<TaskID, DownloadError>] {
+        try await downloader.engine.add(builders.map(\.description), barrel: barrel, run: true).map { added in
+            if let error = added.error { return .failure(error) }
+            return .success(added.id)
+        }
+    }
+
+    /// Brings tasks of this URL that are known only on disk back into memory.
+    ///
+    /// - Returns: them as they are now; empty when there are none.
+    public static func loadCache(_ url: String, in downloader: Downloader) async throws -> [DownloadInfo] {
+        try await downloader.engine.infos(.url(url))
+    }
+
+    /// Brings every task of the work path back into memory.
+    public static func loadAll(in downloader: Downloader) async throws -> [DownloadInfo] {
+        try await downloader.engine.infos(.all)
+    }
+}

@@ -1,0 +1,60 @@
+import FKMiddleware
+import Foundation
+
+/// How much a completed file survives.
+public enum Durability: String, Codable, Sendable, Hashable {
+    /// Nothing is lost when processes die. After a power cut, what was not on the disk yet is noticed and fetched
+    /// again. The default.
+    case process
+    /// File, info file and folder are synced before a task is complete: nothing is lost when the power goes.
+    case power
+}
+
+/// All settings of a downloader. Building a `Downloader` from it makes it effective (FKDownloader's `takeSession`).
+public struct Configure: Sendable {
+    /// Folder of every info file and of files without a destination of their own. Cannot be changed once a
+    /// downloader is live. Default: `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on macOS
+    /// `~/Library/Application Support/fk`.
+    public var workPath: URL
+
+    /// Tasks that run at once, 1...256, values outside are clamped. Default 3. Lowering it while tasks run lets them
+    /// finish.
+    public var maxAction: Int = 3 {
+        didSet { maxAction = min(max(maxAction, 1), 256) }
+    }
+
+    /// Info callbacks come every `distributeSpeed` x 0.2 s, 1...10, values outside are clamped. Default 5: one second.
+    public var distributeSpeed: Int = 5 {
+        didSet { distributeSpeed = min(max(distributeSpeed, 1), 10) }
+    }
+
+    /// Which of the waiting tasks of equal priority starts first. Default `.fifo`.
+    public var order: QueueOrder = .fifo
+
+    /// Connections to one host over all tasks, 1...256, clamped. Default 16.
+    public var maxConnectionsPerHost: Int = 16 {
+        didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
+    }
+
+    /// Bytes a second over all tasks; nil is no limit.
+    public var rateLimit: Int64?
+
+    /// When failed attempts are tried again.
+    public var retry = RetryPolicy()
+
+    /// The defaults of how requests travel; a task's own options go over them.
+    public var transport = TransportOptions()
+
+    /// What is synced before a task counts as complete. Default `.process`.
+    public var durability: Durability = .process
+
+    public init(workPath: URL? = nil) {
+        self.workPath =
+            workPath
+            ?? URL(
+                fileURLWithPath: WorkPath.defaultPath().root, isDirectory: true)
+    }
+
+    /// Seconds between two polled info callbacks.
+    public var distributeInterval: Double { Double(distributeSpeed) * 0.2 }
+}

@@ -1,0 +1,235 @@
+import FKMiddleware
+import Foundation
+
+/// From the last byte to `complete`: verify, final name, response chain.
+extension Engine {
+    /// All ranges are there: compare the digest, where one was asked for.
+    func verify(_ entry: TaskEntry, _ attempt: Attempt) {
+        guard let checksum = entry.record.task.options.checksum else { return publish(entry, attempt) }
+        if let digest = attempt.digest { return verified(entry, attempt, checksum, .success(digest)) }
+        let part = attempt.part
+        offEngine(entry.id) { () throws(DownloadError) in
+            try part.digest(checksum.algorithm)
+        } then: { engine, entry, attempt, result in
+            engine.verified(entry, attempt, checksum, result)
+        }
+    }
+
+    private func verified(
+        _ entry: TaskEntry, _ attempt: Attempt, _ checksum: Checksum, _ result: Result<String, DownloadError>
+    ) {
+        switch result {
+        case .failure(let error):
+            fail(entry, error, resumed: attempt.isResumed)
+        case .success(let digest) where digest == checksum.hex:
+            publish(entry, attempt)
+        case .success(let digest):
+            let aside = FileNameRules.rejectedName(for: partlessName(entry, attempt), id: entry.id)
+            let moved = (try? attempt.folder.rename(attempt.part.name, to: aside, replacing: true)) == true
+            dropBytes(of: entry)
+            let place = moved ? " The bytes were set aside as \(attempt.folder.path(of: aside))." : ""
+            fail(
+                entry,
+                DownloadError(
+                    .checksumMismatch,
+                    "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex).\(place)"
+                ), resumed: false)
+        }
+    }
+
+    /// The final name as far as it is known: asked for, from the server, or from the URL.
+    private func partlessName(_ entry: TaskEntry, _ attempt: Attempt) -> String {
+        entry.record.task.fileName
+            ?? FileNameRules.name(url: entry.record.task.url, head: attempt.head ?? entry.record.response)
+    }
+
+    // MARK: Publishing
+
+    /// Gives the verified file its final name.
+    ///
+    /// The name is written to the record first: whoever finds the part gone and the file there knows whose it is.
+    /// With `Durability.power` the order is: bytes, record, name, folder (each synced before the next).
+    private func publish(_ entry: TaskEntry, _ attempt: Attempt) {
+        guard configure.durability == .power else {
+            if rename(entry, attempt) { respond(entry, attempt) }
+            return
+        }
+        let part = attempt.part
+        offEngine(entry.id) { () throws(DownloadError) in
+            try part.synchronize()
+        } then: { engine, entry, attempt, result in
+            if case .failure(let error) = result { return engine.fail(entry, error, resumed: attempt.isResumed) }
+            if engine.rename(entry, attempt) { engine.syncName(entry, attempt) }
+        }
+    }
+
+    private func syncName(_ entry: TaskEntry, _ attempt: Attempt) {
+        let folder = attempt.folder
+        offEngine(entry.id) { () throws(DownloadError) in
+            try folder.synchronize()
+        } then: { engine, entry, attempt, result in
+            if case .failure(let error) = result { return engine.fail(entry, error, resumed: attempt.isResumed) }
+            entry.record.synced = true
+            engine.respond(entry, attempt)
+        }
+    }
+
+    /// Returns false when the attempt has ended instead: in error, or with a file that was there already.
+    private func rename(_ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+        let name = partlessName(entry, attempt)
+        let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
+        do throws(DownloadError) {
+            var number = 0
+            while true {
+                let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
+                let path = attempt.folder.path(of: candidate)
+                if policy == .overwrite || !attempt.folder.contains(candidate) {
+                    entry.record.path = path
+                    try save(entry)
+                    if configure.durability == .power { try synchronizeInfo(entry) }
+                    let isNamed = try attempt.folder.rename(
+                        attempt.part.name, to: candidate, replacing: policy == .overwrite)
+                    if isNamed { return true }
+                }
+                switch policy {
+                case .rename, .overwrite: number += 1
+                case .refuse: throw fileExists(path)
+                case .skip:
+                    entry.record.path = path
+                    entry.record.isForeign = true
+                    attempt.folder.remove(attempt.part.name)
+                    remember(entry, by: "existing", "\(path) was there already: it was kept")
+                    complete(entry)
+                    return false
+                }
+            }
+        } catch {
+            fail(entry, error, resumed: attempt.isResumed)
+            return false
+        }
+    }
+
+    private func synchronizeInfo(_ entry: TaskEntry) throws(DownloadError) {
+        do {
+            try InfoFile.synchronize(workPath.infoPath(entry.id))
+        } catch {
+            throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be synced.")
+        }
+    }
+
+    /// After a crash between the rename and the last record: true when the file bears its final name already.
+    func isPublished(_ record: TaskRecord) -> Bool {
+        guard let path = record.path, let partName = record.partName, let expected = record.expected else { return false }
+        let folder = (path as NSString).deletingLastPathComponent
+        var status = stat()
+        guard lstat("\(folder)/\(partName)", &status) != 0 else { return false }
+        return lstat(path, &status) == 0 && Int64(status.st_size) == expected
+    }
+
+    // MARK: The response chain
+
+    func respond(_ entry: TaskEntry, _ attempt: Attempt) {
+        let chain = chains.response.ordered
+        guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return complete(entry) }
+        let response = DownloadResponse(
+            task: context, response: (attempt.head ?? entry.record.response)?.httpURLResponse,
+            fileURL: URL(fileURLWithPath: path))
+        attempt.chain = Task { [weak self, id = entry.id] in
+            let end = await ResponseChainEnd.run(chain, response)
+            await self?.responseChainEnded(id, end)
+        }
+    }
+
+    private func responseChainEnded(_ id: TaskID, _ end: ResponseChainEnd) {
+        guard let entry = tasks[id], let attempt = entry.attempt else { return }
+        attempt.chain = nil
+        if let path = end.response.fileURL?.path { entry.record.path = path }
+        if attempt.stop != nil { return attemptStopped(entry, attempt) }
+        guard let (name, error) = end.failure else { return complete(entry) }
+        let place = setAside(entry, attempt)
+        dropBytes(of: entry)
+        var failure: DownloadError
+        if let retry = error as? RetryRequest {
+            failure = DownloadError(
+                .middleware, "\(name) asks for the file to be fetched again: \(retry.reason)", isRetryable: true,
+                retryAfter: retry.delay)
+        } else if let error = error as? DownloadError {
+            failure = error
+        } else {
+            failure = DownloadError(.rejected, "\(name) rejected the file: \(error)")
+        }
+        failure.underlying = failure.underlying ?? place
+        fail(entry, failure, resumed: false)
+    }
+
+    /// A rejected file never stays under its final name.
+    private func setAside(_ entry: TaskEntry, _ attempt: Attempt) -> String? {
+        guard let path = entry.record.path else { return nil }
+        let file = path as NSString
+        let aside = FileNameRules.rejectedName(for: file.lastPathComponent, id: entry.id)
+        let target = (file.deletingLastPathComponent as NSString).appendingPathComponent(aside)
+        guard Foundation.rename(path, target) == 0 else { return nil }
+        return "the file was set aside as \(target)"
+    }
+
+    /// After the last attempt has failed, response middlewares hear of it. What they throw changes nothing.
+    func tellResponseChain(_ entry: TaskEntry, head: ResponseHead?, _ error: DownloadError) {
+        let chain = chains.response.ordered
+        guard !chain.isEmpty, let context = entry.context else { return }
+        let response = DownloadResponse(task: context, response: head?.httpURLResponse, error: error)
+        Task { _ = await ResponseChainEnd.run(chain, response) }
+    }
+
+    /// The end of a task that went well.
+    func complete(_ entry: TaskEntry) {
+        let size = entry.record.expected ?? entry.received
+        entry.record.ranges = [SavedRange(start: 0, end: size, position: size, synced: entry.record.synced == true ? size : 0)]
+        entry.record.expected = size
+        entry.attempt?.counters.store(0, size)
+        entry.record.finished = clock.date
+        entry.record.error = nil
+        entry.record.waiting = nil
+        entry.record.partName = nil
+        taskLimiters[entry.id] = nil
+        end(entry, as: .complete)
+    }
+
+    // MARK: Work off the engine's thread
+
+    /// Runs slow disk work elsewhere and comes back with its result, unless the attempt was stopped meanwhile.
+    private func offEngine<Value: Sendable>(
+        _ id: TaskID, _ work: @escaping @Sendable () throws(DownloadError) -> Value,
+        then: @escaping @Sendable (isolated Engine, TaskEntry, Attempt, Result<Value, DownloadError>) -> Void
+    ) {
+        diskWork.async { [self] in
+            let result = Result { () throws(DownloadError) in try work() }
+            executor.run {
+                self.assumeIsolated { engine in
+                    guard let entry = engine.tasks[id], let attempt = entry.attempt else { return }
+                    if attempt.stop != nil { return engine.attemptStopped(entry, attempt) }
+                    then(engine, entry, attempt, result)
+                }
+            }
+        }
+    }
+}
+
+/// How a walk along the response chain ended.
+struct ResponseChainEnd: Sendable {
+    var response: DownloadResponse
+    /// The middleware that threw, and what.
+    var failure: (name: String, error: any Error)?
+
+    /// Walks the chain; the first error of a completed download ends the walk, after a failure all are told.
+    static func run(_ chain: [any ResponseMiddleware], _ response: DownloadResponse) async -> ResponseChainEnd {
+        var response = response
+        for middleware in chain {
+            do {
+                response = try await middleware.process(response)
+            } catch {
+                if response.error == nil { return .init(response: response, failure: (middleware.name, error)) }
+            }
+        }
+        return .init(response: response)
+    }
+}

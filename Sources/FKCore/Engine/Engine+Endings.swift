@@ -1,0 +1,211 @@
+import FKMiddleware
+import Foundation
+
+/// What follows when a response has ended: the next range, verifying, another try, or the end of the attempt.
+extension Engine {
+    /// Everything the transport's thread has left since the last time, in order.
+    func handleEvents() {
+        for event in inbox.take() {
+            switch event {
+            case .gate(let id, let receiver):
+                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else { continue }
+                if attempt.stop == nil { openGate(entry, attempt, receiver) }
+            case .end(let id, let receiver):
+                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else { continue }
+                responseEnded(entry, attempt, receiver)
+            }
+        }
+    }
+
+    private func responseEnded(_ entry: TaskEntry, _ attempt: Attempt, _ receiver: RangeReceiver) {
+        attempt.operation = nil
+        attempt.receiver = nil
+        do throws(DownloadError) {
+            if !receiver.askedEngine { try adopt(receiver, entry, attempt) }
+        } catch {
+            attempt.diskError = error
+        }
+        foldCounters(entry, attempt)
+        if attempt.stop != nil { return attemptStopped(entry, attempt) }
+        if let error = attempt.diskError { return fail(entry, error, resumed: attempt.isResumed) }
+        guard let outcome = receiver.outcome else { return }
+        switch outcome {
+        case .ended(.success(let summary)):
+            bodyEnded(entry, attempt, receiver, summary)
+        case .ended(.failure(let error)):
+            fail(entry, error, resumed: attempt.isResumed)
+        case .complete(let total):
+            entry.record.expected = total
+            entry.record.ranges = [SavedRange(start: 0, end: total, position: total)]
+            verify(entry, attempt)
+        case .askAgain(let again):
+            ask(again, "the server's answer to a range request was not usable", entry, attempt)
+        case .seamDiffers:
+            ask(.withoutRange, "the bytes before the seam are not the ones we hold: another file", entry, attempt)
+        }
+    }
+
+    private func bodyEnded(
+        _ entry: TaskEntry, _ attempt: Attempt, _ receiver: RangeReceiver, _ summary: TransportSummary
+    ) {
+        let index = receiver.plan.index
+        guard entry.record.ranges.indices.contains(index) else {
+            return fail(
+                entry, DownloadError(.protocolViolation, "The server's answer had no usable head."),
+                resumed: attempt.isResumed)
+        }
+        if let end = entry.record.ranges[index].end {
+            guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
+                let error = DownloadError(
+                    .incompleteBody, "The server sent nothing of the \(end - receiver.position) bytes that are missing.",
+                    isRetryable: true)
+                return fail(entry, error, resumed: attempt.isResumed)
+            }
+        } else {
+            entry.record.ranges[index].end = receiver.position
+            entry.record.expected = receiver.position
+        }
+        entry.record.lengthVerified = summary.lengthVerified ? nil : false
+        if let digester = receiver.digester, receiver.position == entry.record.expected { attempt.digest = digester.hex() }
+        fetchNext(entry, attempt)
+    }
+
+    private func ask(_ again: ResumeRules.Again, _ reason: String, _ entry: TaskEntry, _ attempt: Attempt) {
+        attempt.asksAgain += 1
+        guard attempt.asksAgain <= 3 else {
+            let error = DownloadError(
+                .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
+            return fail(entry, error, resumed: attempt.isResumed)
+        }
+        remember(entry, by: "resume", reason)
+        attempt.nextAsk = ResumeRules.ask(again: again, after: attempt.lastAsk)
+        fetchNext(entry, attempt)
+    }
+
+    /// Takes the live counters over into the record.
+    func foldCounters(_ entry: TaskEntry, _ attempt: Attempt) {
+        for index in entry.record.ranges.indices {
+            let range = entry.record.ranges[index]
+            let position = attempt.counters.load(index)
+            entry.record.ranges[index].position = min(max(position, range.start), range.end ?? .max)
+        }
+        entry.isDirty = true
+    }
+
+    // MARK: Failing
+
+    /// An attempt has failed: wait and try again, or end in error. `RetryRules` decides.
+    func fail(_ entry: TaskEntry, _ error: DownloadError, resumed: Bool) {
+        var error = error
+        error.url = error.url ?? URLMasking.mask(entry.attempt?.url ?? entry.record.task.url)
+        entry.record.error = error
+        entry.record.path = nil
+        remember(entry, by: "attempt \(entry.record.attempts)", error.message)
+        var policy = configure.retry
+        if let maxAttempts = entry.record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
+        let decision = RetryRules.decide(
+            error: error, attempt: entry.record.attempts, policy: policy, mirrors: entry.record.task.mirrors.count,
+            resumed: resumed, random: Double.random(in: 0..<1))
+        switch decision {
+        case .retry(let seconds, let index, let pause):
+            entry.urlIndex = index
+            if seconds > 0 {
+                let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
+                entry.record.waiting = Waiting(reason, until: clock.date + seconds)
+            }
+            if let pause { hostPause[entry.host] = clock.now + Int64(pause * 1e9) }
+            end(entry, as: .idle)
+            setDeadline()
+        case .fail:
+            let head = entry.attempt?.head
+            entry.record.finished = clock.date
+            end(entry, as: .error)
+            tellResponseChain(entry, head: head, error)
+        }
+    }
+
+    // MARK: Ending
+
+    /// The attempt is over: its slot is free, its record is written, and the task is in `state`.
+    func end(_ entry: TaskEntry, as state: DownloadState) {
+        let attempt = entry.attempt
+        if let attempt {
+            foldCounters(entry, attempt)
+            attempt.part.close()
+            attempt.counters.detach()
+        }
+        entry.attempt = nil
+        change(entry, to: state)
+        write(entry)
+        releaseSlot(of: entry)
+        attempt?.whenEnded.forEach { $0.resume() }
+    }
+
+    /// Ends an attempt from outside and returns when nothing of it runs any more.
+    func stopAttempt(of entry: TaskEntry, _ stop: Attempt.Stop) async {
+        guard let attempt = entry.attempt else { return }
+        if attempt.stop != .droppingBytes { attempt.stop = stop }
+        attempt.operation?.cancel()
+        attempt.chain?.cancel()
+        await withCheckedContinuation { attempt.whenEnded.append($0) }
+    }
+
+    /// Whatever was going on has reported back, and nobody wants it any more.
+    func attemptStopped(_ entry: TaskEntry, _ attempt: Attempt) {
+        foldCounters(entry, attempt)
+        if attempt.stop == .droppingBytes {
+            // It may have got its final name already, and be in the hands of the response chain.
+            if isPublished(entry.record), let path = entry.record.path { unlink(path) }
+            attempt.folder.remove(attempt.part.name)
+            dropBytes(of: entry)
+        }
+        // While the engine closes, nobody has given a verb: the task goes on with the next engine.
+        let state = entry.record.state == .action ? .idle : entry.record.state
+        end(entry, as: state)
+    }
+
+    /// Forgets everything that was received of a task.
+    func dropBytes(of entry: TaskEntry) {
+        for index in entry.record.ranges.indices { entry.attempt?.counters.store(index, 0) }
+        entry.record.ranges = []
+        entry.rangesChanged = true
+        entry.record.expected = nil
+        entry.record.validator = nil
+        entry.record.partName = nil
+        entry.record.path = nil
+        entry.record.lengthVerified = nil
+        account(entry)
+    }
+
+    // MARK: Records
+
+    /// Adds a line to the task's history, which keeps the newest eight.
+    func remember(_ entry: TaskEntry, by: String, _ what: String) {
+        entry.record.history.append(Verdict(time: clock.date, by: by, what: what))
+        if entry.record.history.count > 8 { entry.record.history.removeFirst() }
+        entry.isDirty = true
+    }
+
+    /// Writes the record in place. A disk that refuses is reported and the record stays dirty, for the next tick.
+    func write(_ entry: TaskEntry) {
+        do throws(DownloadError) {
+            try save(entry)
+        } catch {
+            problems.append(error.description)
+        }
+    }
+
+    func save(_ entry: TaskEntry) throws(DownloadError) {
+        if let attempt = entry.attempt { foldCounters(entry, attempt) }
+        entry.record.bootID = BootID.current
+        do {
+            try InfoFile.update(
+                workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
+                counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged)
+        } catch {
+            throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
+        }
+        entry.rangesChanged = false
+        entry.isDirty = false
+    }
+}

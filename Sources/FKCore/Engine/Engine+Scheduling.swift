@@ -1,0 +1,102 @@
+import FKMiddleware
+import Foundation
+
+/// Who runs next, and who waits for what.
+extension Engine {
+    /// Lets waiting tasks start in this engine, and has failed retries go at once.
+    func admit(_ selector: TaskSelector) throws -> String {
+        let entries = try find(selector)
+        for entry in entries { admit(entry) }
+        schedule()
+        let waiting = entries.count { $0.record.state == .idle || $0.record.state == .action }
+        return "\(waiting) of \(entries.count) tasks can run"
+    }
+
+    func admit(_ entry: TaskEntry) {
+        guard !entry.isAdmitted else { return }
+        entry.isAdmitted = true
+        account(entry)
+        if entry.record.state == .idle { enqueue(entry) }
+    }
+
+    /// Puts a task into state idle and into the queue.
+    func queue(_ entry: TaskEntry) {
+        wakes.remove(entry.id)
+        entry.record.error = nil
+        entry.record.waiting = nil
+        entry.record.finished = nil
+        entry.isAdmitted = true
+        change(entry, to: .idle)
+        enqueue(entry)
+    }
+
+    /// An idle task waits in the ready queue, or among the wakes while its retry is not due.
+    private func enqueue(_ entry: TaskEntry) {
+        // A task that is still being stopped comes back here when that has ended.
+        guard entry.attempt == nil else { return }
+        if let until = entry.record.waiting?.until {
+            let seconds = until.timeIntervalSince(clock.date)
+            if seconds > 0 {
+                // A wall clock that was set back must not make anybody wait for hours.
+                let longest = max(configure.retry.maxDelay, configure.retry.maxRetryAfter)
+                wakes.push(entry.id, due: clock.now + Int64(min(seconds, longest) * 1e9))
+                return
+            }
+        }
+        ready.push(
+            .init(
+                id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host))
+    }
+
+    /// A retry has become due.
+    func wake(_ id: TaskID) {
+        guard let entry = tasks[id], entry.record.state == .idle else { return }
+        entry.record.waiting = nil
+        enqueue(entry)
+    }
+
+    /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
+    func schedule() {
+        guard isActive, !isClosing else { return }
+        let now = clock.now
+        while running.count < configure.maxAction {
+            let next = ready.popNext { host in
+                hostLoad[host, default: 0] < configure.maxConnectionsPerHost && hostPause[host, default: 0] <= now
+            }
+            guard let next else { break }
+            guard let entry = tasks[next.id], entry.record.state == .idle, entry.attempt == nil else { continue }
+            running[entry.id] = entry
+            hostLoad[entry.host, default: 0] += 1
+            start(entry)
+        }
+    }
+
+    /// Gives the slot of a task back.
+    func releaseSlot(of entry: TaskEntry) {
+        guard running.removeValue(forKey: entry.id) != nil else { return }
+        hostLoad[entry.host, default: 1] -= 1
+        if hostLoad[entry.host] == 0 { hostLoad[entry.host] = nil }
+        // It was queued again while it was being stopped.
+        if entry.record.state == .idle, entry.isAdmitted { enqueue(entry) }
+        schedule()
+    }
+
+    /// Every change of state goes through here: counts, observers and middlewares hear of it once.
+    func change(_ entry: TaskEntry, to state: DownloadState) {
+        guard entry.record.state != state else { return }
+        entry.record.state = state
+        entry.isDirty = true
+        if state != .action { entry.speed = SpeedMeter() }
+        stateChanged(entry)
+    }
+
+    /// Why an idle task is not running, as far as this engine knows.
+    func waiting(of entry: TaskEntry) -> Waiting? {
+        guard entry.record.state == .idle else { return nil }
+        if let waiting = entry.record.waiting { return waiting }
+        guard isActive, entry.isAdmitted else { return Waiting(.queue) }
+        let isHostFull =
+            hostLoad[entry.host, default: 0] >= configure.maxConnectionsPerHost || hostPause[entry.host] != nil
+        return Waiting(running.count < configure.maxAction && isHostFull ? .host : .slot)
+    }
+}

@@ -1,0 +1,185 @@
+import FKMiddleware
+import Foundation
+
+/// Tasks in: made from descriptions, or found again on disk.
+extension Engine {
+    /// Carries out what another component or process asks for. Errors come back as `.failed`.
+    package func perform(_ request: EngineRequest) async -> EngineReply {
+        do {
+            switch request {
+            case .add(let tasks, let barrel, let run):
+                return .added(try await add(tasks, barrel: barrel, run: run))
+            case .verb(let verb, let selector):
+                return .verbs(try await apply(verb, to: selector))
+            case .createBarrel(let name, let options):
+                return .done(note: try createBarrel(name, options: options))
+            case .removeFromBarrel(let name, let urls):
+                return .done(note: try remove(urls, fromBarrel: name))
+            case .deleteBarrel(let name):
+                return .done(note: try deleteBarrel(name))
+            case .run(let selector):
+                return .done(note: try admit(selector))
+            case .setLimits(let maxAction, let rateLimit):
+                var changed = configure
+                if let maxAction { changed.maxAction = maxAction }
+                if let rateLimit { changed.rateLimit = rateLimit > 0 ? rateLimit : nil }
+                try update(changed)
+                return .done(note: "limits changed")
+            }
+        } catch {
+            return .failed(DownloadError(wrapping: error, code: .disk, message: "The request failed."))
+        }
+    }
+
+    /// Makes tasks, or finds them again, and queues them. Done in portions, so that the first tasks run while the last
+    /// ones are still being made.
+    package func add(
+        _ descriptions: [TaskDescription], barrel name: String?, run: Bool
+    ) async throws -> [EngineReply.Added] {
+        let barrel = try name.map { try openBarrel($0, creating: true) }
+        var results: [EngineReply.Added] = []
+        results.reserveCapacity(descriptions.count)
+        for (index, description) in descriptions.enumerated() {
+            results.append(add(description, barrel: barrel, run: run))
+            if index % 64 == 63 {
+                schedule()
+                await Task.yield()
+            }
+        }
+        if let barrel { save(barrel) }
+        schedule()
+        return results
+    }
+
+    private func add(_ description: TaskDescription, barrel: Barrel?, run: Bool) -> EngineReply.Added {
+        var description = description
+        if let barrel { description = barrel.record.options.completing(description) }
+        let id = description.id
+        do {
+            let entry: TaskEntry
+            let isNew: Bool
+            if let known = try find(id) {
+                entry = known
+                isNew = false
+                try readmit(entry, as: description)
+            } else {
+                entry = try make(description, barrel: barrel?.record.name)
+                isNew = true
+            }
+            if let barrel { join(entry, barrel) }
+            if run || scope == .all { admit(entry) }
+            return .init(id: id, state: entry.record.state, isNew: isNew)
+        } catch {
+            let error = DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
+            return .init(id: id, state: .unknown, isNew: false, error: error)
+        }
+    }
+
+    private func make(_ description: TaskDescription, barrel: String?) throws -> TaskEntry {
+        var record = TaskRecord(task: description, number: try numbers.next(), created: clock.date)
+        if let barrel { record.barrels = [barrel] }
+        let info = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
+        let entry = TaskEntry(record: record, info: info, isNew: true)
+        remember(entry)
+        stateChanged(entry)
+        return entry
+    }
+
+    /// A task asked for a second time goes on where it stopped, with the options of the new asking.
+    private func readmit(_ entry: TaskEntry, as description: TaskDescription) throws {
+        if entry.record.state == .complete {
+            if let path = entry.record.path, FileManager.default.fileExists(atPath: path) { return }
+            // The finished file is gone: fetch it again.
+            entry.record.path = nil
+            entry.record.ranges = []
+        } else if entry.record.state == .action || entry.record.state == .idle {
+            return
+        }
+        entry.record.task.options = description.options
+        entry.record.task.mirrors = description.mirrors
+        entry.record.attempts = 0
+        entry.urlIndex = 0
+        queue(entry)
+        write(entry)
+    }
+
+    // MARK: Finding
+
+    /// A task in memory or on disk; nil when there is none of that id.
+    func find(_ id: TaskID) throws -> TaskEntry? {
+        if let entry = tasks[id] { return entry }
+        if hasLoadedAll { return nil }
+        return load(id)
+    }
+
+    func find(_ selector: TaskSelector) throws -> [TaskEntry] {
+        switch selector {
+        case .id(let id):
+            return try find(id).map { [$0] } ?? []
+        case .url(let text):
+            let url = try URLNormalizer.normalize(text)
+            // A task without a destination of its own is found by its name alone.
+            if let entry = try find(TaskID(url: url)), !hasLoadedAll, tasksByURL[url]?.count == 1 { return [entry] }
+            loadAll()
+            return (tasksByURL[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
+        case .barrel(let name):
+            return try openBarrel(name, creating: false).members.compactMap { try find($0) }
+        case .all:
+            loadAll()
+            return tasks.values.sorted { $0.record.number < $1.record.number }
+        }
+    }
+
+    /// Reads every record of the work path that is not in memory yet.
+    package func loadAll() {
+        guard !hasLoadedAll else { return }
+        for id in workPath.allTaskIDs() where tasks[id] == nil { load(id) }
+        hasLoadedAll = true
+    }
+
+    /// Brings a task back into memory as its last engine left it, or quarantines an info file nobody can read.
+    @discardableResult
+    private func load(_ id: TaskID) -> TaskEntry? {
+        let path = workPath.infoPath(id)
+        do {
+            let contents = try InfoFile.read(path)
+            guard contents.record.id == id else {
+                throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")
+            }
+            let entry = TaskEntry(
+                record: contents.record.applyingLiveCounters(contents.counters), info: contents.handle, isNew: false)
+            remember(entry)
+            recover(entry)
+            return entry
+        } catch let error as DownloadError where error.code == .notFound {
+            return nil
+        } catch let error as DownloadError where error.code == .corruptInfo {
+            problems.append(Quarantine.move(path, in: workPath, because: error, now: clock.date).message)
+        } catch {
+            problems.append("\(error)")
+        }
+        return nil
+    }
+
+    private func remember(_ entry: TaskEntry) {
+        tasks[entry.id] = entry
+        tasksByURL[entry.record.task.url, default: []].append(entry.id)
+    }
+
+    /// What a task that its last engine left running, or in the middle of being published, becomes.
+    private func recover(_ entry: TaskEntry) {
+        switch entry.record.state {
+        case .action where isPublished(entry.record) && chains.response.isEmpty:
+            complete(entry)
+        case .action, .prepare:
+            entry.record.state = entry.record.task.type == .background ? .idle : .suspend
+            entry.record.waiting = nil
+            write(entry)
+        case .idle:
+            if entry.record.task.type == .foreground { entry.record.state = .suspend }
+        default: break
+        }
+        if scope == .all { admit(entry) }
+        account(entry)
+    }
+}

@@ -1,0 +1,123 @@
+import FKMiddleware
+import Foundation
+
+/// The six verbs, as `StateMachine` decides them.
+extension Engine {
+    /// - Parameter forAll: `resume` then queues cancelled and failed tasks again as well (FKDownloader's resumeAll).
+    package func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool = false) async throws -> [VerbResult] {
+        let entries = try find(selector)
+        if entries.isEmpty, selector != .all {
+            throw DownloadError(.notFound, "There is no task \(selector.name).")
+        }
+        var results: [VerbResult] = []
+        for entry in entries { results.append(await apply(verb, to: entry, forAll: forAll)) }
+        schedule()
+        return results
+    }
+
+    private func apply(_ verb: Verb, to entry: TaskEntry, forAll: Bool) async -> VerbResult {
+        let before = entry.record.state
+        var result = VerbResult(
+            id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: "")
+        switch StateMachine.decide(verb, in: before, forAll: forAll) {
+        case .noOp(let reason):
+            result.applied = false
+            result.note = reason
+            return result
+        case .to(let after, let effect):
+            result.after = after
+            result.note = await carryOut(effect, on: entry, to: after)
+        }
+        return result
+    }
+
+    private func carryOut(_ effect: StateMachine.Effect, on entry: TaskEntry, to state: DownloadState) async -> String {
+        switch effect {
+        case .queue:
+            if entry.record.state != .suspend { entry.record.attempts = 0 }
+            entry.urlIndex = 0
+            queue(entry)
+            write(entry)
+            return isActive ? "queued" : "queued: it starts with the next run"
+        case .stopKeepingBytes:
+            withdraw(entry)
+            change(entry, to: state)
+            await stopAttempt(of: entry, .keepingBytes)
+            write(entry)
+            return "suspended, \(ByteSize.format(entry.received)) kept"
+        case .stopDroppingBytes:
+            withdraw(entry)
+            change(entry, to: state)
+            await stopAttempt(of: entry, .droppingBytes)
+            removePart(of: entry.record)
+            dropBytes(of: entry)
+            entry.record.error = nil
+            entry.record.waiting = nil
+            write(entry)
+            return "cancelled, unfinished bytes dropped"
+        case .forget:
+            withdraw(entry)
+            let record = entry.record
+            await stopAttempt(of: entry, .droppingBytes)
+            let removed = removeFiles(of: record)
+            forget(entry)
+            return removed.isEmpty ? "forgotten" : "forgotten, deleted \(removed.joined(separator: ", "))"
+        }
+    }
+
+    /// Takes a task out of every queue.
+    private func withdraw(_ entry: TaskEntry) {
+        ready.remove(entry.id)
+        wakes.remove(entry.id)
+    }
+
+    private func removePart(of record: TaskRecord) {
+        guard let name = record.partName else { return }
+        let folder = record.task.directory ?? workPath.filesFolder(record.id)
+        unlink("\(folder)/\(name)")
+    }
+
+    /// Deletes what this task wrote, and nothing else: a file that was there before, or that has changed since, stays.
+    private func removeFiles(of record: TaskRecord) -> [String] {
+        var removed: [String] = []
+        removePart(of: record)
+        if let path = record.path, record.isForeign != true {
+            var status = stat()
+            let isOurs = lstat(path, &status) == 0 && Int64(status.st_size) == record.expected
+            if isOurs, unlink(path) == 0 { removed.append(path) }
+        }
+        let folder = record.task.directory ?? workPath.filesFolder(record.id)
+        let aside = FileNameRules.rejectedName(
+            for: record.task.fileName ?? FileNameRules.name(url: record.task.url, head: record.response), id: record.id)
+        unlink("\(folder)/\(aside)")
+        if record.task.directory == nil { rmdir(folder) }
+        return removed
+    }
+
+    /// Removes the info file and everything in memory.
+    private func forget(_ entry: TaskEntry) {
+        unlink(workPath.infoPath(entry.id))
+        for name in entry.record.barrels { leave(entry, barrelNamed: name) }
+        entry.isAdmitted = false
+        entry.record.state = .unknown
+        account(entry)
+        stateChanged(entry)
+        tasks[entry.id] = nil
+        taskLimiters[entry.id] = nil
+        tasksByURL[entry.record.task.url]?.removeAll { $0 == entry.id }
+        if tasksByURL[entry.record.task.url]?.isEmpty == true { tasksByURL[entry.record.task.url] = nil }
+        observers.forget(entry.id)
+    }
+}
+
+extension TaskSelector {
+    /// How messages call the tasks meant.
+    package var name: String {
+        switch self {
+        case .url(let url): URLMasking.mask(url)
+        case .id(let id): id.short
+        case .barrel(let name): "in barrel \(name)"
+        case .all: "at all"
+        }
+    }
+}

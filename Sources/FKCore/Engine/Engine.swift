@@ -1,0 +1,183 @@
+import FKMiddleware
+import Foundation
+
+/// The one owner of a work path: everything that happens to its tasks happens here, on one thread.
+///
+/// ```text
+///            perform(request)  <- Builder, Control, Messager, mailbox
+///                  |
+///   info files <- Engine -> ready queue -> request chain -> Transport -> RangeReceiver -> part file
+///                  ^                                                          |
+///                  +---- events in batches (gate, end) <----------------------+
+///                  |
+///                  +--> verify -> final name -> response chain -> complete | error | retry
+/// ```
+///
+/// It performs what pure rules decide: `StateMachine` (verbs), `ReadyQueue` (who is next), `ResumeRules` (what to ask
+/// and what an answer means), `RetryRules` (what follows a failure), `FileNameRules` (names). It never sees a byte of a
+/// body. The parts are in the other files of this folder: submission, scheduling, attempts, completion, verbs, barrels,
+/// observers.
+package actor Engine {
+    /// Which tasks may start.
+    package enum Scope: Sendable {
+        /// All of the work path: background tasks go on by themselves. What libraries and `fk run` use.
+        case all
+        /// Only tasks that are added or chosen while this engine runs. What `fk get` uses.
+        case chosen
+    }
+
+    nonisolated let executor: EngineExecutor
+    nonisolated package var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    nonisolated package let workPath: WorkPath
+    nonisolated package let chains: MiddlewareChains
+    nonisolated let clock: any EngineClock
+    nonisolated let inbox: EngineInbox
+    nonisolated let callbacks = DispatchQueue(label: "fk.callbacks")
+    nonisolated let diskWork = DispatchQueue(label: "fk.disk", attributes: .concurrent)
+    let transport: any Transport
+    let scope: Scope
+    let lock: EngineLock
+    let mailbox: Mailbox
+    let numbers: SubmissionCounter
+
+    var configure: Configure
+    var isActive = false
+    var isClosing = false
+    /// Every record of the work path has been read.
+    var hasLoadedAll = false
+
+    var tasks: [TaskID: TaskEntry] = [:]
+    /// Known tasks by URL: usually one.
+    var tasksByURL: [String: [TaskID]] = [:]
+    var ready: ReadyQueue
+    var wakes = WakeQueue()
+    var running: [TaskID: TaskEntry] = [:]
+    var hostLoad: [String: Int] = [:]
+    /// Until when (monotonic nanoseconds) a host asked to be left alone.
+    var hostPause: [String: Int64] = [:]
+    var folders: [String: Folder] = [:]
+    var barrels: [String: Barrel] = [:]
+    let totalLimiter: RateLimiter
+    var taskLimiters: [TaskID: RateLimiter] = [:]
+
+    var observers = Observers()
+    var nextTick: Int64
+    var nextReport: Int64 = .max
+    /// Admitted tasks that can still run: idle or in action.
+    var openCount = 0
+    var problems: [String] = []
+
+    /// Opens a work path and becomes its engine. Nothing runs before `activate()`.
+    ///
+    /// - Throws: `.workPathBusy` when another process owns it; `.workPathUnusable` or `.laterVersion` otherwise.
+    package init(
+        configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
+        clock: any EngineClock = SystemClock()
+    ) throws {
+        let workPath = WorkPath(configure.workPath)
+        try workPath.open(create: true)
+        guard let lock = try EngineLock.tryAcquire(workPath) else {
+            let holder = EngineLock.holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
+            throw DownloadError(
+                .workPathBusy,
+                "The work path \(workPath.root) is being worked on by \(holder): use another one, or `fk` to hand it tasks.",
+                isRetryable: true)
+        }
+        self.workPath = workPath
+        self.lock = lock
+        self.configure = configure
+        self.scope = scope
+        self.transport = transport
+        self.chains = chains
+        self.clock = clock
+        mailbox = Mailbox(workPath)
+        numbers = SubmissionCounter(workPath)
+        executor = EngineExecutor(clock: clock)
+        inbox = EngineInbox()
+        ready = ReadyQueue(order: configure.order)
+        totalLimiter = RateLimiter(rate: configure.rateLimit, now: clock.now)
+        nextTick = clock.now
+        inbox.connect(self)
+    }
+
+    /// Starts the 1-second polling timer and with it the queue (FKDownloader's `activateQueue`). Harmless when called
+    /// again.
+    package func activate() {
+        guard !isActive, !isClosing else { return }
+        isActive = true
+        if scope == .all { loadAll() }
+        nextTick = clock.now
+        onTimer()
+    }
+
+    /// Stops what runs, keeps its bytes, writes every record and gives the work path free.
+    package func close() async {
+        guard !isClosing else { return }
+        isClosing = true
+        for entry in running.values { await stopAttempt(of: entry, .keepingBytes) }
+        for entry in tasks.values where entry.isDirty { write(entry) }
+        for barrel in barrels.values where barrel.isDirty { save(barrel) }
+        transport.shutdown()
+        observers.finish()
+        numbers.close()
+        lock.release()
+        executor.stop()
+    }
+
+    /// What could not be read or repaired so far; handed out once.
+    package func takeProblems() -> [String] {
+        defer { problems = [] }
+        return problems
+    }
+
+    /// Applies a changed configuration to the running engine.
+    ///
+    /// - Throws: `.configurationLocked` when the work path differs.
+    package func update(_ configure: Configure) throws {
+        guard configure.workPath.standardizedFileURL == self.configure.workPath.standardizedFileURL else {
+            throw DownloadError(
+                .configurationLocked,
+                "The work path cannot change while a downloader is live: close it and make another one.")
+        }
+        if configure.order != self.configure.order { ready.setOrder(configure.order) }
+        totalLimiter.setRate(configure.rateLimit, now: clock.now)
+        self.configure = configure
+        schedule()
+    }
+
+    package var currentConfigure: Configure { configure }
+
+    // MARK: The timer
+
+    /// Runs whatever is due and sets the next deadline.
+    func onTimer() {
+        guard isActive, !isClosing else { return }
+        let now = clock.now
+        if now >= nextTick {
+            tick()
+            // A late tick is not made up for.
+            nextTick = max(nextTick + 1_000_000_000, now)
+        }
+        if now >= nextReport { report() }
+        for id in wakes.popDue(now) { wake(id) }
+        schedule()
+        setDeadline()
+    }
+
+    func setDeadline() {
+        guard isActive, !isClosing else { return }
+        let due = min(nextTick, nextReport, wakes.nextDue ?? .max, hostPause.values.min() ?? .max)
+        executor.setDeadline(due) { [weak self] in self?.assumeIsolated { $0.onTimer() } }
+    }
+
+    /// The heartbeat, once a second: lock time, mailbox, changed records, expired host pauses. Nothing waits for it.
+    private func tick() {
+        try? lock.touch(clock.date)
+        readMailbox()
+        for entry in running.values where entry.isDirty { write(entry) }
+        for barrel in barrels.values where barrel.isDirty { save(barrel) }
+        let now = clock.now
+        hostPause = hostPause.filter { $0.value > now }
+    }
+}

@@ -1,0 +1,36 @@
+import FKMiddleware
+
+/// Where the transport's thread leaves news for the engine. News that come while the engine is busy are handled
+/// together, so a burst of small files costs one wake-up.
+final class EngineInbox: Sendable {
+    enum Event: Sendable {
+        /// The receiver holds the server back until the head is recorded.
+        case gate(TaskID, RangeReceiver)
+        /// The response has ended.
+        case end(TaskID, RangeReceiver)
+    }
+
+    private struct State {
+        var events: [Event] = []
+        weak var engine: Engine?
+    }
+
+    private let state = Locked(State())
+
+    func connect(_ engine: Engine) { state.withLock { $0.engine = engine } }
+
+    func post(_ event: Event) {
+        let engine: Engine? = state.withLock { state in
+            state.events.append(event)
+            return state.events.count == 1 ? state.engine : nil
+        }
+        engine?.executor.run { engine?.assumeIsolated { $0.handleEvents() } }
+    }
+
+    func take() -> [Event] {
+        state.withLock { state in
+            defer { state.events.removeAll(keepingCapacity: true) }
+            return state.events
+        }
+    }
+}

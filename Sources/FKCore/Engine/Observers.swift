@@ -1,0 +1,122 @@
+import FKMiddleware
+import Foundation
+
+/// Who listens to what. Confined to the engine; callbacks run on the engine's callback queue, in order.
+struct Observers {
+    enum Target: Hashable {
+        case url(String)
+        case id(TaskID)
+    }
+
+    final class TaskListener {
+        let number: UInt64
+        let callback: @Sendable (DownloadInfo) -> Void
+        var previous: Int64 = 0
+        init(number: UInt64, callback: @escaping @Sendable (DownloadInfo) -> Void) {
+            self.number = number
+            self.callback = callback
+        }
+    }
+
+    final class BarrelListener {
+        let number: UInt64
+        let name: String
+        let callback: @Sendable (BarrelInfo) -> Void
+        var last: BarrelInfo?
+        init(number: UInt64, name: String, callback: @escaping @Sendable (BarrelInfo) -> Void) {
+            self.number = number
+            self.name = name
+            self.callback = callback
+        }
+    }
+
+    private var nextNumber: UInt64 = 0
+    private(set) var tasks: [Target: [TaskListener]] = [:]
+    private(set) var barrels: [BarrelListener] = []
+    private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
+    private var drained: [UInt64: @Sendable () -> Void] = [:]
+    private var onFinish: [UInt64: @Sendable () -> Void] = [:]
+    private var settling: [TaskID: [CheckedContinuation<Void, Never>]] = [:]
+    private var draining: [CheckedContinuation<Void, Never>] = []
+
+    /// Somebody wants the polled callbacks.
+    var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty }
+
+    mutating func number() -> UInt64 {
+        nextNumber += 1
+        return nextNumber
+    }
+
+    // MARK: Registering
+
+    mutating func add(_ listener: TaskListener, for target: Target) {
+        tasks[target, default: []].append(listener)
+    }
+
+    mutating func add(_ listener: BarrelListener) { barrels.append(listener) }
+
+    /// Every change of state of every task.
+    mutating func addStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
+        let number = number()
+        states[number] = callback
+        return number
+    }
+
+    mutating func addDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
+        let number = number()
+        drained[number] = callback
+        return number
+    }
+
+    /// What to call when the listener is removed from this side: by the engine closing, or its task being trashed.
+    mutating func addFinish(_ number: UInt64, _ body: @escaping @Sendable () -> Void) { onFinish[number] = body }
+
+    mutating func remove(_ number: UInt64) {
+        for (target, listeners) in tasks where listeners.contains(where: { $0.number == number }) {
+            let left = listeners.filter { $0.number != number }
+            tasks[target] = left.isEmpty ? nil : left
+        }
+        barrels.removeAll { $0.number == number }
+        states[number] = nil
+        drained[number] = nil
+        onFinish[number] = nil
+    }
+
+    mutating func removeAll(_ target: Target) {
+        for listener in tasks.removeValue(forKey: target) ?? [] { onFinish.removeValue(forKey: listener.number)?() }
+    }
+
+    mutating func removeBarrel(_ name: String) {
+        for listener in barrels where listener.name == name { onFinish.removeValue(forKey: listener.number)?() }
+        barrels.removeAll { $0.name == name }
+    }
+
+    mutating func forget(_ id: TaskID) { removeAll(.id(id)) }
+
+    mutating func finish() {
+        onFinish.values.forEach { $0() }
+        for list in settling.values { list.forEach { $0.resume() } }
+        draining.forEach { $0.resume() }
+        self = Observers()
+    }
+
+    // MARK: Waiting
+
+    mutating func waitForSettling(of id: TaskID, _ continuation: CheckedContinuation<Void, Never>) {
+        settling[id, default: []].append(continuation)
+    }
+
+    mutating func settled(_ id: TaskID) {
+        guard !settling.isEmpty else { return }
+        settling.removeValue(forKey: id)?.forEach { $0.resume() }
+    }
+
+    mutating func waitForDrain(_ continuation: CheckedContinuation<Void, Never>) { draining.append(continuation) }
+
+    /// Returns the callbacks to run.
+    mutating func queueDrained() -> [@Sendable () -> Void] {
+        draining.forEach { $0.resume() }
+        draining = []
+        return Array(drained.values)
+    }
+}

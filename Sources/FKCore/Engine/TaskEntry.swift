@@ -1,0 +1,72 @@
+import FKMiddleware
+import Foundation
+
+/// A task in the engine's memory. Confined to the engine.
+final class TaskEntry {
+    let id: TaskID
+    var record: TaskRecord
+    var info: InfoHandle
+    /// Scheme, host and port: what `Configure.maxConnectionsPerHost` counts by.
+    let host: String
+    /// The running attempt, also for the moment in which it is being stopped.
+    var attempt: Attempt?
+    /// False for tasks that are known but that nobody asked this engine to run.
+    var isAdmitted = false
+    /// True until the record was read from disk once: its part file, if there is one, is nobody's.
+    let isNew: Bool
+    /// Which URL of the plan is tried next.
+    var urlIndex = 0
+    var speed = SpeedMeter()
+    /// The record has changed since it was last written.
+    var isDirty = false
+    /// Ranges were added, dropped or begun anew since the record was last written.
+    var rangesChanged = false
+    /// No live counter was ever written to the info file: a record without a word about them is safe.
+    var hasCleanCounters: Bool
+    /// Counted among the tasks that can still run.
+    var isOpen = false
+    /// What barrels and the engine's totals last counted for this task.
+    var accounted = Account()
+    /// `received` at the last report to middlewares.
+    var reported: Int64 = 0
+
+    struct Account: Equatable {
+        var received: Int64 = 0
+        var expected: Int64 = 0
+        var state: DownloadState?
+    }
+
+    init(record: TaskRecord, info: InfoHandle, isNew: Bool) {
+        id = record.id
+        self.record = record
+        self.info = info
+        self.isNew = isNew
+        hasCleanCounters = isNew
+        host = Self.host(of: record.task.url)
+    }
+
+    /// Bytes in the part file at this moment.
+    var received: Int64 {
+        guard let counters = attempt?.counters else { return record.received }
+        var sum: Int64 = 0
+        for (index, range) in record.ranges.enumerated() { sum += max(0, counters.load(index) - range.start) }
+        return sum
+    }
+
+    /// The scheme, host and port of a normalized URL.
+    static func host(of url: String) -> String {
+        guard let authority = url.range(of: "://") else { return url }
+        let end = url[authority.upperBound...].firstIndex { $0 == "/" || $0 == "?" } ?? url.endIndex
+        let start = url[authority.upperBound..<end].lastIndex(of: "@").map { url.index(after: $0) }
+        return "\(url[..<authority.upperBound])\(url[(start ?? authority.upperBound)..<end])"
+    }
+
+    /// What middlewares are told.
+    var context: TaskContext? {
+        URL(string: record.task.url).map {
+            TaskContext(
+                id: id.hex, originalURL: $0, attempt: record.attempts, barrels: record.barrels,
+                attributes: record.task.attributes)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import FKMiddleware
+import Foundation
+
+/// Answers questions about tasks and barrels, and reports on them while they run.
+///
+/// Callbacks run on one serial queue, never on the main thread, every `Configure.distributeSpeed` x 0.2 s while the
+/// task runs, and once at each change of state.
+public struct Messager: Sendable {
+    let engine: Engine
+
+    /// Names a registered callback.
+    public struct Registration: Sendable, Hashable {
+        let number: UInt64
+    }
+
+    // MARK: Lookups
+
+    /// True when the task is known, in memory or on disk.
+    public func exists(_ selector: TaskSelector) async -> Bool { await !all(selector).isEmpty }
+
+    /// The task as it is now, once (FKDownloader's `acquireMessagerInfo`); nil when there is none. With several tasks of
+    /// one URL: the oldest.
+    public func info(_ selector: TaskSelector) async -> DownloadInfo? { await all(selector).first }
+
+    /// All matching tasks, in the order of their submission.
+    public func all(_ selector: TaskSelector = .all) async -> [DownloadInfo] {
+        (try? await engine.infos(selector)) ?? []
+    }
+
+    /// `.unknown` when there is no such task.
+    public func state(_ selector: TaskSelector) async -> DownloadState { await info(selector)?.state ?? .unknown }
+
+    public func error(_ selector: TaskSelector) async -> DownloadError? { await info(selector)?.error }
+
+    /// The finished file; nil until the task is complete.
+    public func filePath(_ selector: TaskSelector) async -> String? { await info(selector)?.path }
+
+    /// Waits until the task is complete, in error, suspended or cancelled, and returns it; nil when there is none.
+    public func finished(_ id: TaskID) async -> DownloadInfo? {
+        await engine.waitUntilSettled(id)
+        return await info(.id(id))
+    }
+
+    // MARK: Polled info
+
+    /// Registers a polled callback; it is called once at once when the task is known.
+    ///
+    /// - Throws: `.invalidURL` for a URL that is none. A task need not exist yet.
+    @discardableResult
+    public func addInfo(
+        _ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) async throws -> Registration {
+        Registration(number: try await engine.observe(selector, callback))
+    }
+
+    public func removeInfo(_ registration: Registration) async { await engine.stopObserving(registration.number) }
+
+    /// Removes all callbacks of a task (by URL or by id, as they were added).
+    public func removeInfo(_ selector: TaskSelector) async { await engine.stopObserving(selector) }
+
+    /// The same as an asynchronous sequence. A slow reader gets the newest info and misses older ones; the sequence
+    /// ends after the task is complete, in error, cancelled or gone.
+    public func infos(_ selector: TaskSelector) -> AsyncStream<DownloadInfo> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let task = Task {
+                do {
+                    let number = try await engine.observe(selector) { info in
+                        continuation.yield(info)
+                        switch info.state {
+                        case .complete, .error, .cancel, .unknown: continuation.finish()
+                        default: break
+                        }
+                    }
+                    await engine.onEnd(of: number) { continuation.finish() }
+                    continuation.onTermination = { _ in Task { await engine.stopObserving(number) } }
+                } catch {
+                    continuation.finish()
+                }
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+
+    // MARK: Barrels
+
+    /// Makes a barrel of these tasks, or adds them to the one there is. Every URL must belong to a known task.
+    ///
+    /// - Returns: how many joined.
+    /// - Throws: `.invalidArgument` for a name that cannot be one.
+    @discardableResult
+    public func addBarrel(_ name: String, urls: [String]) async throws -> Int {
+        try await engine.join(urls.map { .url($0) }, barrelNamed: name)
+    }
+
+    /// Forgets the group; its tasks stay. Its callbacks end.
+    public func removeBarrel(_ name: String) async throws {
+        _ = try await engine.deleteBarrel(name)
+        await engine.stopObserving(.barrel(name))
+    }
+
+    @discardableResult
+    public func add(_ selector: TaskSelector, toBarrel name: String) async throws -> Int {
+        try await engine.join([selector], barrelNamed: name)
+    }
+
+    public func remove(_ url: String, fromBarrel name: String) async throws {
+        _ = try await engine.remove([url], fromBarrel: name)
+    }
+
+    /// The URLs of a barrel's members, finished ones included, in the order in which they joined.
+    public func urls(inBarrel name: String) async throws -> [String] { try await engine.barrelURLs(name) }
+
+    /// The names of all barrels of the work path, sorted.
+    public func barrels() async -> [String] { await engine.barrelNames() }
+
+    /// The sum over the members now.
+    public func barrelInfo(_ name: String) async throws -> BarrelInfo { try await engine.barrelInfo(name) }
+
+    /// Registers a polled callback for the sum; it is called once at once.
+    ///
+    /// - Throws: `.notFound` when there is no such barrel.
+    @discardableResult
+    public func addBarrelInfo(
+        _ name: String, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+    ) async throws -> Registration {
+        Registration(number: try await engine.observeBarrel(name, callback))
+    }
+
+    /// The same as an asynchronous sequence; it ends once no member can run any more.
+    public func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let task = Task {
+                do {
+                    let number = try await engine.observeBarrel(name) { info in
+                        continuation.yield(info)
+                        let open = info.states.filter { !$0.key.isSettled }.values.reduce(0, +)
+                        if open == 0, info.total > 0 { continuation.finish() }
+                    }
+                    await engine.onEnd(of: number) { continuation.finish() }
+                    continuation.onTermination = { _ in Task { await engine.stopObserving(number) } }
+                } catch {
+                    continuation.finish()
+                }
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+}

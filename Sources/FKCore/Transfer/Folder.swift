@@ -1,0 +1,115 @@
+import FKMiddleware
+import Foundation
+
+/// A destination folder held open, so that files are made and renamed beneath it even when somebody moves the folder
+/// or puts a symlink in its place. Safe to use from any thread.
+final class Folder: Sendable {
+    let path: String
+    private let descriptor: Int32
+
+    /// Opens the folder and makes it, with its parents, when it is not there.
+    ///
+    /// - Throws: `.destination` naming the part of the path that cannot be made or opened.
+    init(path: String) throws(DownloadError) {
+        self.path = path
+        var descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if descriptor < 0, errno == ENOENT {
+            try Self.create(path)
+            descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
+        guard descriptor >= 0 else { throw diskError("open the folder", path) }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    private static func create(_ path: String) throws(DownloadError) {
+        if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+            throw diskError("make the folder", path)
+        }
+        try create(String(path[..<slash]))
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw diskError("make the folder", path) }
+    }
+
+    /// False once the folder was removed or something else stands in its place: then it has to be opened again.
+    var isStillThere: Bool {
+        var opened = stat()
+        var named = stat()
+        return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino
+            && opened.st_dev == named.st_dev
+    }
+
+    func path(of name: String) -> String { path.hasSuffix("/") ? path + name : "\(path)/\(name)" }
+
+    /// What stands under a name: nil for nothing. Symlinks are not followed.
+    func status(of name: String) -> stat? {
+        var status = stat()
+        return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+    }
+
+    /// True when something, of whatever kind, bears the name.
+    func contains(_ name: String) -> Bool { status(of: name) != nil }
+
+    /// Opens or makes a regular file; never through a symlink.
+    func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
+        let file = openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o666)
+        guard file >= 0 else { throw diskError("write to", path(of: name)) }
+        return file
+    }
+
+    /// Gives a file another name in this folder.
+    ///
+    /// - Returns: false when `replacing` is false and the name is taken; the file then keeps its name.
+    func rename(_ name: String, to newName: String, replacing: Bool) throws(DownloadError) -> Bool {
+        if replacing {
+            guard renameat(descriptor, name, descriptor, newName) == 0 else {
+                throw diskError("rename to", path(of: newName))
+            }
+            return true
+        }
+        if exclusiveRename(descriptor, name, newName) == 0 { return true }
+        if errno == EEXIST { return false }
+        // The file system cannot rename exclusively: a hard link can do the same in two steps.
+        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP {
+            guard linkat(descriptor, name, descriptor, newName, 0) == 0 else {
+                if errno == EEXIST { return false }
+                throw diskError("rename to", path(of: newName))
+            }
+            unlinkat(descriptor, name, 0)
+            return true
+        }
+        throw diskError("rename to", path(of: newName))
+    }
+
+    func remove(_ name: String) { unlinkat(descriptor, name, 0) }
+
+    /// Makes names given in this folder survive a power cut.
+    func synchronize() throws(DownloadError) {
+        guard fsync(descriptor) == 0 else { throw diskError("sync the folder", path) }
+    }
+}
+
+/// The name is taken by a method above.
+private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }
+
+#if canImport(Glibc) || canImport(Musl)
+    private typealias RenameAt2 =
+        @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
+
+    /// `renameat2` is not in the headers Swift imports; glibc has it since 2.28.
+    private let renameAt2: RenameAt2? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: RenameAt2.self) }
+
+    private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {
+        guard let renameAt2 else {
+            errno = ENOSYS
+            return -1
+        }
+        let noReplace: UInt32 = 1
+        return renameAt2(folder, name, folder, newName, noReplace)
+    }
+#else
+    private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {
+        renameatx_np(folder, name, folder, newName, UInt32(RENAME_EXCL))
+    }
+#endif

@@ -1,0 +1,99 @@
+import FKMiddleware
+import Foundation
+import Synchronization
+
+/// The file that bytes are written to before it gets its final name. Writing is safe from several threads at once, as
+/// long as their ranges do not overlap.
+final class PartFile: Sendable {
+    let name: String
+    let folder: Folder
+    private let descriptor: Int32
+    private let isOpen = Atomic<Bool>(true)
+
+    /// - Parameter exclusive: fail with `.fileExists` when the name is taken, instead of opening what is there.
+    init(in folder: Folder, name: String, exclusive: Bool = false) throws(DownloadError) {
+        self.folder = folder
+        self.name = name
+        descriptor = try folder.open(name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            Foundation.close(descriptor)
+            isOpen.store(false, ordering: .relaxed)
+            throw DownloadError(.destination, "\(folder.path(of: name)) is not a regular file.")
+        }
+    }
+
+    deinit { close() }
+
+    var path: String { folder.path(of: name) }
+
+    /// The length of the file now, in bytes.
+    var length: Int64 {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? Int64(status.st_size) : 0
+    }
+
+    /// Writes all of `bytes`, or throws. Short writes and interrupted calls are continued.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DownloadError) {
+        var done = 0
+        while done < bytes.count {
+            let count = pwrite(descriptor, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
+            if count > 0 {
+                done += count
+            } else if count == 0 {
+                throw diskError("write to", path, ENOSPC)
+            } else if errno != EINTR {
+                throw diskError("write to", path)
+            }
+        }
+    }
+
+    /// Reads up to `buffer.count` bytes; less only at the end of the file.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(DownloadError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+            if count == 0 { break }
+            if count > 0 {
+                done += count
+            } else if errno != EINTR {
+                throw diskError("read", path)
+            }
+        }
+        return done
+    }
+
+    /// Up to `count` bytes from `offset`; less only at the end of the file.
+    func bytes(at offset: Int64, count: Int) throws(DownloadError) -> [UInt8] {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
+        defer { buffer.deallocate() }
+        return Array(buffer.prefix(try read(into: buffer, at: offset)))
+    }
+
+    func truncate(to length: Int64) throws(DownloadError) {
+        guard ftruncate(descriptor, off_t(length)) == 0 else { throw diskError("shorten", path) }
+    }
+
+    /// Returns once the bytes are on the disk itself.
+    func synchronize() throws(DownloadError) {
+        guard fsync(descriptor) == 0 else { throw diskError("sync", path) }
+    }
+
+    /// The digest of the whole file, read 1 MiB at a time. Blocks: not for the engine's or transport's thread.
+    func digest(_ algorithm: Checksum.Algorithm) throws(DownloadError) -> String {
+        let digester = Digester(algorithm)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            let count = try read(into: buffer, at: offset)
+            if count == 0 { return digester.hex() }
+            digester.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            offset += Int64(count)
+        }
+    }
+
+    func close() {
+        if isOpen.exchange(false, ordering: .acquiringAndReleasing) { Foundation.close(descriptor) }
+    }
+}

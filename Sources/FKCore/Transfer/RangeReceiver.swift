@@ -1,0 +1,175 @@
+import FKMiddleware
+import Foundation
+import Synchronization
+
+/// Takes one response and puts its bytes into one range of the part file, straight from the transport's callback.
+///
+/// It decides nothing by itself: `ResumeRules` says what the head means, and where the info file must know something
+/// before bytes are overwritten, it holds the server back until the engine opens the gate.
+///
+/// ```text
+/// head -> ResumeRules -> [gate: engine writes the record] -> compare overlap -> limits -> pwrite -> counter
+/// ```
+final class RangeReceiver: TransportHandler, @unchecked Sendable {
+    // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
+    // afterwards; `gateIsOpen` and `limit` are atomics. The hand-over goes through the engine inbox's lock.
+
+    /// How the response ended.
+    enum Outcome {
+        case ended(Result<TransportSummary, DownloadError>)
+        /// 416 and the server's length is ours: nothing was left to fetch.
+        case complete(total: Int64)
+        /// The same range must be asked for in another way; nothing of the answer was kept.
+        case askAgain(ResumeRules.Again)
+        /// The bytes at the seam differ from ours: the file on the server is another one.
+        case seamDiffers
+    }
+
+    /// What is fixed when the request is sent.
+    struct Plan {
+        var ask: RangeAsk
+        var known: ResumeRules.Known
+        /// Index of the range and of its live counter.
+        var index: Int
+        var segments: Int
+        var part: PartFile
+        var counters: LiveCounters
+        var limiters: [RateLimiter]
+        var digest: Checksum.Algorithm?
+        /// Bodies of at most so many bytes into an empty part are written without the engine being asked first.
+        var inlineLimit: Int64
+        var clock: any EngineClock
+    }
+
+    let plan: Plan
+    private(set) var head: ResponseHead?
+    private(set) var decision: ResumeRules.HeadDecision?
+    private(set) var outcome: Outcome?
+    /// Offset in the file where the next byte goes.
+    private(set) var position: Int64
+    /// Runs over the file while its bytes come in order from 0; nil as soon as they do not.
+    private(set) var digester: Digester?
+    /// True once the gate was needed: the engine has then already recorded the head.
+    private(set) var askedEngine = false
+
+    /// The bytes before the seam, asked for again to be compared.
+    private var seam: TailComparison?
+    private let gateIsOpen = Atomic<Bool>(false)
+    private let limit = Atomic<Int64>(.max)
+    private let onGate: @Sendable (RangeReceiver) -> Void
+    private let onEnd: @Sendable (RangeReceiver) -> Void
+
+    /// - Parameters:
+    ///   - onGate: called on the transport's thread when the engine must record the head and then call `openGate()`.
+    ///   - onEnd: called on the transport's thread, once, last.
+    init(
+        plan: Plan, onGate: @escaping @Sendable (RangeReceiver) -> Void,
+        onEnd: @escaping @Sendable (RangeReceiver) -> Void
+    ) {
+        self.plan = plan
+        self.onGate = onGate
+        self.onEnd = onEnd
+        position = plan.ask.start
+    }
+
+    /// The engine has recorded the head: bytes may be written. Follow it with the operation's `resume()`.
+    func openGate() { gateIsOpen.store(true, ordering: .releasing) }
+
+    /// Moves the end of the range (exclusive), when another connection takes its second half. Safe from any thread.
+    func setLimit(_ end: Int64) { limit.store(end, ordering: .releasing) }
+
+    // MARK: TransportHandler, on the transport's thread
+
+    func transport(didReceive head: ResponseHead) -> HeadVerdict {
+        let decision = ResumeRules.decide(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
+        self.head = head
+        self.decision = decision
+        switch decision {
+        case .append(let skip, let until, let total):
+            position = plan.ask.start
+            limit.store(until ?? total ?? .max, ordering: .relaxed)
+            return prepare(isFresh: position == 0, overlap: skip, length: (until ?? total).map { $0 - position })
+        case .startOver(let total):
+            position = 0
+            limit.store(total ?? .max, ordering: .relaxed)
+            let isFresh = plan.ask.start == 0
+            return prepare(isFresh: isFresh, overlap: 0, length: total)
+        case .complete(let total):
+            outcome = .complete(total: total)
+            return .fail(Self.stopped)
+        case .askAgain(let again):
+            outcome = .askAgain(again)
+            return .fail(Self.stopped)
+        case .refuse(let error):
+            return .fail(error)
+        }
+    }
+
+    private func prepare(isFresh: Bool, overlap: Int64, length: Int64?) -> HeadVerdict {
+        if let algorithm = plan.digest, position == 0 { digester = Digester(algorithm) }
+        if overlap > 0 {
+            do throws(DownloadError) {
+                let held = try plan.part.bytes(at: plan.ask.start - overlap, count: Int(overlap))
+                guard held.count == Int(overlap) else {
+                    outcome = .seamDiffers
+                    return .fail(Self.stopped)
+                }
+                seam = TailComparison(held: held)
+            } catch {
+                return .fail(error)
+            }
+        }
+        if isFresh, let length, length <= plan.inlineLimit {
+            gateIsOpen.store(true, ordering: .relaxed)
+        } else {
+            askedEngine = true
+            onGate(self)
+        }
+        return .deliver
+    }
+
+    func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        guard gateIsOpen.load(ordering: .acquiring) else { return .pause(seconds: nil) }
+        if let seconds = RateLimiter.take(bytes.count, from: plan.limiters, now: plan.clock.now) {
+            return .pause(seconds: seconds)
+        }
+        var bytes = bytes
+        if seam != nil {
+            switch seam?.feed(bytes) {
+            case .needsMore: return .consumed
+            case .equal(let newBytesAt):
+                seam = nil
+                bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(newBytesAt))
+            default:
+                outcome = .seamDiffers
+                return .fail(Self.stopped)
+            }
+        }
+        let room = limit.load(ordering: .acquiring) - position
+        let isExcess = Int64(bytes.count) > room
+        if isExcess { bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(max(0, room)))) }
+        if let maxSize = plan.known.maxSize, position + Int64(bytes.count) > maxSize {
+            return .fail(
+                DownloadError(
+                    .tooLarge, "The server sends more than the \(maxSize) bytes allowed: raise --max-size to accept it."))
+        }
+        if !bytes.isEmpty {
+            do {
+                try plan.part.write(bytes, at: position)
+            } catch {
+                return .fail(error)
+            }
+            position += Int64(bytes.count)
+            plan.counters.store(plan.index, position)
+            digester?.update(bytes)
+        }
+        return isExcess ? .enough : .consumed
+    }
+
+    func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
+        if outcome == nil { outcome = .ended(result) }
+        onEnd(self)
+    }
+
+    private static let stopped = DownloadError(.cancelled, "The answer was not wanted.")
+}
