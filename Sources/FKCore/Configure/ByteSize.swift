@@ -1,0 +1,63 @@
+import FKMiddleware
+
+/// Sizes and rates as people write them: always in powers of 1024, whatever the spelling of the unit.
+package enum ByteSize {
+    private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+
+    /// Reads `512`, `100K`, `10M`, `1.5G`, `2T`, also in lower case and with `B` or `iB` after the letter.
+    ///
+    /// A fraction is rounded down to whole bytes.
+    /// - Throws: `.invalidArgument` for anything else, negative values, and more than `Int64.max` bytes.
+    package static func parse(_ text: String) throws(DownloadError) -> Int64 {
+        let bytes = Array(text.utf8)[...]
+        let number = bytes.prefix { $0.isASCIIDigit || $0 == UInt8(ascii: ".") }
+        let unit = String(decoding: bytes[number.endIndex...], as: UTF8.self).lowercased()
+        let parts = number.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard let power = ["", "k", "m", "g", "t", "p"].firstIndex(where: { isUnit(unit, letter: $0) }),
+            (1...2).contains(parts.count), parts.allSatisfy({ !$0.isEmpty }), power > 0 || parts.count == 1
+        else {
+            throw DownloadError(
+                .invalidArgument, "\"\(shown(text))\" is not a size. Write a number, then K, M, G or T, such as 10M.")
+        }
+        let factor = Int64(1) << (10 * power)
+        guard let whole = Int64(String(decoding: parts[0], as: UTF8.self)) else { throw tooLarge(text) }
+        let (result, overflow) = whole.multipliedReportingOverflow(by: factor)
+        let fraction = parts.count == 2 ? Double("0." + String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
+        let (total, overflow2) = result.addingReportingOverflow(Int64(fraction * Double(factor)))
+        if overflow || overflow2 { throw tooLarge(text) }
+        return total
+    }
+
+    /// `0 B`, `999 B`, `1.0 KiB`, `12.3 MiB`: one digit after the point, rounded half up; the point is the same in
+    /// every locale. Negative values count as 0.
+    package static func format(_ bytes: Int64) -> String {
+        let bytes = max(0, bytes)
+        if bytes < 1024 { return "\(bytes) B" }
+        for power in 1..<units.count {
+            let unit = Int64(1) << (10 * power)
+            let (whole, rest) = bytes.quotientAndRemainder(dividingBy: unit)
+            // Tenths of the rest, without overflow: a rest is below 2^50.
+            let tenths = whole * 10 + (rest * 10 + unit / 2) / unit
+            if tenths < 10_240 || power == units.count - 1 { return "\(tenths / 10).\(tenths % 10) \(units[power])" }
+        }
+        return "\(bytes) B"
+    }
+
+    /// The same a second: `12.3 MiB/s`. Not a number and negative rates count as 0.
+    package static func formatRate(_ bytesPerSecond: Double) -> String {
+        let whole = bytesPerSecond.isNaN ? 0 : Int64(min(max(0, bytesPerSecond), 9e18))
+        return format(whole) + "/s"
+    }
+
+    private static func isUnit(_ text: String, letter: String) -> Bool {
+        text == letter || text == letter + "b" || (!letter.isEmpty && text == letter + "ib")
+    }
+
+    private static func shown(_ text: String) -> String {
+        String(text.filter { !$0.isNewline && $0 >= " " }.prefix(40))
+    }
+
+    private static func tooLarge(_ text: String) -> DownloadError {
+        DownloadError(.invalidArgument, "\"\(shown(text))\" is more than \(Int64.max) bytes.")
+    }
+}

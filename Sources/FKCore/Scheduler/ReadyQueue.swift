@@ -1,0 +1,270 @@
+import FKMiddleware
+
+/// In which order tasks of the same priority start.
+public enum QueueOrder: String, Codable, Sendable, Hashable, CaseIterable {
+    /// First in, first out. The default.
+    case fifo
+    /// Last in, first out.
+    case lifo
+}
+
+/// The tasks that could start now, by host, best first.
+///
+/// ```text
+/// hosts (heap by their best task)      a.example -> heap of its tasks
+///                                      b.example -> heap of its tasks
+/// ```
+///
+/// A host that may not be asked is passed over as a whole, whatever the number of its tasks. Every operation is
+/// O(log n); `popNext` adds O(log hosts) for each closed host that stands before the task found, and `setOrder` is
+/// O(n). About 150 bytes for a task. A value type without locks.
+package struct ReadyQueue: Sendable {
+    package struct Element: Sendable, Hashable {
+        package var id: TaskID
+        /// Higher starts earlier.
+        package var priority: Int
+        /// Submission number, ascending.
+        package var number: UInt64
+        package var host: String
+        package init(id: TaskID, priority: Int = 0, number: UInt64, host: String) {
+            self.id = id
+            self.priority = priority
+            self.number = number
+            self.host = host
+        }
+    }
+
+    private struct Slot {
+        var id: TaskID
+        var priority: Int
+        var number: UInt64
+        var host: Int32
+        /// Place in the host's heap.
+        var place: Int32
+    }
+
+    private struct Host {
+        var name: String
+        /// Indexes of slots, the best at 0.
+        var tasks: [Int32] = []
+        /// Place in `ranking`, or -1.
+        var place: Int32 = -1
+    }
+
+    package private(set) var order: QueueOrder
+    private var slots: [Slot] = []
+    private var freeSlots: [Int32] = []
+    private var slotOfID: [TaskID: Int32] = [:]
+    private var hosts: [Host] = []
+    private var freeHosts: [Int32] = []
+    private var hostOfName: [String: Int32] = [:]
+    /// Indexes of hosts that have tasks; the one with the best task at 0.
+    private var ranking: [Int32] = []
+
+    package init(order: QueueOrder = .fifo) { self.order = order }
+
+    package var count: Int { slotOfID.count }
+    package var isEmpty: Bool { slotOfID.isEmpty }
+    package func contains(_ id: TaskID) -> Bool { slotOfID[id] != nil }
+
+    /// Puts a task in; one with the same id is replaced.
+    package mutating func push(_ element: Element) {
+        remove(element.id)
+        let host = intern(element.host)
+        let slot = Slot(
+            id: element.id, priority: element.priority, number: element.number, host: host,
+            place: Int32(hosts[Int(host)].tasks.count))
+        let index: Int32
+        if let free = freeSlots.popLast() {
+            index = free
+            slots[Int(free)] = slot
+        } else {
+            index = Int32(slots.count)
+            slots.append(slot)
+        }
+        slotOfID[element.id] = index
+        hosts[Int(host)].tasks.append(index)
+        siftTaskUp(host, from: hosts[Int(host)].tasks.count - 1)
+        rank(host)
+    }
+
+    /// Takes a task out; false when it is not in the queue.
+    @discardableResult
+    package mutating func remove(_ id: TaskID) -> Bool {
+        guard let index = slotOfID[id] else { return false }
+        take(index)
+        return true
+    }
+
+    /// Takes out the best task of all hosts for which `isHostOpen` is true; nil when there is none.
+    ///
+    /// `isHostOpen` is asked once a host at most, in the order of their best tasks.
+    package mutating func popNext(isHostOpen: (String) -> Bool) -> Element? {
+        var closed: [Int32] = []
+        defer { for host in closed { rank(host) } }
+        while let host = ranking.first {
+            if isHostOpen(hosts[Int(host)].name) {
+                return take(hosts[Int(host)].tasks[0])
+            }
+            unrank(host)
+            closed.append(host)
+        }
+        return nil
+    }
+
+    /// Changes the order of what is queued already, too.
+    package mutating func setOrder(_ order: QueueOrder) {
+        guard order != self.order else { return }
+        self.order = order
+        let ranked = ranking
+        ranking = []
+        for host in ranked {
+            hosts[Int(host)].place = -1
+            for start in stride(from: hosts[Int(host)].tasks.count / 2, through: 0, by: -1) {
+                siftTaskDown(host, from: start)
+            }
+        }
+        for host in ranked { rank(host) }
+    }
+
+    // MARK: Elements
+
+    @discardableResult
+    private mutating func take(_ index: Int32) -> Element {
+        let slot = slots[Int(index)]
+        let host = slot.host
+        let name = hosts[Int(host)].name
+        let last = hosts[Int(host)].tasks.removeLast()
+        let place = Int(slot.place)
+        if last != index {
+            hosts[Int(host)].tasks[place] = last
+            slots[Int(last)].place = slot.place
+            siftTaskUp(host, from: place)
+            siftTaskDown(host, from: Int(slots[Int(last)].place))
+        }
+        slotOfID[slot.id] = nil
+        freeSlots.append(index)
+        if hosts[Int(host)].tasks.isEmpty {
+            unrank(host)
+            release(host)
+        } else {
+            rank(host)
+        }
+        return Element(id: slot.id, priority: slot.priority, number: slot.number, host: name)
+    }
+
+    private mutating func intern(_ name: String) -> Int32 {
+        if let known = hostOfName[name] { return known }
+        let index: Int32
+        if let free = freeHosts.popLast() {
+            index = free
+            hosts[Int(free)] = Host(name: name)
+        } else {
+            index = Int32(hosts.count)
+            hosts.append(Host(name: name))
+        }
+        hostOfName[name] = index
+        return index
+    }
+
+    private mutating func release(_ host: Int32) {
+        hostOfName[hosts[Int(host)].name] = nil
+        hosts[Int(host)] = Host(name: "")
+        freeHosts.append(host)
+    }
+
+    private func isBefore(_ left: Int32, _ right: Int32) -> Bool {
+        let a = slots[Int(left)]
+        let b = slots[Int(right)]
+        if a.priority != b.priority { return a.priority > b.priority }
+        if a.number != b.number { return order == .fifo ? a.number < b.number : a.number > b.number }
+        return a.id < b.id
+    }
+
+    // MARK: Heap of a host's tasks
+
+    private mutating func siftTaskUp(_ host: Int32, from start: Int) {
+        var child = start
+        while child > 0 {
+            let parent = (child - 1) / 2
+            guard isBefore(hosts[Int(host)].tasks[child], hosts[Int(host)].tasks[parent]) else { return }
+            swapTasks(host, child, parent)
+            child = parent
+        }
+    }
+
+    private mutating func siftTaskDown(_ host: Int32, from start: Int) {
+        let count = hosts[Int(host)].tasks.count
+        var parent = start
+        while true {
+            var best = parent
+            for child in 2 * parent + 1..<max(2 * parent + 1, min(2 * parent + 3, count)) {
+                if isBefore(hosts[Int(host)].tasks[child], hosts[Int(host)].tasks[best]) { best = child }
+            }
+            if best == parent { return }
+            swapTasks(host, parent, best)
+            parent = best
+        }
+    }
+
+    private mutating func swapTasks(_ host: Int32, _ a: Int, _ b: Int) {
+        hosts[Int(host)].tasks.swapAt(a, b)
+        slots[Int(hosts[Int(host)].tasks[a])].place = Int32(a)
+        slots[Int(hosts[Int(host)].tasks[b])].place = Int32(b)
+    }
+
+    // MARK: Heap of hosts
+
+    /// Puts a host where its best task belongs.
+    private mutating func rank(_ host: Int32) {
+        if hosts[Int(host)].place < 0 {
+            hosts[Int(host)].place = Int32(ranking.count)
+            ranking.append(host)
+        }
+        siftHostUp(from: Int(hosts[Int(host)].place))
+        siftHostDown(from: Int(hosts[Int(host)].place))
+    }
+
+    private mutating func unrank(_ host: Int32) {
+        let place = Int(hosts[Int(host)].place)
+        guard place >= 0 else { return }
+        hosts[Int(host)].place = -1
+        let last = ranking.removeLast()
+        guard last != host else { return }
+        ranking[place] = last
+        hosts[Int(last)].place = Int32(place)
+        // Only hosts with tasks are ranked, so that each can be compared.
+        siftHostUp(from: place)
+        siftHostDown(from: Int(hosts[Int(last)].place))
+    }
+
+    private func isHostBefore(_ a: Int, _ b: Int) -> Bool {
+        isBefore(hosts[Int(ranking[a])].tasks[0], hosts[Int(ranking[b])].tasks[0])
+    }
+
+    private mutating func siftHostUp(from start: Int) {
+        var child = start
+        while child > 0, isHostBefore(child, (child - 1) / 2) {
+            swapHosts(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    private mutating func siftHostDown(from start: Int) {
+        var parent = start
+        while true {
+            var best = parent
+            if 2 * parent + 1 < ranking.count, isHostBefore(2 * parent + 1, best) { best = 2 * parent + 1 }
+            if 2 * parent + 2 < ranking.count, isHostBefore(2 * parent + 2, best) { best = 2 * parent + 2 }
+            if best == parent { return }
+            swapHosts(parent, best)
+            parent = best
+        }
+    }
+
+    private mutating func swapHosts(_ a: Int, _ b: Int) {
+        ranking.swapAt(a, b)
+        hosts[Int(ranking[a])].place = Int32(a)
+        hosts[Int(ranking[b])].place = Int32(b)
+    }
+}

@@ -1,0 +1,81 @@
+/// Which task is due when: retries, host pauses, waits for room on the disk.
+///
+/// Times are nanoseconds of a monotonic clock. `push` and `remove` are O(log n). A value type without locks.
+package struct WakeQueue: Sendable {
+    private struct Entry {
+        var due: Int64
+        var id: TaskID
+    }
+
+    private var heap: [Entry] = []
+    private var places: [TaskID: Int32] = [:]
+
+    package init() {}
+
+    package var count: Int { heap.count }
+    package var isEmpty: Bool { heap.isEmpty }
+    /// When the first task is due; nil without any.
+    package var nextDue: Int64? { heap.first?.due }
+    /// When that task is due; nil when it is not waiting here.
+    package func due(of id: TaskID) -> Int64? { places[id].map { heap[Int($0)].due } }
+
+    /// Sets the time at which a task is due; a task has one.
+    package mutating func push(_ id: TaskID, due: Int64) {
+        if let place = places[id] {
+            heap[Int(place)].due = due
+            settle(Int(place))
+        } else {
+            heap.append(Entry(due: due, id: id))
+            places[id] = Int32(heap.count - 1)
+            settle(heap.count - 1)
+        }
+    }
+
+    @discardableResult
+    package mutating func remove(_ id: TaskID) -> Bool {
+        guard let place = places.removeValue(forKey: id).map(Int.init) else { return false }
+        let last = heap.removeLast()
+        if place < heap.count {
+            heap[place] = last
+            places[last.id] = Int32(place)
+            settle(place)
+        }
+        return true
+    }
+
+    /// Takes out every task that is due at `now`, the earliest first.
+    package mutating func popDue(_ now: Int64) -> [TaskID] {
+        var result: [TaskID] = []
+        while let first = heap.first, first.due <= now {
+            remove(first.id)
+            result.append(first.id)
+        }
+        return result
+    }
+
+    private func isBefore(_ a: Int, _ b: Int) -> Bool {
+        heap[a].due != heap[b].due ? heap[a].due < heap[b].due : heap[a].id < heap[b].id
+    }
+
+    private mutating func settle(_ start: Int) {
+        var place = start
+        while place > 0, isBefore(place, (place - 1) / 2) {
+            swap(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+        while true {
+            var best = place
+            if 2 * place + 1 < heap.count, isBefore(2 * place + 1, best) { best = 2 * place + 1 }
+            if 2 * place + 2 < heap.count, isBefore(2 * place + 2, best) { best = 2 * place + 2 }
+            if best == place { return }
+            swap(place, best)
+            place = best
+        }
+    }
+
+    private mutating func swap(_ a: Int, _ b: Int) {
+        heap.swapAt(a, b)
+        places[heap[a].id] = Int32(a)
+        places[heap[b].id] = Int32(b)
+    }
+}
