@@ -1,9 +1,11 @@
 #ifndef FK_CLIBCURL_SHIM_H
 #define FK_CLIBCURL_SHIM_H
+#include <fcntl.h>
 #include <curl/curl.h>
 
 /* Swift cannot call C variadic functions, so each type of argument that curl takes gets a wrapper. */
 typedef size_t (*fk_data_callback)(char *bytes, size_t size, size_t count, void *context);
+typedef int (*fk_request_callback)(void *context, char *peer, char *local, int peer_port, int local_port);
 
 static inline CURLcode fk_easy_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -23,6 +25,9 @@ static inline CURLcode fk_easy_set_list(CURL *easy, CURLoption option, struct cu
 static inline CURLcode fk_easy_set_data_callback(CURL *easy, CURLoption option, fk_data_callback value) {
     return curl_easy_setopt(easy, option, value);
 }
+static inline CURLcode fk_easy_set_request_callback(CURL *easy, fk_request_callback value) {
+    return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value);
+}
 static inline CURLcode fk_easy_get_long(CURL *easy, CURLINFO info, long *value) {
     return curl_easy_getinfo(easy, info, value);
 }
@@ -37,5 +42,47 @@ static inline CURLcode fk_easy_get_pointer(CURL *easy, CURLINFO info, char **val
 }
 static inline CURLMcode fk_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
+}
+static inline CURLSHcode fk_share_sessions(CURLSH *share) {
+    return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+}
+
+/* Options whose spelling depends on the version of libcurl that is compiled against. */
+static inline CURLcode fk_easy_set_http_only(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+/* Lets a transfer end without waiting for the name lookup that still runs in a thread of libcurl's. */
+static inline CURLcode fk_easy_set_quick_exit(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)easy;
+    return CURLE_OK;
+#endif
+}
+/* The file of trusted authorities that this libcurl was built with, or NULL. */
+static inline const char *fk_easy_default_ca_file(CURL *easy) {
+    char *file = NULL;
+#if LIBCURL_VERSION_NUM >= 0x075400
+    curl_easy_getinfo(easy, CURLINFO_CAINFO, &file);
+#else
+    (void)easy;
+#endif
+    return file;
+}
+
+/* Keeps sockets out of programs that are started meanwhile. */
+static inline int fk_close_on_exec(void *context, curl_socket_t descriptor, curlsocktype purpose) {
+    (void)context;
+    (void)purpose;
+    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    return CURL_SOCKOPT_OK;
+}
+static inline CURLcode fk_easy_set_close_on_exec(CURL *easy) {
+    return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, fk_close_on_exec);
 }
 #endif

@@ -135,7 +135,9 @@ extension String {
     /// ASCII comparison without case, for header names (RFC 9110 section 5.1).
     func caseInsensitiveEquals(_ other: String) -> Bool {
         utf8.count == other.utf8.count
-            && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a) }
+            && zip(utf8, other.utf8).allSatisfy {
+                $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a)
+            }
     }
 }
 

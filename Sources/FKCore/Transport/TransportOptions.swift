@@ -3,7 +3,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public enum HTTPVersion: String, Sendable, Hashable, Codable {
         /// HTTP/2 where TLS negotiates it, else HTTP/1.1. The default.
         case automatic
+        /// HTTP/1.1 only.
         case http1
+        /// HTTP/2 where TLS negotiates it; over plain http without negotiation (RFC 9113 section 3.3).
         case http2
     }
 
@@ -40,4 +42,7 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public var userAgent: String?
 
     public init() {}
+
+    /// What `userAgent` stands for when it is nil.
+    package static let defaultUserAgent = "fk/1.0"
 }

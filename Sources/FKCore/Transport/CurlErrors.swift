@@ -1,0 +1,105 @@
+#if canImport(CLibcurl)
+    import CLibcurl
+    import FKMiddleware
+
+    /// What is known about a transfer that libcurl ended with an error.
+    struct CurlFailure {
+        var code: CURLcode
+        /// The text of CURLOPT_ERRORBUFFER; may be empty.
+        var text: String
+        /// Masked.
+        var url: String
+        /// The request was sent (or about to be) on an established connection.
+        var isConnected: Bool
+        /// The final head has arrived.
+        var hasHead: Bool
+        /// The answer of a proxy to CONNECT, 0 when there was none.
+        var connectStatus: Int
+
+        /// Which error a person sees, and whether a retry can help.
+        ///
+        /// | libcurl | code | retryable |
+        /// | --- | --- | --- |
+        /// | lookup, connect, time-out, lost connection, HTTP/2 stream error | `nameLookup`, `connect`, `timeout`, `connectionLost` | yes |
+        /// | body ends before its length, its last chunk or TLS close_notify | `incompleteBody` | yes |
+        /// | certificate, TLS version or cipher, unreadable CA file | `tls` | no |
+        /// | TLS handshake cut by the network | `tls` | yes |
+        /// | answer that is not HTTP, header too long | `protocolViolation` | no |
+        /// | proxy refuses | `proxy` | where its status is 5xx |
+        /// | URL, interface, options | `invalidURL`, `unsupportedScheme`, `invalidArgument` | no |
+        var error: DownloadError {
+            if connectStatus >= 300 {
+                return make(
+                    .proxy, "The proxy answered \(connectStatus) to the request for a tunnel.",
+                    retry: connectStatus >= 500)
+            }
+            switch code {
+            case CURLE_COULDNT_RESOLVE_HOST:
+                return make(.nameLookup, "The host's name could not be looked up.", retry: true)
+            case CURLE_COULDNT_RESOLVE_PROXY:
+                return make(.proxy, "The proxy's name could not be looked up.", retry: true)
+            case CURLE_PROXY: return make(.proxy, "The proxy could not be used.", retry: true)
+            case CURLE_COULDNT_CONNECT: return make(.connect, "The server could not be reached.", retry: true)
+            case CURLE_INTERFACE_FAILED:
+                return make(.invalidArgument, "The network interface to send from cannot be used.", retry: false)
+            case CURLE_OPERATION_TIMEDOUT: return make(.timeout, "The connection took too long.", retry: true)
+            case CURLE_URL_MALFORMAT: return make(.invalidURL, "The URL is not valid.", retry: false)
+            case CURLE_PARTIAL_FILE: return make(.incompleteBody, "The body ended before its end was due.", retry: true)
+            case CURLE_WEIRD_SERVER_REPLY: return violation
+            case CURLE_UNSUPPORTED_PROTOCOL:
+                return isConnected
+                    ? violation : make(.unsupportedScheme, "Only http and https are supported.", retry: false)
+            case CURLE_BAD_FUNCTION_ARGUMENT:
+                return isConnected ? violation : make(.invalidArgument, "libcurl refuses an option.", retry: false)
+            case CURLE_OUT_OF_MEMORY:
+                return isConnected && text.contains("header")
+                    ? violation : make(.connect, "There was no memory left.", retry: true)
+            case CURLE_BAD_CONTENT_ENCODING:
+                return make(.encodedBody, "The body has a transfer coding that is not supported.", retry: false)
+            case CURLE_GOT_NOTHING:
+                return make(.connectionLost, "The server closed the connection without an answer.", retry: true)
+            case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3: return lost
+            case CURLE_SSL_CONNECT_ERROR: return handshake
+            case CURLE_PEER_FAILED_VERIFICATION:
+                return make(.tls, "The server's certificate was refused.", retry: false)
+            case CURLE_SSL_CACERT_BADFILE:
+                return make(.tls, "The file of certificate authorities cannot be used.", retry: false)
+            case CURLE_SSL_CRL_BADFILE:
+                return make(.tls, "The certificate revocation list cannot be used.", retry: false)
+            case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_NOTFOUND,
+                CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_INVALIDCERTSTATUS,
+                CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_USE_SSL_FAILED, CURLE_SSL_SHUTDOWN_FAILED:
+                return make(.tls, "A secure connection could not be made.", retry: false)
+            default:
+                return make(.connectionLost, "The transfer failed.", retry: false)
+            }
+        }
+
+        private var violation: DownloadError {
+            make(.protocolViolation, "The server's response is not valid HTTP.", retry: false)
+        }
+
+        /// One code of libcurl's stands for a lost connection, a cut TLS stream and some malformed answers.
+        private var lost: DownloadError {
+            if text.hasPrefix("Too large response headers") || text.contains("Too many") { return violation }
+            if text.contains("chunk") && text.contains("hex") {
+                return make(.protocolViolation, "The body's chunks are malformed.", retry: true)
+            }
+            if hasHead, text.contains("unexpected eof") {
+                return make(
+                    .incompleteBody, "The encrypted connection ended without saying that it was the end.", retry: true)
+            }
+            return make(.connectionLost, "The connection was lost.", retry: true)
+        }
+
+        private var handshake: DownloadError {
+            let isNetwork = ["reset", "SSL_ERROR_SYSCALL", "unexpected eof", "timed out"].contains { text.contains($0) }
+            return make(.tls, "A secure connection could not be made.", retry: isNetwork)
+        }
+
+        private func make(_ code: DownloadError.Code, _ message: String, retry: Bool) -> DownloadError {
+            let cause = text.isEmpty ? String(cString: curl_easy_strerror(self.code)) : text
+            return DownloadError(code, message, url: url, underlying: cause, isRetryable: retry)
+        }
+    }
+#endif

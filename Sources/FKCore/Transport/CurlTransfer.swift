@@ -1,0 +1,284 @@
+#if canImport(CLibcurl)
+    import CLibcurl
+    import FKMiddleware
+    import Foundation
+
+    /// The time as the transport's thread sees it, read once per turn of its loop, and the earliest moment at which
+    /// some transfer may need attention without anything arriving for it. Nanoseconds of a monotonic clock.
+    final class CurlClock {
+        private(set) var now = DispatchTime.now().uptimeNanoseconds
+        private(set) var nextDeadline = UInt64.max
+
+        func tick() { now = DispatchTime.now().uptimeNanoseconds }
+        /// Makes sure that the loop looks at its transfers at `deadline` or before.
+        func note(_ deadline: UInt64) { nextDeadline = min(nextDeadline, deadline) }
+        func forgetDeadlines() { nextDeadline = .max }
+
+        func after(seconds: Double) -> UInt64 {
+            let (sum, overflow) = now.addingReportingOverflow(UInt64(min(max(seconds, 0), 1e9) * 1e9))
+            return overflow ? .max : sum
+        }
+    }
+
+    /// What one transfer is doing, through all its redirects. Confined to the transport's thread; libcurl's callbacks
+    /// arrive here.
+    ///
+    /// ```text
+    /// connecting -> connected -> head -> body -> end
+    ///      ^------- redirect -----'
+    /// ```
+    final class CurlTransfer {
+        let id: UInt64
+        let handler: any TransportHandler
+        let easy: CurlEasy
+        private(set) var current: CurlRequest
+        /// The request to make after a redirect; while it is set, the body is that of the redirect and is dropped.
+        private(set) var next: CurlRequest?
+        /// The end as decided by the handler or by us, whatever libcurl makes of the aborted callback.
+        private(set) var outcome: Result<Void, DownloadError>?
+        private(set) var delivered: Int64 = 0
+
+        private let request: TransportRequest
+        private let clock: CurlClock
+        private let stallTimeout: Double
+        private var rules: RedirectRules
+        private var collector: HeaderCollector
+        private var framing: BodyFraming?
+        private var isConnected = false
+        private var lastActivity: UInt64 = 0
+        private var pausedUntil: UInt64?
+        private var redirectBody = 0
+        /// Where the present and the previous request went, when no proxy stood between.
+        private var peer: String?
+        private var previousPeer: String?
+
+        init(id: UInt64, _ start: CurlInbox.Start, _ first: CurlRequest, easy: CurlEasy, clock: CurlClock) {
+            self.id = id
+            request = start.request
+            handler = start.handler
+            current = first
+            self.easy = easy
+            self.clock = clock
+            stallTimeout = max(request.options.stallTimeout, 1)
+            rules = RedirectRules(url: current.url, method: current.method, options: request.options)
+            collector = Self.collector(request.options)
+        }
+
+        private static func collector(_ options: TransportOptions) -> HeaderCollector {
+            HeaderCollector(maxBytes: options.maxHeaderBytes, maxLines: options.maxHeaderLines)
+        }
+
+        /// Loads the present request into the easy handle.
+        ///
+        /// - Returns: false when libcurl has no memory.
+        func prepare() -> Bool {
+            guard easy.configure(current, request.options) else { return false }
+            // The loop holds the transfer for as long as the handle is in use.
+            let context = Unmanaged.passUnretained(self).toOpaque()
+            easy.set(CURLOPT_PRIVATE, context)
+            easy.set(CURLOPT_WRITEDATA, context)
+            easy.set(CURLOPT_HEADERDATA, context)
+            easy.set(CURLOPT_PREREQDATA, context)
+            fk_easy_set_data_callback(easy.pointer, CURLOPT_WRITEFUNCTION, Self.onBody)
+            fk_easy_set_data_callback(easy.pointer, CURLOPT_HEADERFUNCTION, Self.onHeader)
+            fk_easy_set_request_callback(easy.pointer, Self.onRequest)
+            return true
+        }
+
+        /// Turns to the request that a redirect asks for.
+        func follow(_ request: CurlRequest) {
+            current = request
+            next = nil
+            collector = Self.collector(self.request.options)
+            framing = nil
+            isConnected = false
+            redirectBody = 0
+            previousPeer = peer
+            peer = nil
+            easy.reset()
+        }
+
+        // MARK: Time
+
+        /// When this transfer needs attention by itself: the end of a pause or of the server's allowed silence.
+        /// The time to connect is libcurl's to watch.
+        var deadline: UInt64 {
+            if let pausedUntil { return pausedUntil }
+            guard isConnected else { return .max }
+            let (sum, overflow) = lastActivity.addingReportingOverflow(UInt64(min(stallTimeout, 1e9) * 1e9))
+            return overflow ? .max : sum
+        }
+
+        var isPaused: Bool { pausedUntil != nil }
+
+        var stallError: DownloadError {
+            let what = framing == nil ? "sent no complete head" : "sent nothing"
+            return DownloadError(
+                .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: maskedURL, isRetryable: true)
+        }
+
+        /// Lets bytes flow again; they may arrive before this returns.
+        ///
+        /// - Returns: false when that ended the transfer.
+        func unpause() -> Bool {
+            guard pausedUntil != nil else { return true }
+            pausedUntil = nil
+            touch()
+            return curl_easy_pause(easy.pointer, CURLPAUSE_CONT) == CURLE_OK
+        }
+
+        private func touch() {
+            lastActivity = clock.now
+            clock.note(deadline)
+        }
+
+        // MARK: Callbacks
+
+        private static let onRequest: fk_request_callback = { context, peer, _, port, _ in
+            guard let context, let peer else { return 0 }
+            let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+            return transfer.willSend(to: String(cString: peer), port: Int(port)) ? 0 : 1
+        }
+
+        private static let onHeader: fk_data_callback = { bytes, size, count, context in
+            guard let context else { return 0 }
+            let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+            return transfer.receive(line: UnsafeRawBufferPointer(start: bytes, count: size &* count))
+                ? size &* count : 0
+        }
+
+        private static let onBody: fk_data_callback = { bytes, size, count, context in
+            guard let context else { return 0 }
+            let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+            return transfer.receive(UnsafeRawBufferPointer(start: bytes, count: size &* count))
+        }
+
+        private func willSend(to address: String, port: Int) -> Bool {
+            isConnected = true
+            touch()
+            let usesProxy = request.options.proxy?.isEmpty == false || URLOrigin(current.url)?.port != port
+            peer = usesProxy ? nil : address
+            do {
+                if let peer { try rules.checkConnected(to: peer, from: previousPeer) }
+                return true
+            } catch {
+                outcome = .failure(error)
+                return false
+            }
+        }
+
+        private func receive(line: UnsafeRawBufferPointer) -> Bool {
+            switch collector.add(line: line) {
+            case .more: return true
+            case .interim:
+                touch()
+                return true
+            case .violation(let reason):
+                outcome = .failure(
+                    DownloadError(
+                        .protocolViolation, "The server's response is not valid HTTP: \(reason).", url: maskedURL))
+                return false
+            case .head(let head):
+                touch()
+                framing = head.framing
+                return receive(head)
+            }
+        }
+
+        private func receive(_ collected: HeaderCollector.Head) -> Bool {
+            let head = ResponseHead(
+                status: collected.status, httpVersion: collected.version, fields: collected.fields, url: current.url,
+                redirects: rules.count)
+            do {
+                if let hop = try redirect(head) {
+                    next = current.following(hop, secrets: request.secretHeaders)
+                    return true
+                }
+            } catch {
+                outcome = .failure(error)
+                return false
+            }
+            switch handler.transport(didReceive: head) {
+            case .deliver: return true
+            case .fail(let error):
+                outcome = .failure(error)
+                return false
+            }
+        }
+
+        /// Nil when the head is final.
+        private func redirect(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
+            let locations = Set(head.values(of: "Location"))
+            guard RedirectRules.isRedirect(status: head.status), let location = locations.first, !location.isEmpty
+            else {
+                return nil
+            }
+            var objection = RedirectRules.objection(toLocation: location)
+            if locations.count > 1 { objection = "it has contradicting Location fields" }
+            guard objection == nil, let target = CurlEasy.resolve(location, against: current.url) else {
+                throw DownloadError(
+                    .redirect, "The redirect is refused: \(objection ?? "its Location field is not a URL").",
+                    url: maskedURL, status: head.status)
+            }
+            return try rules.follow(status: head.status, to: target, fromAddress: peer)
+        }
+
+        private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
+            lastActivity = clock.now
+            if next != nil {
+                // A short body is read so that the connection can be used again; a long one is not worth it.
+                redirectBody += bytes.count
+                return redirectBody > Self.maxRedirectBody ? 0 : bytes.count
+            }
+            if bytes.isEmpty { return 0 }
+            switch handler.transport(didReceive: bytes) {
+            case .consumed:
+                delivered += Int64(bytes.count)
+                return bytes.count
+            case .pause(let seconds):
+                pausedUntil = seconds.map { clock.after(seconds: $0) } ?? .max
+                clock.note(deadline)
+                return Int(CURL_WRITEFUNC_PAUSE)
+            case .enough:
+                delivered += Int64(bytes.count)
+                outcome = .success(())
+                // At the very end of the body the connection is still good; anywhere else it must be given up.
+                return framing == .length(delivered) ? bytes.count : 0
+            case .fail(let error):
+                outcome = .failure(error)
+                return 0
+            }
+        }
+
+        private static let maxRedirectBody = 64 << 10
+
+        // MARK: The end
+
+        /// The result after libcurl has ended with `code`.
+        func result(_ code: CURLcode) -> Result<TransportSummary, DownloadError> {
+            switch outcome {
+            case .failure(let error): return .failure(error)
+            case .success: return .success(summary)
+            case nil: break
+            }
+            if code == CURLE_OK {
+                if framing != nil { return .success(summary) }
+                return .failure(
+                    DownloadError(
+                        .connectionLost, "The server closed the connection in the middle of the response's head.",
+                        url: maskedURL, isRetryable: true))
+            }
+            return .failure(
+                CurlFailure(
+                    code: code, text: easy.errorText, url: maskedURL, isConnected: isConnected, hasHead: framing != nil,
+                    connectStatus: easy.long(CURLINFO_HTTP_CONNECTCODE)
+                ).error)
+        }
+
+        private var summary: TransportSummary {
+            TransportSummary(bodyBytes: delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
+        }
+
+        var maskedURL: String { URLMasking.mask(current.url) }
+    }
+#endif

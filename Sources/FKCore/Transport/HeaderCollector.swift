@@ -1,0 +1,188 @@
+/// Builds a response head from header lines as they arrive, and says how the body that follows is delimited.
+/// Pure: a line goes in, an event comes out.
+///
+/// Interim responses (1xx) are dropped, and so is whatever comes after the final head (trailer fields).
+/// Deliberately strict where leniency lets two readers of one message disagree (RFC 9112 section 11): a bare CR or a
+/// NUL, a field line without a colon or with a blank in its name, and contradicting lengths are violations. A line
+/// that ends with LF alone is accepted, as RFC 9112 section 2.2 allows.
+package struct HeaderCollector {
+    package enum Event: Equatable {
+        case more
+        /// An interim response has ended.
+        case interim
+        case head(Head)
+        /// Why the response cannot be trusted, to be put after "The server's response is not valid HTTP: ".
+        case violation(String)
+    }
+
+    package struct Head: Equatable {
+        package var status: Int
+        package var version: String
+        package var fields: [ResponseHead.Field]
+        package var framing: BodyFraming
+    }
+
+    private let maxBytes: Int
+    private let maxLines: Int
+    private var bytes = 0
+    private var lines = 0
+    private var status: (code: Int, version: String)?
+    private var fields: [ResponseHead.Field] = []
+    private var isDone = false
+
+    /// - Parameters:
+    ///   - maxBytes: how many bytes the heads of one request may have together, interim ones included.
+    ///   - maxLines: the same for lines.
+    package init(maxBytes: Int, maxLines: Int) {
+        self.maxBytes = maxBytes
+        self.maxLines = maxLines
+    }
+
+    /// Takes one line with its line end. The empty line ends a head.
+    package mutating func add(line: UnsafeRawBufferPointer) -> Event {
+        if isDone { return .more }
+        bytes += line.count
+        lines += 1
+        if bytes > maxBytes { return .violation("its header is longer than \(maxBytes) bytes") }
+        if lines > maxLines { return .violation("its header has more than \(maxLines) lines") }
+        var line = line[...]
+        if line.last == 0x0a { line = line.dropLast() }
+        if line.last == 0x0d { line = line.dropLast() }
+        if line.contains(where: { $0 == 0 || $0 == 0x0d }) { return .violation("its header holds a NUL or a bare CR") }
+        if line.isEmpty { return endOfHead() }
+        if line.starts(with: Self.statusPrefix), status == nil { return begin(Self.text(line)) }
+        guard status != nil else { return .violation("it does not begin with a status line") }
+        return addField(line)
+    }
+
+    private mutating func begin(_ line: String) -> Event {
+        let parts = line.dropFirst(Self.statusPrefix.count).split(separator: " ", maxSplits: 2)
+        guard parts.count >= 2, parts[1].utf8.count == 3, let code = Int(parts[1]), (100...999).contains(code) else {
+            return .violation("its status line is malformed")
+        }
+        status = (code, parts[0].hasSuffix(".0") && parts[0] != "1.0" ? String(parts[0].dropLast(2)) : String(parts[0]))
+        fields.removeAll(keepingCapacity: true)
+        return .more
+    }
+
+    private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) -> Event {
+        if line.first == 0x20 || line.first == 0x09 {
+            // obs-fold: a continued line is the same field with a space (RFC 9112 section 5.2).
+            guard let last = fields.indices.last else { return .violation("its first field line is a continuation") }
+            fields[last].value += " " + Self.text(Self.trimmed(line))
+            return .more
+        }
+        guard let colon = line.firstIndex(of: 0x3a), colon > line.startIndex else {
+            return .violation("a field line has no name")
+        }
+        let name = line[..<colon]
+        guard name.allSatisfy(HTTPToken.isTokenByte) else {
+            return .violation("a field name holds a character it must not")
+        }
+        fields.append(.init(Self.text(name), Self.text(Self.trimmed(line[line.index(after: colon)...]))))
+        return .more
+    }
+
+    private mutating func endOfHead() -> Event {
+        guard let status else { return .violation("it does not begin with a status line") }
+        if status.code == 101 { return .violation("it switches protocols, which nobody asked for") }
+        if status.code < 200 {
+            self.status = nil
+            return .interim
+        }
+        isDone = true
+        switch BodyFraming.determine(status: status.code, version: status.version, fields: &fields) {
+        case .failure(let violation): return .violation(violation.reason)
+        case .success(let framing):
+            return .head(Head(status: status.code, version: status.version, fields: fields, framing: framing))
+        }
+    }
+
+    private static let statusPrefix = Array("HTTP/".utf8)
+
+    private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        var bytes = bytes.drop(while: isBlank)
+        while let last = bytes.last, isBlank(last) { bytes = bytes.dropLast() }
+        return bytes
+    }
+
+    /// UTF-8 where the bytes are valid UTF-8, else Latin-1 (RFC 9110 section 5.5 leaves the rest opaque).
+    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
+    }
+}
+
+/// How the end of a message's body is known (RFC 9112 section 6.3).
+package enum BodyFraming: Sendable, Equatable {
+    /// 204 and 304 have no body, whatever their fields say.
+    case none
+    case length(Int64)
+    /// A last chunk (HTTP/1.1) or the end of the stream (HTTP/2).
+    case delimited
+    /// The server closes the connection; nothing tells a complete body from a cut one.
+    case untilClose
+
+    package struct Violation: Error, Equatable {
+        package var reason: String
+    }
+
+    /// Reads the framing fields, refuses contradictions, and removes a Content-Length that Transfer-Encoding overrides
+    /// (RFC 9112 section 6.3 rule 3), so that nobody takes it for the length of the body.
+    package static func determine(
+        status: Int, version: String, fields: inout [ResponseHead.Field]
+    ) -> Result<BodyFraming, Violation> {
+        let isHTTP1 = version.hasPrefix("1")
+        let isChunked = isHTTP1 && fields.contains { $0.name.caseInsensitiveEquals("Transfer-Encoding") }
+        var length: Int64?
+        for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
+            // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
+            for part in field.value.split(separator: ",", omittingEmptySubsequences: false) {
+                let digits = part.trimmingBlanks
+                guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int64(digits)
+                else {
+                    return .failure(Violation(reason: "its Content-Length is not a length"))
+                }
+                guard length == nil || length == value else {
+                    return .failure(Violation(reason: "it has contradicting Content-Length fields"))
+                }
+                length = value
+            }
+        }
+        if isChunked { fields.removeAll { $0.name.caseInsensitiveEquals("Content-Length") } }
+        if status == 204 || status == 304 { return .success(.none) }
+        if isChunked { return .success(.delimited) }
+        if let length { return .success(.length(length)) }
+        return .success(isHTTP1 ? .untilClose : .delimited)
+    }
+}
+
+/// The syntax of field names and values in what we send and read (RFC 9110 sections 5.1, 5.5 and 5.6.2).
+package enum HTTPToken {
+    package static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
+        default: false
+        }
+    }
+
+    /// A name is a non-empty token.
+    package static func isFieldName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.allSatisfy(isTokenByte)
+    }
+
+    /// CR, LF and NUL would let a value become another field or another request.
+    package static func isFieldValue(_ value: String) -> Bool {
+        !value.utf8.contains { $0 == 0x0d || $0 == 0x0a || $0 == 0 }
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingBlanks: Substring {
+        let isBlank = { (character: Character) in character == " " || character == "\t" }
+        var text = drop(while: isBlank)
+        while let last = text.last, isBlank(last) { text.removeLast() }
+        return text
+    }
+}

@@ -1,0 +1,126 @@
+import FKMiddleware
+
+/// Decides what becomes of a redirect (RFC 9110 section 15.4). Pure: one value per transfer, told of each redirect
+/// in turn, so that every transport follows by the same rules.
+///
+/// - More redirects than allowed, or a request that was made before, are an error.
+/// - Only http and https; https to http only where the options allow it.
+/// - From a public address to a private one only where the options allow it.
+/// - Once another origin was seen, secrets are gone for good, also if a later redirect leads back: the other origin
+///   chose that path.
+package struct RedirectRules: Sendable {
+    /// What to send next.
+    package struct Hop: Sendable, Hashable {
+        /// Absolute; may have userinfo of its own, which then came from the redirecting server.
+        package var url: String
+        package var method: String
+        /// False after a POST became a GET.
+        package var keepsBody: Bool
+        /// Whether Authorization, Cookie, secret header fields, the first URL's userinfo and .netrc still apply.
+        package var keepsSecrets: Bool
+    }
+
+    private let maxRedirects: Int
+    private let allowsInsecure: Bool
+    private let allowsPrivate: Bool
+    private let firstOrigin: URLOrigin?
+    private var url: String
+    private var method: String
+    private var keepsBody = true
+    private var keepsSecrets = true
+    private var seen: Set<String>
+    /// How many redirects were followed.
+    package private(set) var count = 0
+
+    package init(url: String, method: String, options: TransportOptions) {
+        maxRedirects = options.maxRedirects
+        allowsInsecure = options.allowsInsecureRedirect
+        allowsPrivate = options.allowsPrivateRedirect
+        firstOrigin = URLOrigin(url)
+        self.url = url
+        self.method = method
+        seen = [Self.key(method, url)]
+    }
+
+    /// Whether a response of that status with a Location field sends the client elsewhere. 300 and 304 do not.
+    package static func isRedirect(status: Int) -> Bool {
+        switch status {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+
+    /// The reason to refuse a Location field before it is made into an absolute URL, or nil.
+    package static func objection(toLocation location: String) -> String? {
+        location.utf8.contains { $0 < 0x20 || $0 == 0x7f } ? "its Location field holds control characters" : nil
+    }
+
+    /// Judges the next redirect.
+    ///
+    /// - Parameters:
+    ///   - target: the Location field made absolute against the present URL.
+    ///   - fromAddress: the numeric address that sent the redirect, if it is known to be the host's own (no proxy).
+    /// - Throws: `DownloadError` of code `redirect`.
+    package mutating func follow(status: Int, to target: String, fromAddress: String? = nil) throws(DownloadError)
+        -> Hop
+    {
+        guard count < maxRedirects else {
+            throw refusal(
+                maxRedirects == 0
+                    ? "The server redirects, and redirects are not allowed."
+                    : "The server redirects more than \(maxRedirects) times.")
+        }
+        if let objection = Self.objection(toLocation: target) {
+            throw refusal("The redirect is refused: \(objection).")
+        }
+        guard let from = URLOrigin(url), let to = URLOrigin(target) else {
+            throw refusal("The redirect leads to something that is not a URL with a host.")
+        }
+        guard to.scheme == "http" || to.scheme == "https" else {
+            throw refusal("The redirect to a \(to.scheme) URL is refused: only http and https are followed.")
+        }
+        if from.scheme == "https", to.scheme == "http", !allowsInsecure {
+            throw refusal("The redirect from https to http is refused because it gives up encryption.")
+        }
+        if !allowsPrivate, AddressClass.isPrivate(host: to.host) == true, !isPrivate(from.host, fromAddress) {
+            throw refusal(privateRefusal(to.host))
+        }
+        if (status == 303 && method != "HEAD") || ((status == 301 || status == 302) && method == "POST") {
+            if method != "GET" { keepsBody = false }
+            method = "GET"
+        }
+        guard seen.insert(Self.key(method, target)).inserted else { throw refusal("The server redirects in a circle.") }
+        if to != firstOrigin { keepsSecrets = false }
+        url = target
+        count += 1
+        return Hop(url: target, method: method, keepsBody: keepsBody, keepsSecrets: keepsSecrets)
+    }
+
+    /// Judges the address that the name of a redirect's target turned out to have; call it once it is connected and
+    /// before anything is sent, so that a name cannot be used to get round the rule.
+    ///
+    /// - Throws: `DownloadError` of code `redirect`.
+    package func checkConnected(to address: String, from: String?) throws(DownloadError) {
+        guard !allowsPrivate, count > 0, AddressClass.isPrivate(address: address) == true, let from,
+            AddressClass.isPrivate(address: from) == false
+        else { return }
+        throw refusal(privateRefusal(address))
+    }
+
+    private func isPrivate(_ host: String, _ address: String?) -> Bool {
+        AddressClass.isPrivate(host: host) ?? address.flatMap(AddressClass.isPrivate(address:)) ?? false
+    }
+
+    private func privateRefusal(_ host: String) -> String {
+        "The redirect from a public address to \(host) is refused: it is a loopback or private address."
+    }
+
+    private func refusal(_ message: String) -> DownloadError {
+        DownloadError(.redirect, message, url: URLMasking.mask(url))
+    }
+
+    /// Two URLs that differ in their fragment only make the same request.
+    private static func key(_ method: String, _ url: String) -> String {
+        "\(method) \(URLParts(url).requestURL)"
+    }
+}
