@@ -57,7 +57,10 @@ extension Engine {
 
     /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
     func schedule() {
-        guard isActive, !isClosing else { return }
+        // A task that fails at once gives its slot back inside `start`: the loop below then goes on, not deeper.
+        guard isActive, !isClosing, !isScheduling else { return }
+        isScheduling = true
+        defer { isScheduling = false }
         let now = clock.now
         while running.count < configure.maxAction {
             let next = ready.popNext { host in

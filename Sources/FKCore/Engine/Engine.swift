@@ -44,6 +44,7 @@ package actor Engine {
     var configure: Configure
     var isActive = false
     var isClosing = false
+    var isScheduling = false
     /// Every record of the work path has been read.
     var hasLoadedAll = false
 
