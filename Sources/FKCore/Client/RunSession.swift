@@ -1,0 +1,237 @@
+import FKMiddleware
+import Foundation
+
+/// Brings tasks to their end: as the engine of the work path, or following the engine that another process is.
+///
+/// ```text
+/// lock free?  -> be the engine: perform requests, run, report
+/// lock taken? -> post requests to the mailbox, follow the info files
+///                  engine gone before the tasks are settled? -> take over: be the engine
+/// ```
+package actor RunSession {
+    package enum Event: Sendable {
+        /// This process is the engine now; `tookOver` when another one was it before.
+        case engine(tookOver: Bool)
+        /// Another process is the engine; its tasks are followed.
+        case following(pid: Int32)
+        /// What became of the requests, once.
+        case replies([EngineReply])
+        case state(DownloadInfo)
+        /// At the session's interval: the running tasks and the sums.
+        case progress(running: [DownloadInfo], RunTracker)
+        case problem(String)
+    }
+
+    package enum Goal: Sendable {
+        /// Until these tasks are settled.
+        case tasks([TaskID])
+        /// Until the tasks that the requests added are settled.
+        case added
+        /// Until nothing of the work path can run any more.
+        case everything
+    }
+
+    private let configure: Configure
+    private let goal: Goal
+    private let requests: [EngineRequest]
+    private let interval: Double
+    private let chains: MiddlewareChains
+    private let onEvent: @Sendable (Event) -> Void
+    private var tracker = RunTracker()
+    private var engine: Engine?
+    private var isStopped = false
+    private var hasReplied = false
+
+    /// - Parameters:
+    ///   - requests: carried out first, in order.
+    ///   - interval: seconds between two progress events, at least 0.05.
+    ///   - onEvent: called one at a time, in order.
+    package init(
+        configure: Configure, goal: Goal, requests: [EngineRequest], interval: Double,
+        chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
+    ) {
+        self.configure = configure
+        self.goal = goal
+        self.requests = requests
+        self.interval = max(0.05, interval)
+        self.chains = chains
+        self.onEvent = onEvent
+    }
+
+    /// Runs until the goal is reached or `stop()` is called.
+    ///
+    /// - Returns: the sums at the end.
+    /// - Throws: when the work path cannot be used.
+    package func run() async throws -> RunTracker {
+        var tookOver = false
+        while !isStopped {
+            let scope: Engine.Scope = if case .everything = goal { .all } else { .chosen }
+            if let engine = try EngineClient.open(configure, scope: scope, chains: chains) {
+                try await runAsEngine(engine, tookOver: tookOver)
+                break
+            }
+            if try await follow() { break }
+            tookOver = true
+        }
+        return tracker
+    }
+
+    /// Ends the run soon: an engine keeps every byte and gives the work path free, a follower just stops following.
+    package func stop() async {
+        isStopped = true
+        await engine?.close()
+    }
+
+    /// True while this process is the engine.
+    package var isEngine: Bool { engine != nil }
+
+    // MARK: As the engine
+
+    private func runAsEngine(_ engine: Engine, tookOver: Bool) async throws {
+        self.engine = engine
+        onEvent(.engine(tookOver: tookOver))
+        let (states, continuation) = AsyncStream.makeStream(of: DownloadInfo.self)
+        _ = await engine.observeStates { continuation.yield($0) }
+        await engine.activate()
+        if case .everything = goal {
+            for info in try await engine.infos(.all) where !info.state.isSettled { _ = tracker.update(info) }
+        }
+        var replies: [EngineReply] = []
+        if hasReplied {
+            // Taking over: the other engine made the tasks, this one may run them.
+            for id in targets ?? [] { _ = await engine.perform(.run(.id(id))) }
+        } else {
+            for request in requests { replies.append(await engine.perform(request)) }
+            adopt(replies)
+        }
+        let reporter = Task { [interval] in
+            while !Task.isCancelled {
+                try await Task.sleep(for: .seconds(interval))
+                await self.report(engine)
+            }
+        }
+        // Only now: before, the tracker did not know which tasks count. The stream has kept them all.
+        let listener = Task { for await info in states { self.changed(info) } }
+        if !isStopped { await waitForGoal(engine) }
+        reporter.cancel()
+        await report(engine)
+        await refresh(engine)
+        for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
+        await engine.close()
+        engine.callbacks.sync {}
+        continuation.finish()
+        await listener.value
+    }
+
+    private func waitForGoal(_ engine: Engine) async {
+        switch goal {
+        case .everything: await engine.waitUntilDrained()
+        case .tasks, .added: for id in targets ?? [] { await engine.waitUntilSettled(id) }
+        }
+    }
+
+    /// Tells the tracker of tasks that were settled before anybody could hear of a change.
+    private func refresh(_ engine: Engine) async {
+        for id in tracker.openIDs {
+            if let info = try? await engine.infos(.id(id)).first { changed(info) }
+        }
+    }
+
+    private func report(_ engine: Engine) async {
+        for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
+        let running = await engine.runningInfos().filter { targets?.contains($0.id) ?? true }
+        for info in running { _ = tracker.update(info) }
+        onEvent(.progress(running: running, tracker))
+    }
+
+    private func changed(_ info: DownloadInfo) {
+        if tracker.update(info) { onEvent(.state(info)) }
+    }
+
+    private var targets: Set<TaskID>? { tracker.targets }
+
+    private func adopt(_ replies: [EngineReply]) {
+        guard !hasReplied else { return }
+        hasReplied = true
+        switch goal {
+        case .everything: break
+        case .tasks(let ids): tracker = RunTracker(targets: Set(ids))
+        case .added:
+            let added = replies.flatMap { reply -> [TaskID] in
+                if case .added(let list) = reply { list.filter { $0.error == nil }.map(\.id) } else { [] }
+            }
+            tracker = RunTracker(targets: Set(added))
+        }
+        onEvent(.replies(replies))
+    }
+
+    // MARK: Following another engine
+
+    /// Returns true when the goal is reached, false when the engine is gone before that.
+    private func follow() async throws -> Bool {
+        let workPath = WorkPath(configure.workPath)
+        let reader = StoreReader(workPath)
+        onEvent(.following(pid: EngineLock.holder(workPath)?.pid ?? 0))
+        if !hasReplied {
+            guard let replies = try await post(workPath) else { return false }
+            adopt(replies)
+        }
+        while !isStopped {
+            let infos = openRecords(reader).map { DownloadInfo($0) }
+            for info in infos { changed(info) }
+            onEvent(.progress(running: infos.filter { $0.state == .action }, tracker))
+            if hasReachedGoal(infos) { return true }
+            if !EngineLock.isHeld(workPath) { return false }
+            try await Task.sleep(for: .seconds(max(interval, 0.25)))
+        }
+        return true
+    }
+
+    private func openRecords(_ reader: StoreReader) -> [TaskRecord] {
+        guard case .everything = goal else { return reader.records(tracker.openIDs) }
+        return reader.records { !$0.state.isSettled }
+    }
+
+    private func hasReachedGoal(_ infos: [DownloadInfo]) -> Bool {
+        guard case .everything = goal else { return tracker.isSettled }
+        return infos.isEmpty
+    }
+
+    /// Posts the requests and waits for the replies; nil when the engine went away without answering.
+    private func post(_ workPath: WorkPath) async throws -> [EngineReply]? {
+        let mailbox = Mailbox(workPath)
+        var posted = try requests.map { try mailbox.post($0) }
+        var replies: [EngineReply] = []
+        while let next = posted.first, !isStopped {
+            if let reply = try mailbox.readReply(next) {
+                replies.append(reply)
+                posted.removeFirst()
+            } else if !EngineLock.isHeld(workPath) {
+                // Nobody will read them now; asking again is harmless.
+                for id in posted { try mailbox.withdraw(id) }
+                return nil
+            } else {
+                try await Task.sleep(for: .milliseconds(40))
+            }
+        }
+        return replies
+    }
+}
+
+extension DownloadInfo {
+    /// A task as its info file shows it to a process that is not the engine.
+    package init(_ record: TaskRecord) {
+        self.init(
+            id: record.id, url: record.task.url, state: record.state,
+            count: ByteCount(received: record.received, expected: record.expected))
+        error = record.error
+        attempts = record.attempts
+        path = record.state == .complete ? record.path : nil
+        fileName = record.path.map { ($0 as NSString).lastPathComponent } ?? record.task.fileName
+        barrels = record.barrels
+        if let waiting = record.waiting, record.state == .idle {
+            self.waiting = waiting.reason.rawValue
+            waitingUntil = waiting.until
+        }
+    }
+}
