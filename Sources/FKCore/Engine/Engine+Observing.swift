@@ -7,16 +7,10 @@ extension Engine {
 
     /// A task as it is now.
     func info(_ entry: TaskEntry, previous: Int64 = 0) -> DownloadInfo {
-        let record = entry.record
-        var info = DownloadInfo(
-            id: entry.id, url: record.task.url, state: record.state,
-            count: ByteCount(received: entry.received, previousReceived: previous, expected: record.expected))
-        info.bytesPerSecond = record.state == .action ? entry.speed.bytesPerSecond : 0
-        info.error = record.error
-        info.attempts = record.attempts
-        info.path = record.state == .complete ? record.path : nil
-        info.fileName = record.path.map { ($0 as NSString).lastPathComponent } ?? record.task.fileName
-        info.barrels = record.barrels
+        var info = DownloadInfo(entry.record)
+        info.count.received = entry.received
+        info.count.previousReceived = previous
+        info.bytesPerSecond = info.state == .action ? entry.speed.bytesPerSecond : 0
         if let waiting = waiting(of: entry) {
             info.waiting = waiting.reason.rawValue
             info.waitingUntil = waiting.until
