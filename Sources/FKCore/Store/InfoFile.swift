@@ -39,7 +39,7 @@ package enum InfoFile {
     /// - Throws: `.fileExists` when there is one already; `.noSpace`, `.disk`, and then no file is left behind;
     ///   `.tooLarge` for a record of more than 16 MiB.
     package static func create(at path: String, record: TaskRecord) throws -> InfoHandle {
-        let payload = try StoreJSON.encode(record)
+        let payload = try record.json()
         let geometry = try InfoFormat.Geometry.holding(payload: payload.count)
         try withImage(geometry, generation: 1, payload: payload, counters: []) { image in
             do {
@@ -91,7 +91,7 @@ package enum InfoFile {
         _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
         rangesChanged: Bool = false
     ) throws {
-        let payload = try StoreJSON.encode(record)
+        let payload = try record.json()
         let next = handle.generation + 1
         if rangesChanged { counters?.invalidateMirror() }
         defer { if rangesChanged { counters?.validateMirror() } }

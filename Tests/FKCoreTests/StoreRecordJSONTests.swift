@@ -1,0 +1,60 @@
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import FKCore
+
+@Suite("A record's JSON, written by hand and read by Foundation")
+struct StoreRecordJSONTests {
+    private static func usual() -> TaskRecord {
+        var task = TaskDescription(url: "https://example.com/a%20b?x=1")
+        task.directory = "/tmp/\"quoted\"\\ \n\u{1}é漢🙂"
+        var record = TaskRecord(task: task, number: .max - 5, created: Date(timeIntervalSince1970: 1_800_000_000.125))
+        record.ranges = [SavedRange(start: 0, end: 10, position: 3), SavedRange(start: 10, end: nil)]
+        return record
+    }
+
+    private static func full() -> TaskRecord {
+        var record = usual()
+        record.task.mirrors = ["http://a/", "http://b/"]
+        record.task.fileName = "名前.bin"
+        record.task.type = .foreground
+        record.task.priority = -3
+        record.task.attributes = ["model": "7", "ключ": "\t"]
+        record.task.options.maxSize = 5
+        record.task.options.headers = [.init("X-A", "b\"c")]
+        record.task.options.connections = .fixed(4)
+        record.state = .error
+        record.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_800_000_001))
+        record.expected = 1 << 62
+        record.validator = Validator(etag: "W/\"x\"", lastModified: "Fri, 20 Nov 2026 22:29:34 GMT", date: nil)
+        record.attempts = 3
+        record.error = DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true)
+        record.response = ResponseHead(
+            status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
+        record.barrels = ["one", "two/three"]
+        record.partName = ".a.fkpart"
+        record.path = "/tmp/a"
+        record.started = Date(timeIntervalSince1970: -1.5)
+        record.finished = Date(timeIntervalSince1970: 0)
+        record.isForeign = true
+        record.synced = false
+        record.bootID = "boot"
+        record.lengthVerified = false
+        record.history = [Verdict(time: Date(timeIntervalSince1970: 1), by: "resume", what: "x")]
+        return record
+    }
+
+    @Test("comes back equal", arguments: [usual(), full()])
+    func roundTrip(_ record: TaskRecord) throws {
+        let bytes = try record.json()
+        #expect(try StoreJSON.decode(TaskRecord.self, from: bytes) == record)
+    }
+
+    @Test("has the same members and values as the Codable form", arguments: [usual(), full()])
+    func sameAsCodable(_ record: TaskRecord) throws {
+        let ours = try JSONSerialization.jsonObject(with: Data(try record.json())) as? NSDictionary
+        let theirs = try JSONSerialization.jsonObject(with: Data(try StoreJSON.encode(record))) as? NSDictionary
+        #expect(ours == theirs)
+    }
+}
