@@ -59,6 +59,7 @@ package final class SubmissionCounter: Sendable {
     private func write(_ value: UInt64) throws {
         let descriptor = try FileIO.open(path, O_WRONLY | O_CREAT)
         do {
+            _ = fchmod(descriptor, 0o600)
             try withUnsafeTemporaryAllocation(byteCount: Self.size, alignment: 8) { bytes in
                 bytes.storeBytes(of: value.littleEndian, as: UInt64.self)
                 bytes.storeBytes(of: Self.checksum(UnsafeRawBufferPointer(bytes)), toByteOffset: 8, as: UInt64.self)

@@ -1,0 +1,32 @@
+import FKMiddleware
+import Testing
+
+@testable import FKCore
+
+@Suite("CRC-32C")
+struct StoreCRC32CTests {
+    /// RFC 3720 appendix B.4, and the check value of the CRC catalogue.
+    static let vectors: [([UInt8], UInt32)] = [
+        ([], 0), (Array("123456789".utf8), 0xe306_9283), ([UInt8](repeating: 0, count: 32), 0x8a91_36aa),
+        ([UInt8](repeating: 0xff, count: 32), 0x62a8_ab43), (Array(0..<32), 0x46dd_794e),
+        (Array((0..<32).reversed()), 0x113f_db5c),
+    ]
+
+    @Test("known vectors", arguments: vectors)
+    func vector(bytes: [UInt8], crc: UInt32) {
+        #expect(bytes.withUnsafeBytes { CRC32C.checksum($0) } == crc)
+    }
+
+    @Test("any split into pieces gives the same sum")
+    func pieces() {
+        let bytes = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
+        bytes.withUnsafeBytes { all in
+            for cut in 0...all.count {
+                var crc = CRC32C()
+                crc.update(UnsafeRawBufferPointer(rebasing: all[..<cut]))
+                crc.update(UnsafeRawBufferPointer(rebasing: all[cut...]))
+                #expect(crc.value == CRC32C.checksum(all))
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import FKCore
+
+@Suite("Mailbox")
+struct StoreMailboxTests {
+    static let requests: [EngineRequest] = [
+        .add(tasks: [TaskRecord.full().task, TaskRecord.sample().task], barrel: "b", run: true),
+        .add(tasks: [], barrel: nil, run: false), .verb(.suspend, .url("https://example.com/")),
+        .verb(.trash, .id(TaskID(url: "x"))), .verb(.cancel, .barrel("b")), .verb(.action, .all),
+        .createBarrel(name: "b", options: BarrelOptions(directory: "/d", options: TaskRecord.full().task.options)),
+        .removeFromBarrel(name: "b", urls: ["u"]), .deleteBarrel(name: "b"), .run(.all),
+        .setLimits(maxAction: 3, rateLimit: nil),
+    ]
+
+    @Test("every request survives the way", arguments: requests)
+    func roundTrip(request: EngineRequest) throws {
+        let scratch = try ScratchWorkPath()
+        let id = try Mailbox(scratch.path).post(request)
+        let engine = Mailbox(scratch.path)
+        let taken = engine.take()
+        #expect(taken.map(\.0) == [id])
+        #expect(try taken.first?.1.get() == request)
+        try engine.finish(id)
+        #expect(scratch.names(scratch.path.mailboxFolder).isEmpty)
+    }
+
+    @Test("requests come in the order of posting, over two posters")
+    func order() throws {
+        let scratch = try ScratchWorkPath()
+        let posters = [Mailbox(scratch.path), Mailbox(scratch.path)]
+        let ids = try (0..<40).map { try posters[$0 % 2].post(.setLimits(maxAction: $0, rateLimit: nil)) }
+        let taken = Mailbox(scratch.path).take()
+        #expect(taken.map(\.0) == ids)
+        #expect(taken.map { try? $0.1.get() } == (0..<40).map { .setLimits(maxAction: $0, rateLimit: nil) })
+    }
+
+    @Test("posting at the same time on many threads loses nothing and repeats no name")
+    func concurrent() async throws {
+        let scratch = try ScratchWorkPath()
+        let mailbox = Mailbox(scratch.path)
+        let ids = await withTaskGroup(of: [MessageID].self) { group in
+            for _ in 0..<4 {
+                group.addTask { (0..<25).compactMap { _ in try? mailbox.post(.verb(.action, .all)) } }
+            }
+            return await group.reduce(into: Set<MessageID>()) { $0.formUnion($1) }
+        }
+        #expect(ids.count == 100)
+        #expect(Set(mailbox.take().map(\.0)) == ids)
+    }
+
+    @Test("a request is handed out once by one engine, and again by the next until it is finished")
+    func takeover() throws {
+        let scratch = try ScratchWorkPath()
+        let first = Mailbox(scratch.path)
+        let id = try first.post(.verb(.action, .all))
+        #expect(first.take().map(\.0) == [id])
+        #expect(first.take().isEmpty)
+        // The first engine died here.
+        let second = Mailbox(scratch.path)
+        #expect(second.take().map(\.0) == [id])
+        try second.finish(id)
+        #expect(Mailbox(scratch.path).take().isEmpty)
+    }
+
+    @Test("garbage and oversize are set aside and reported, the rest is taken")
+    func garbage() throws {
+        let scratch = try ScratchWorkPath()
+        let mailbox = Mailbox(scratch.path)
+        let folder = scratch.path.mailboxFolder
+        try write(Array("{".utf8), folder + "/00000000000000000001-1-a.msg")
+        try write([], folder + "/00000000000000000002-1-a.msg")
+        try write([1], folder + "/.tmp-00000000000000000003-1-a")
+        try write([1], folder + "/other")
+        let huge = folder + "/00000000000000000004-1-a.msg"
+        try write([1], huge)
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: huge))
+        try handle.truncate(atOffset: UInt64(Mailbox.maxMessage) + 1)
+        try handle.close()
+        try FileManager.default.createDirectory(
+            atPath: folder + "/00000000000000000005-1-a.msg", withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(
+            atPath: folder + "/00000000000000000006-1-a.msg", withDestinationPath: "/etc/hostname")
+        let id = try mailbox.post(.verb(.action, .all))
+        let taken = mailbox.take()
+        #expect(taken.count == 6)
+        for (_, result) in taken.dropLast() {
+            #expect(throws: DownloadError.self) { try result.get() }
+        }
+        #expect(taken.last?.0 == id)
+        #expect(scratch.names(scratch.path.quarantineFolder).count == 5)
+        #expect(mailbox.take().isEmpty)
+        #expect(Mailbox(scratch.path).take().map(\.0) == [id])
+    }
+
+    @Test("news is told after a post, and silence once the folder has been quiet")
+    func news() throws {
+        let scratch = try ScratchWorkPath()
+        let engine = Mailbox(scratch.path)
+        #expect(engine.hasNews())
+        let later = Date(timeIntervalSinceNow: 60)
+        _ = engine.take(now: later)
+        #expect(!engine.hasNews())
+        let id = try Mailbox(scratch.path).post(.verb(.action, .all))
+        #expect(engine.hasNews())
+        // Looked at within the granularity of folder times: not believed yet.
+        _ = engine.take()
+        #expect(engine.hasNews())
+        _ = engine.take(now: later)
+        #expect(!engine.hasNews())
+        try engine.finish(id)
+        _ = engine.take(now: later)
+        #expect(!engine.hasNews())
+    }
+
+    @Test(
+        "an answer reaches whoever asked, once",
+        arguments: [
+            EngineReply.done(note: "x"), .failed(DownloadError(.notFound, "m")),
+            .added([.init(id: TaskID(url: "x"), state: .idle, isNew: true, error: DownloadError(.disk, "d"))]),
+            .verbs([
+                VerbResult(
+                    id: TaskID(url: "x"), url: "x", verb: .cancel, before: .action, after: .cancel, applied: true,
+                    note: "n")
+            ]),
+        ])
+    func reply(reply: EngineReply) throws {
+        let scratch = try ScratchWorkPath()
+        let client = Mailbox(scratch.path)
+        let id = try client.post(.verb(.action, .all))
+        #expect(try client.readReply(id) == nil)
+        try Mailbox(scratch.path).reply(to: id, reply)
+        #expect(try client.readReply(id) == reply)
+        #expect(try client.readReply(id) == nil)
+    }
+
+    @Test("a request can be withdrawn until it is finished")
+    func withdraw() throws {
+        let scratch = try ScratchWorkPath()
+        let mailbox = Mailbox(scratch.path)
+        let id = try mailbox.post(.verb(.action, .all))
+        #expect(try mailbox.withdraw(id))
+        #expect(try !mailbox.withdraw(id))
+        #expect(mailbox.take().isEmpty)
+        try mailbox.finish(id)
+    }
+
+    @Test("answers and leftovers go after ten minutes, requests never")
+    func sweep() throws {
+        let scratch = try ScratchWorkPath()
+        let mailbox = Mailbox(scratch.path)
+        let id = try mailbox.post(.verb(.action, .all))
+        try mailbox.reply(to: id, .done(note: ""))
+        try write([1], scratch.path.mailboxFolder + "/.tmp-x")
+        mailbox.sweep()
+        #expect(scratch.names(scratch.path.mailboxFolder).count == 2)
+        mailbox.sweep(now: Date(timeIntervalSinceNow: 700))
+        #expect(try mailbox.readReply(id) == nil)
+        #expect(scratch.names(scratch.path.mailboxFolder).count == 1)
+        #expect(mailbox.take().map(\.0) == [id])
+    }
+
+    @Test("posting to a work path that is not there says so")
+    func missing() throws {
+        let scratch = try ScratchWorkPath(create: false)
+        #expect(throws: DownloadError.self) { try Mailbox(scratch.path).post(.verb(.action, .all)) }
+        #expect(!Mailbox(scratch.path).hasNews())
+        #expect(Mailbox(scratch.path).take().isEmpty)
+    }
+}

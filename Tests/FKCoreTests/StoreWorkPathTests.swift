@@ -1,0 +1,203 @@
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import FKCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+@Suite("Work path")
+struct StoreWorkPathTests {
+    @Test("opening makes the layout, private to its owner, also below missing folders")
+    func layout() throws {
+        let scratch = try ScratchWorkPath(create: false)
+        let path = WorkPath(scratch.path.root + "/x/y")
+        #expect(!path.exists)
+        try path.open(create: true)
+        #expect(path.exists)
+        for folder in [
+            scratch.path.root, path.root, path.tasksFolder, path.barrelsFolder, path.mailboxFolder, path.repliesFolder,
+            path.filesFolder, path.quarantineFolder,
+        ] {
+            #expect(try mode(folder) == 0o700, "\(folder)")
+        }
+        #expect(try mode(path.layoutPath) == 0o600)
+        #expect(try bytes(path.layoutPath) == Array("1\n".utf8))
+        try path.open(create: true)
+        try path.open(create: false)
+    }
+
+    #if os(Linux)
+        @Test("folders and files are private under any umask", arguments: [0o000, 0o022, 0o777] as [mode_t])
+        func umasks(mask: mode_t) async throws {
+            let scratch = try ScratchWorkPath()
+            let path = WorkPath(scratch.path.root + "/w")
+            let record = TaskRecord.sample()
+            try await withOwnUmask(mask) {
+                try path.open(create: true)
+                _ = try InfoFile.create(at: path.infoPath(record.id), record: record)
+                try Mailbox(path).post(.verb(.suspend, .all))
+                try BarrelFile.save(BarrelRecord(name: "b", created: record.created), in: path)
+                _ = try SubmissionCounter(path).next()
+                try EngineLock.tryAcquire(path)?.release()
+            }
+            for folder in [path.root, path.tasksFolder, path.mailboxFolder, path.repliesFolder] {
+                #expect(try mode(folder) == 0o700, "\(folder)")
+            }
+            let message = try #require(scratch.names(path.mailboxFolder).first)
+            for file in [
+                path.layoutPath, path.infoPath(record.id), path.barrelPath("b"), path.numberPath, path.lockPath,
+                "\(path.mailboxFolder)/\(message)",
+            ] {
+                #expect(try mode(file) == 0o600, "\(file)")
+            }
+        }
+
+        /// The umask belongs to the process; a thread that has left the shared file system context has its own.
+        private func withOwnUmask(_ mask: mode_t, _ body: @escaping @Sendable () throws -> Void) async throws {
+            typealias Unshare = @convention(c) (Int32) -> Int32
+            let address = try #require(dlsym(nil, "unshare"))
+            let unshare = unsafeBitCast(address, to: Unshare.self)
+            try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+                Thread.detachNewThread {
+                    let cloneFS: Int32 = 0x200
+                    done.resume(
+                        with: Result {
+                            guard unshare(cloneFS) == 0 else { throw DownloadError(system: errno, "unshare", "/") }
+                            umask(mask)
+                            try body()
+                        })
+                }
+            }
+        }
+    #endif
+
+    private func code(_ path: WorkPath, create: Bool = true) -> DownloadError? {
+        do {
+            try path.open(create: create)
+            return nil
+        } catch {
+            return error as? DownloadError
+        }
+    }
+
+    @Test("a work path of a later layout is refused and left as it is")
+    func laterVersion() throws {
+        let scratch = try ScratchWorkPath()
+        try write(Array("2\n".utf8), scratch.path.layoutPath)
+        let error = code(scratch.path)
+        #expect(error?.code == .laterVersion)
+        #expect(error?.message.contains(scratch.path.root) == true)
+        #expect(try bytes(scratch.path.layoutPath) == Array("2\n".utf8))
+    }
+
+    @Test("a layout file without a version is refused", arguments: ["", "x", "-1", "0", "1 2"])
+    func garbageLayout(text: String) throws {
+        let scratch = try ScratchWorkPath()
+        try write(Array(text.utf8), scratch.path.layoutPath)
+        #expect(code(scratch.path)?.code == .workPathUnusable)
+    }
+
+    @Test("a work path others can write is refused", arguments: [0o770, 0o707, 0o702, 0o720])
+    func writable(mode: Int) throws {
+        let scratch = try ScratchWorkPath()
+        chmod(scratch.path.root, mode_t(mode))
+        let error = code(scratch.path)
+        #expect(error?.code == .workPathUnusable)
+        #expect(error?.message.contains(scratch.path.root) == true)
+    }
+
+    @Test("a work path others can read is taken")
+    func readable() throws {
+        let scratch = try ScratchWorkPath()
+        chmod(scratch.path.root, 0o755)
+        #expect(code(scratch.path) == nil)
+    }
+
+    @Test("a work path of another user is refused", .enabled(if: geteuid() == 0, "needs root to give a folder away"))
+    func foreign() throws {
+        let scratch = try ScratchWorkPath()
+        #expect(chown(scratch.path.root, 12_345, 12_345) == 0)
+        #expect(code(scratch.path)?.code == .workPathUnusable)
+    }
+
+    @Test("a work path that is a file, or below one, is refused")
+    func notAFolder() throws {
+        let scratch = try ScratchWorkPath()
+        let file = scratch.path.root + "/file"
+        try write([1], file)
+        #expect(code(WorkPath(file))?.code == .workPathUnusable)
+        #expect(code(WorkPath(file + "/x"))?.code == .workPathUnusable)
+    }
+
+    @Test("a missing work path is not made when nobody asked for it")
+    func missing() throws {
+        let scratch = try ScratchWorkPath(create: false)
+        #expect(code(scratch.path, create: false)?.code == .notFound)
+        #expect(!scratch.path.exists)
+        #expect(scratch.path.allTaskIDs().isEmpty)
+    }
+
+    @Test("the default follows the environment")
+    func defaults() {
+        func root(_ environment: [String: String]) -> String { WorkPath.defaultPath(environment: environment).root }
+        #expect(root(["FK_WORK_PATH": "/w/p", "HOME": "/h", "XDG_STATE_HOME": "/s"]) == "/w/p")
+        #if canImport(Darwin)
+            #expect(root(["HOME": "/h"]) == "/h/Library/Application Support/fk")
+        #else
+            #expect(root(["HOME": "/h", "XDG_STATE_HOME": "/s"]) == "/s/fk")
+            #expect(root(["HOME": "/h", "XDG_STATE_HOME": "relative"]) == "/h/.local/state/fk")
+            #expect(root(["HOME": "/h", "FK_WORK_PATH": ""]) == "/h/.local/state/fk")
+        #endif
+        #expect(WorkPath("/a/b/").root == "/a/b")
+        #expect(WorkPath("/a/./c/../b").root == "/a/b")
+    }
+
+    @Test("all ids are found; other files are not taken for tasks")
+    func ids() throws {
+        let scratch = try ScratchWorkPath()
+        let records = (0..<50).map { TaskRecord.sample("https://example.com/\($0)", number: UInt64($0)) }
+        for record in records { try scratch.add(record) }
+        let folder = (scratch.path.infoPath(records[0].id) as NSString).deletingLastPathComponent
+        for name in [
+            "x.info", ".info", records[0].id.hex, records[0].id.hex + ".info.new",
+            "\(records[0].id.hex.uppercased()).info",
+        ] {
+            try write([1], "\(folder)/\(name)")
+        }
+        #expect(scratch.path.allTaskIDs().sorted() == records.map(\.id).sorted())
+        let id = records[7].id
+        #expect(scratch.path.taskIDs(prefix: String(id.hex.prefix(20))) == [id])
+        #expect(scratch.path.taskIDs(prefix: "a").isEmpty)
+    }
+
+    @Test("ids survive their written form", arguments: ["https://example.com/", "https://example.com/é", ""])
+    func hex(url: String) {
+        let id = TaskID(url: url)
+        #expect(TaskID(hex: id.hex) == id)
+        #expect(id.hex == Digester.hex(Digester.bytes(of: url, .sha256)))
+        #expect(TaskID(hex: id.hex.uppercased()) == nil || id.hex == id.hex.uppercased())
+        #expect(TaskID(hex: String(id.hex.dropLast())) == nil)
+    }
+
+    @Test("a symbolic link is not written through")
+    func links() throws {
+        let scratch = try ScratchWorkPath()
+        let target = scratch.path.root + "/target"
+        try write([1], target)
+        #expect(symlink(target, scratch.path.root + "/link") == 0)
+        #expect(throws: DownloadError.self) { _ = try FileIO.open(scratch.path.root + "/link", O_WRONLY) }
+        #expect(throws: DownloadError.self) { try FileIO.contents(of: scratch.path.root + "/link", limit: 10) }
+    }
+
+    @Test("a FIFO in place of a file is refused and not waited for")
+    func fifo() throws {
+        let scratch = try ScratchWorkPath()
+        #expect(mkfifo(scratch.path.root + "/fifo", 0o600) == 0)
+        #expect(throws: DownloadError.self) { try FileIO.contents(of: scratch.path.root + "/fifo", limit: 10) }
+    }
+}

@@ -1,0 +1,103 @@
+import FKMiddleware
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Middleware chain")
+struct MiddlewareChainTests {
+    @Test("priority first, nearer 0 earlier; ties in the order of registration")
+    func order() {
+        let chain = MiddlewareChain<String>()
+        #expect(chain.isEmpty)
+        for (name, priority) in [("c1", 100), ("a1", 1), ("c2", 100), ("b", 50), ("a2", 1), ("c3", 100)] {
+            chain.register(name, priority: priority)
+        }
+        #expect(chain.ordered == ["a1", "a2", "b", "c1", "c2", "c3"])
+        #expect(!chain.isEmpty)
+    }
+
+    @Test("every order of registration of equal priorities is kept", arguments: 0..<6)
+    func ties(rotation: Int) {
+        let chain = MiddlewareChain<Int>()
+        let numbers = (0..<6).map { ($0 + rotation) % 6 }
+        for number in numbers { chain.register(number, priority: 7) }
+        #expect(chain.ordered == numbers)
+    }
+
+    @Test("priorities below 1 count as 1", arguments: [0, -1, Int.min])
+    func clamped(priority: Int) {
+        let chain = MiddlewareChain<String>()
+        chain.register("one", priority: 1)
+        chain.register("low", priority: priority)
+        chain.register("two", priority: 2)
+        #expect(chain.ordered == ["one", "low", "two"])
+    }
+
+    @Test("removing takes out that one registration only, once")
+    func removal() {
+        let chain = MiddlewareChain<String>()
+        let first = chain.register("same", priority: 5)
+        chain.register("same", priority: 5)
+        let other = chain.register("other", priority: 1)
+        #expect(chain.remove(first))
+        #expect(!chain.remove(first))
+        #expect(chain.ordered == ["other", "same"])
+        #expect(chain.remove(other))
+        #expect(chain.ordered == ["same"])
+    }
+
+    @Test("a walk that has begun keeps its list while others register and remove")
+    func concurrent() async {
+        let chain = MiddlewareChain<Int>()
+        for number in 0..<10 { chain.register(number, priority: 10) }
+        await withTaskGroup(of: Void.self) { group in
+            for writer in 0..<3 {
+                group.addTask {
+                    for round in 0..<200 {
+                        let registration = chain.register(100 + writer, priority: 1 + round % 20)
+                        #expect(chain.remove(registration))
+                    }
+                }
+            }
+            group.addTask {
+                for _ in 0..<200 {
+                    // The ten that never change are always there, in their order.
+                    #expect(chain.ordered.filter { $0 < 100 } == Array(0..<10))
+                }
+            }
+        }
+        #expect(chain.ordered == Array(0..<10))
+    }
+
+    private struct Named: RequestMiddleware, DownloadMiddleware, ResponseMiddleware {
+        var priority: Int
+        func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest { request }
+        func process(_ response: DownloadResponse) async throws -> DownloadResponse { response }
+    }
+
+    private struct Plain: DownloadMiddleware {}
+
+    @Test("a middleware is registered under its own priority unless another is given")
+    func ownPriority() {
+        let chains = MiddlewareChains()
+        chains.register(request: Named(priority: 30))
+        chains.register(request: Named(priority: 20))
+        chains.register(request: Named(priority: 40), priority: 1)
+        #expect(chains.request.ordered.map(\.priority) == [40, 20, 30])
+        chains.register(download: Plain())
+        chains.register(download: Named(priority: 3))
+        #expect(chains.download.ordered.map(\.priority) == [3, 100])
+        #expect(chains.download.ordered.map(\.name) == ["Named", "Plain"])
+        chains.register(response: Named(priority: 3))
+        #expect(chains.response.ordered.count == 1)
+        // Doing nothing is what a download middleware does by default.
+        let task = TaskContext(id: "0", originalURL: URL(fileURLWithPath: "/"))
+        for middleware in chains.download.ordered {
+            middleware.download(task, didChangeTo: .action, error: nil)
+            middleware.download(task, didReceive: ByteCount())
+        }
+    }
+}
