@@ -8,7 +8,7 @@ package enum StoreJSON {
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            try container.encode((date.timeIntervalSince1970 * 1000).rounded() / 1000)
+            try container.encode(seconds(date))
         }
         return encoder
     }()
@@ -19,8 +19,12 @@ package enum StoreJSON {
         return decoder
     }()
 
+    /// Seconds since 1970, rounded to milliseconds.
+    static func seconds(_ date: Date) -> Double { (date.timeIntervalSince1970 * 1000).rounded() / 1000 }
+
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         do {
+            if let bytes = try StoreJSONWriter.encode(value) { return bytes }
             return [UInt8](try encoder.encode(value))
         } catch {
             throw DownloadError(wrapping: error, code: .invalidArgument, message: "Cannot be written as JSON.")
