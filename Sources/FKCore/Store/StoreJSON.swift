@@ -8,7 +8,7 @@ package enum StoreJSON {
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            try container.encode(seconds(date))
+            try container.encode((date.timeIntervalSince1970 * 1000).rounded() / 1000)
         }
         return encoder
     }()
@@ -19,12 +19,8 @@ package enum StoreJSON {
         return decoder
     }()
 
-    /// Seconds since 1970, rounded to milliseconds.
-    static func seconds(_ date: Date) -> Double { (date.timeIntervalSince1970 * 1000).rounded() / 1000 }
-
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         do {
-            if let bytes = try StoreJSONWriter.encode(value) { return bytes }
             return [UInt8](try encoder.encode(value))
         } catch {
             throw DownloadError(wrapping: error, code: .invalidArgument, message: "Cannot be written as JSON.")
