@@ -4,8 +4,21 @@ import Testing
 
 @testable import FKCore
 
+extension TaskRecord: CustomTestStringConvertible {
+    public var testDescription: String { "task \(number)" }
+}
+
 @Suite("A record's JSON, written by hand and read by Foundation")
 struct StoreRecordJSONTests {
+    @Test("the full example leaves no member unset, so that a new one cannot be forgotten")
+    func isFull() {
+        for child in Mirror(reflecting: Self.full()).children {
+            let value = Mirror(reflecting: child.value)
+            let isNil = value.displayStyle == .optional && value.children.isEmpty
+            #expect(!isNil, "\(child.label ?? "") is not set in full()")
+        }
+    }
+
     private static func usual() -> TaskRecord {
         var task = TaskDescription(url: "https://example.com/a%20b?x=1")
         task.directory = "/tmp/\"quoted\"\\ \n\u{1}é漢🙂"
