@@ -88,10 +88,11 @@ package enum SegmentPlanner {
     private static func repaired(_ range: SavedRange, from: Int64, to: Int64?) -> SavedRange? {
         var result = range
         result.start = max(range.start, from)
-        if let to { result.end = min(range.end ?? to, to) }
-        if let end = result.end, end <= result.start { return nil }
-        // What lies before the new start was written by this range and is told by the range before it.
-        result.position = min(max(range.position, result.start), result.end ?? .max)
+        let limit = min(range.end ?? .max, to ?? .max)
+        if limit <= result.start { return nil }
+        // An open range stays open: another one may follow in what it could still have filled.
+        if range.end != nil { result.end = limit }
+        result.position = min(max(range.position, result.start), limit)
         result.synced = min(max(range.synced, result.start), result.position)
         return result
     }

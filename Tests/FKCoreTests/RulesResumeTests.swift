@@ -1,0 +1,317 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+private typealias Ask = RangeAsk
+
+private let tag = "\"v1\""
+private let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+private let later = "Sun, 06 Nov 1994 08:49:38 GMT"
+private let strong = Validator(etag: tag, lastModified: date, date: later)
+private let blind = ResumeRules.Known(length: 1000)
+/// 100 bytes are held, the rest is wanted.
+private let resumed = RangeAsk(start: 100, ifRange: tag, usesRange: true)
+private let compared = RangeAsk(start: 100, overlap: 100, usesRange: true)
+
+private func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> ResponseHead {
+    ResponseHead(status: status, fields: fields.map { .init($0.key, $0.value) }, url: "http://e.com/a")
+}
+
+/// A 206 with our entity tag.
+private func part(_ range: String, _ more: KeyValuePairs<String, String> = [:]) -> ResponseHead {
+    var result = head(206, ["Content-Range": range, "ETag": tag])
+    result.fields += more.map { .init($0.key, $0.value) }
+    return result
+}
+
+@Suite("Resume rules: what an answer means")
+struct RulesDecideTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        var name: String
+        var head: ResponseHead
+        var ask: RangeAsk = resumed
+        var known: ResumeRules.Known = RulesDecideTests.standard
+        var segments = 1
+        var decision: ResumeRules.HeadDecision?
+        /// Only the code of a refusal is compared.
+        var refused: DownloadError.Code?
+        var testDescription: String { name }
+        static func answer(
+            _ name: String, _ head: ResponseHead, _ ask: RangeAsk = resumed,
+            _ known: ResumeRules.Known = RulesDecideTests.standard, segments: Int = 1,
+            gives decision: ResumeRules.HeadDecision
+        ) -> Row { Row(name: name, head: head, ask: ask, known: known, segments: segments, decision: decision) }
+        static func refusal(
+            _ name: String, _ head: ResponseHead, _ ask: RangeAsk = resumed,
+            _ known: ResumeRules.Known = RulesDecideTests.standard, gives code: DownloadError.Code
+        ) -> Row { Row(name: name, head: head, ask: ask, known: known, refused: code) }
+    }
+
+    static let standard = ResumeRules.Known(length: 1000, validator: strong)
+    private static let plainAgain = RangeAsk(start: 100, usesRange: true, again: .plainRange)
+    private static let comparedAgain = RangeAsk(start: 100, overlap: 100, usesRange: true, again: .plainRange)
+    private static let empty = ResumeRules.Known()
+    private static let piece = RangeAsk(start: 100, end: 500, ifRange: tag, usesRange: true)
+
+    static let rows200: [Row] = [
+        .answer(
+            "first answer with a length", head(200, ["Content-Length": "1000"]), Ask(), empty,
+            gives: .startOver(total: 1000)),
+        .answer("first answer without a length", head(200), Ask(), empty, gives: .startOver(total: nil)),
+        .answer("203 is a 200", head(203, ["Content-Length": "5"]), Ask(), empty, gives: .startOver(total: 5)),
+        .answer("fault 10: empty body", head(200, ["Content-Length": "0"]), Ask(), empty, gives: .startOver(total: 0)),
+        .answer(
+            "chunked: the length is void", head(200, ["Content-Length": "7", "Transfer-Encoding": "chunked"]), Ask(),
+            empty, gives: .startOver(total: nil)),
+        .answer(
+            "identity coding", head(200, ["Content-Encoding": "Identity"]), Ask(), empty, gives: .startOver(total: nil)),
+        .refusal(
+            "fault 5: two lengths", head(200, ["Content-Length": "5", "content-length": "6"]), Ask(), empty,
+            gives: .protocolViolation),
+        .refusal(
+            "fault 5: negative length", head(200, ["Content-Length": "-5"]), Ask(), empty, gives: .protocolViolation),
+        .refusal(
+            "fault 5: overflow", head(200, ["Content-Length": "9223372036854775808"]), Ask(), empty,
+            gives: .protocolViolation),
+        .refusal(
+            "fault 8: coding nobody asked for", head(200, ["Content-Encoding": "gzip"]), Ask(), empty,
+            gives: .encodedBody),
+        .refusal(
+            "fault 73: longer than allowed", head(200, ["Content-Length": "11"]), Ask(), .init(maxSize: 10),
+            gives: .tooLarge),
+        .answer(
+            "fault 73: just as long", head(200, ["Content-Length": "10"]), Ask(), .init(maxSize: 10),
+            gives: .startOver(total: 10)),
+
+        .answer(
+            "fault 11: the file changed", head(200, ["Content-Length": "1000", "ETag": "\"v2\""]),
+            gives: .startOver(total: 1000)),
+        .answer(
+            "fault 11: If-Range is ignored", head(200, ["Content-Length": "1000", "ETag": tag]),
+            gives: .askAgain(.plainRange)),
+        .answer(
+            "fault 11: If-Range with a date is ignored", head(200, ["Content-Length": "1000", "Last-Modified": date]),
+            RangeAsk(start: 100, ifRange: date, usesRange: true),
+            .init(length: 1000, validator: .init(lastModified: date, date: later)), gives: .askAgain(.plainRange)),
+        .answer(
+            "fault 11: and so is Range", head(200, ["Content-Length": "1000", "ETag": tag]), plainAgain,
+            gives: .startOver(total: 1000)),
+        .answer(
+            "fault 11: ranges are declined",
+            head(200, ["Content-Length": "1000", "ETag": tag, "Accept-Ranges": "none"]),
+            gives: .startOver(total: 1000)),
+        .answer(
+            "fault 11: same tag, other length", head(200, ["Content-Length": "999", "ETag": tag]),
+            gives: .startOver(total: 999)),
+        .answer("fault 11: same tag, no length", head(200, ["ETag": tag]), gives: .startOver(total: nil)),
+        .answer(
+            "fault 11: weak tag", head(200, ["Content-Length": "1000", "ETag": "W/\"v1\""]),
+            gives: .startOver(total: 1000)),
+        .answer(
+            "fault 11: nothing to recognise it by", head(200, ["Content-Length": "1000"]), compared, blind,
+            gives: .startOver(total: 1000)),
+        .answer(
+            "fault 11, segments: changed", head(200, ["ETag": "\"v2\""]), piece, segments: 4,
+            gives: .askAgain(.oneStream)),
+        .answer(
+            "fault 11, segments: If-Range is ignored", head(200, ["Content-Length": "1000", "ETag": tag]), piece,
+            segments: 16,
+            gives: .askAgain(.plainRange)),
+        .answer(
+            "fault 11, segments: and so is Range", head(200, ["Content-Length": "1000", "ETag": tag]),
+            RangeAsk(start: 100, end: 500, usesRange: true, again: .plainRange), segments: 16,
+            gives: .askAgain(.oneStream)),
+        .answer(
+            "the first connection of several asks for all", head(200, ["Content-Length": "9"]), Ask(), empty,
+            segments: 4, gives: .startOver(total: 9)),
+        .refusal("fault 8 when resuming", head(200, ["Content-Encoding": "br"]), gives: .encodedBody),
+        .refusal(
+            "fault 73 when resuming", head(200, ["Content-Length": "1001"]), resumed, .init(length: 9, maxSize: 1000),
+            gives: .tooLarge),
+    ]
+
+    static let rows206: [Row] = [
+        .answer("the rest", part("bytes 100-999/1000"), gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "the rest, with its length", part("bytes 100-999/1000", ["Content-Length": "900"]),
+            gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer("total not told", part("bytes 100-999/*"), gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "total told for the first time", part("bytes 100-999/1000"), resumed, .init(validator: strong),
+            gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "no tag in the answer to If-Range", head(206, ["Content-Range": "bytes 100-999/1000"]),
+            gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer("unit in capitals", part("Bytes 100-999/1000"), gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer("fault 12: starts later", part("bytes 200-999/1000"), gives: .askAgain(.plainRange)),
+        .answer("fault 12: starts earlier", part("bytes 0-999/1000"), gives: .askAgain(.plainRange)),
+        .answer("fault 12: once more", part("bytes 0-999/1000"), plainAgain, gives: .askAgain(.oneStream)),
+        .answer(
+            "fault 12: once more, compared", head(206, ["Content-Range": "bytes 50-999/1000"]), comparedAgain, blind,
+            gives: .askAgain(.oneStream)),
+        .answer("fault 12, segments", part("bytes 0-399/1000"), piece, segments: 4, gives: .askAgain(.plainRange)),
+        .answer("fault 13: no Content-Range", head(206, ["ETag": tag]), gives: .askAgain(.plainRange)),
+        .answer("fault 13: once more", head(206, ["ETag": tag]), plainAgain, gives: .askAgain(.oneStream)),
+        .refusal("fault 14: last < first", part("bytes 100-99/1000"), gives: .badRange),
+        .refusal("fault 14: total <= last", part("bytes 100-1000/1000"), gives: .badRange),
+        .refusal("fault 14: overflow", part("bytes 100-9223372036854775807/*"), gives: .badRange),
+        .refusal(
+            "fault 14: two fields", part("bytes 100-999/1000", ["Content-Range": "bytes 0-9/1000"]), gives: .badRange),
+        .refusal("fault 14: unsatisfied form", part("bytes */1000"), gives: .badRange),
+        .refusal("fault 15: other unit", part("lines 100-999/1000"), gives: .badRange),
+        .answer("fault 16: sub-range", part("bytes 100-199/1000"), gives: .append(skip: 0, until: 200, total: 1000)),
+        .answer(
+            "fault 16, segments", part("bytes 100-199/1000"), piece, segments: 4,
+            gives: .append(skip: 0, until: 200, total: 1000)),
+        .answer(
+            "fault 17: longer than asked", part("bytes 100-999/1000"), piece, segments: 4,
+            gives: .append(skip: 0, until: 500, total: 1000)),
+        .answer("fault 18: grew", part("bytes 100-1000/1001"), gives: .askAgain(.withoutRange)),
+        .answer("fault 18: shrank", part("bytes 100-998/999"), gives: .askAgain(.withoutRange)),
+        .answer("fault 18: grew, total not told", part("bytes 100-1000/*"), gives: .askAgain(.withoutRange)),
+        .answer("fault 18: grew and starts elsewhere", part("bytes 0-1000/1001"), gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 19: other tag", head(206, ["Content-Range": "bytes 100-999/1000", "ETag": "\"v2\""]),
+            gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 19, segments", head(206, ["Content-Range": "bytes 100-499/1000", "ETag": "\"v2\""]), piece,
+            segments: 16, gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 19: same tag, other date (machines of one service)",
+            part("bytes 100-999/1000", ["Last-Modified": later]),
+            gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "fault 30: other date", head(206, ["Content-Range": "bytes 100-999/1000", "Last-Modified": later]),
+            compared,
+            .init(length: 1000, validator: .init(lastModified: date, date: date)), gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 30: other weak tag", head(206, ["Content-Range": "bytes 0-999/1000", "ETag": "W/\"v2\""]), compared,
+            .init(length: 1000, validator: .init(etag: "W/\"v1\"")), gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 20: same weak tag, bytes are compared",
+            head(206, ["Content-Range": "bytes 0-999/1000", "ETag": "W/\"v1\""]),
+            compared, .init(length: 1000, validator: .init(etag: "W/\"v1\"")),
+            gives: .append(skip: 100, until: 1000, total: 1000)),
+        .answer(
+            "fault 22: bytes are compared", head(206, ["Content-Range": "bytes 0-999/1000"]), compared, blind,
+            gives: .append(skip: 100, until: 1000, total: 1000)),
+        .answer(
+            "fault 22: all was there", head(206, ["Content-Range": "bytes 0-99/100"]), compared, empty,
+            gives: .append(skip: 100, until: 100, total: 100)),
+        .answer(
+            "fault 22: only compared bytes and no end", head(206, ["Content-Range": "bytes 0-99/1000"]), compared,
+            blind,
+            gives: .askAgain(.plainRange)),
+        .answer(
+            "nothing to recognise it by and nothing compared", head(206, ["Content-Range": "bytes 100-999/1000"]),
+            RangeAsk(start: 100, usesRange: true), blind, gives: .askAgain(.withoutRange)),
+        .answer(
+            "plain range without our tag", head(206, ["Content-Range": "bytes 100-999/1000"]), plainAgain,
+            gives: .askAgain(.withoutRange)),
+        .answer(
+            "plain range with our tag", part("bytes 100-999/1000"), plainAgain,
+            gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "fault 26: multipart", part("bytes 100-999/1000", ["Content-Type": "Multipart/Byteranges; boundary=x"]),
+            gives: .askAgain(.oneStream)),
+        .refusal("fault 27: encoded", part("bytes 100-999/1000", ["Content-Encoding": "gzip"]), gives: .encodedBody),
+        .refusal(
+            "lengths that contradict each other", part("bytes 100-999/1000", ["Content-Length": "5"]),
+            gives: .protocolViolation),
+        .refusal("fault 5 in a 206", part("bytes 100-999/1000", ["Content-Length": "x"]), gives: .protocolViolation),
+        .refusal(
+            "fault 73 in a 206", part("bytes 100-999/1000"), resumed, .init(validator: strong, maxSize: 999),
+            gives: .tooLarge),
+        .refusal("206 that nobody asked for", part("bytes 0-999/1000"), Ask(), empty, gives: .badRange),
+    ]
+
+    static let rows416: [Row] = [
+        .answer(
+            "fault 23", head(416, ["Content-Range": "bytes */100"]), resumed, .init(validator: strong),
+            gives: .complete(total: 100)),
+        .answer(
+            "fault 23: compared", head(416, ["Content-Range": "bytes */100"]), compared, empty,
+            gives: .complete(total: 100)),
+        .answer(
+            "fault 23: other tag", head(416, ["Content-Range": "bytes */100", "ETag": "\"v2\""]), resumed,
+            .init(validator: strong), gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 23: another length was known", head(416, ["Content-Range": "bytes */100"]),
+            gives: .askAgain(.withoutRange)),
+        .answer("fault 24", head(416, ["Content-Range": "bytes */50"]), gives: .askAgain(.withoutRange)),
+        .answer("fault 24: longer", head(416, ["Content-Range": "bytes */5000"]), gives: .askAgain(.withoutRange)),
+        .answer("fault 25", head(416), gives: .askAgain(.withoutRange)),
+        .answer("fault 25: of no use", head(416, ["Content-Range": "bytes 0-9/100"]), gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 25: other unit", head(416, ["Content-Range": "lines */100"]), resumed, empty,
+            gives: .askAgain(.withoutRange)),
+        .answer(
+            "segments", head(416, ["Content-Range": "bytes */100"]), resumed, empty, segments: 4,
+            gives: .askAgain(.withoutRange)),
+        .answer(
+            "a piece with an end", head(416, ["Content-Range": "bytes */100"]), piece, empty,
+            gives: .askAgain(.withoutRange)),
+        .refusal("without a range in the request", head(416), Ask(again: .withoutRange), gives: .httpStatus),
+    ]
+
+    static let rowsOther: [Row] = [201, 202, 204, 205, 300, 302, 304, 400, 401, 403, 404, 410, 412, 429, 500, 503, 599]
+        .map {
+            .refusal("fault 6: \($0)", head($0, ["Content-Length": "5"]), gives: .httpStatus)
+        }
+
+    @Test("200", arguments: rows200)
+    func whole(row: Row) { check(row) }
+
+    @Test("206", arguments: rows206)
+    func partial(row: Row) { check(row) }
+
+    @Test("416", arguments: rows416)
+    func unsatisfied(row: Row) { check(row) }
+
+    @Test("error statuses", arguments: rowsOther)
+    func errors(row: Row) {
+        check(row)
+        guard case .refuse(let error) = decide(row) else { return }
+        #expect(error.status == row.head.status)
+        #expect(error.isRetryable == [429, 500, 503].contains(row.head.status))
+    }
+
+    @Test("asks at most three times, whatever the server says", arguments: rows200 + rows206 + rows416)
+    func ends(row: Row) {
+        var row = row
+        for _ in 0..<2 {
+            guard case .askAgain(let again) = decide(row) else { return }
+            row.ask = ResumeRules.ask(again: again, after: row.ask)
+        }
+        if case .askAgain = decide(row) { Issue.record("asks a fourth time") }
+    }
+
+    @Test("puts Retry-After into the error, by the server's own clock")
+    func retryAfter() {
+        let fields: KeyValuePairs = ["Date": date, "Retry-After": "Sun, 06 Nov 1994 08:50:37 GMT"]
+        guard
+            case .refuse(let error) = ResumeRules.decide(
+                head: head(503, fields), ask: Ask(), known: .init(), segments: 1)
+        else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(error.retryAfter == 60)
+    }
+
+    private func check(_ row: Row) {
+        let decision = decide(row)
+        if let expected = row.decision {
+            #expect(decision == expected)
+        } else if case .refuse(let error) = decision {
+            #expect(error.code == row.refused)
+        } else {
+            Issue.record("\(decision)")
+        }
+    }
+
+    private func decide(_ row: Row) -> ResumeRules.HeadDecision {
+        ResumeRules.decide(head: row.head, ask: row.ask, known: row.known, segments: row.segments)
+    }
+}
