@@ -1,0 +1,32 @@
+import FKMiddleware
+
+/// Test data that is the same on every run and different at every position, so that a misplaced byte shows.
+package enum Bytes {
+    /// - Parameter seed: different seeds give different data.
+    package static func pattern(count: Int, seed: UInt64 = 1) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            var state = seed &* 0x9e37_79b9_7f4a_7c15 | 1
+            var index = 0
+            while index < count {
+                // xorshift64*
+                state ^= state >> 12
+                state ^= state << 25
+                state ^= state >> 27
+                var word = state &* 0x2545_f491_4f6c_dd1d
+                for _ in 0..<min(8, count - index) {
+                    buffer[index] = UInt8(truncatingIfNeeded: word)
+                    word >>= 8
+                    index += 1
+                }
+            }
+            initialized = count
+        }
+    }
+
+    /// SHA-256 as lower-case hexadecimal digits.
+    package static func sha256(_ bytes: [UInt8]) -> String {
+        let digester = Digester(.sha256)
+        bytes.withUnsafeBytes { digester.update($0) }
+        return digester.hex()
+    }
+}
