@@ -97,7 +97,11 @@ extension Engine {
     /// An attempt has failed: wait and try again, or end in error. `RetryRules` decides.
     func fail(_ entry: TaskEntry, _ error: DownloadError, resumed: Bool) {
         var error = error
-        error.url = error.url ?? URLMasking.mask(entry.attempt?.url ?? entry.record.task.url)
+        let plan = [entry.record.task.url] + entry.record.task.mirrors
+        let url = entry.attempt?.url ?? plan[entry.urlIndex % plan.count]
+        error.url = error.url ?? URLMasking.mask(url)
+        let previous = entry.previousError
+        entry.previousError = error
         entry.record.error = error
         entry.record.path = nil
         remember(entry, by: "attempt \(entry.record.attempts)", error.message)
@@ -105,7 +109,8 @@ extension Engine {
         if let maxAttempts = entry.record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
         let decision = RetryRules.decide(
             error: error, attempt: entry.record.attempts, policy: policy, mirrors: entry.record.task.mirrors.count,
-            resumed: resumed, random: Double.random(in: 0..<1))
+            resumed: resumed || RetryRules.looksSigned(url), random: Double.random(in: 0..<1),
+            nextIsSame: plan[entry.record.attempts % plan.count] == url, previous: previous)
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = index

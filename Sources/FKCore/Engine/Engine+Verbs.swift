@@ -36,6 +36,7 @@ extension Engine {
         case .queue:
             if entry.record.state != .suspend { entry.record.attempts = 0 }
             entry.urlIndex = 0
+            entry.previousError = nil
             queue(entry)
             write(entry)
             return isActive ? "queued" : "queued: it starts with the next run"

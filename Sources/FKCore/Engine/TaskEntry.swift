@@ -16,6 +16,8 @@ final class TaskEntry {
     let isNew: Bool
     /// Which URL of the plan is tried next.
     var urlIndex = 0
+    /// How the attempt before the present one ended.
+    var previousError: DownloadError?
     var speed = SpeedMeter()
     /// The record has changed since it was last written.
     var isDirty = false

@@ -54,6 +54,10 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     /// The bytes before the seam, asked for again to be compared.
     private var seam: TailComparison?
+    /// Set once the head was an error status: the body is then only its reason.
+    private var refusal: DownloadError?
+    private var reason: [UInt8] = []
+    private static let maxReason = 512
     private let gateIsOpen = Atomic<Bool>(false)
     private let limit = Atomic<Int64>(.max)
     private let onGate: @Sendable (RangeReceiver) -> Void
@@ -100,6 +104,10 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         case .askAgain(let again):
             outcome = .askAgain(again)
             return .fail(Self.stopped)
+        case .refuse(let error) where error.code == .httpStatus:
+            // The beginning of the body often says why; it never gets near the part.
+            refusal = error
+            return .deliver
         case .refuse(let error):
             return .fail(error)
         }
@@ -129,6 +137,10 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        if let refusal {
+            reason.append(contentsOf: bytes.prefix(Self.maxReason - reason.count))
+            return reason.count < Self.maxReason ? .consumed : .fail(refusal)
+        }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(seconds: nil) }
         if let seconds = RateLimiter.take(bytes.count, from: plan.limiters, now: plan.clock.now) {
             return .pause(seconds: seconds)
@@ -167,8 +179,21 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
+        if var refusal {
+            refusal.underlying = Self.readable(reason)
+            outcome = .ended(.failure(refusal))
+        }
         if outcome == nil { outcome = .ended(result) }
         onEnd(self)
+    }
+
+    /// The text of an error body on one line, without control characters.
+    private static func readable(_ bytes: [UInt8]) -> String? {
+        let scalars = String(decoding: bytes, as: UTF8.self).unicodeScalars.map { scalar in
+            scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format ? " " : scalar
+        }
+        let words = String(String.UnicodeScalarView(scalars)).split(separator: " ")
+        return words.isEmpty ? nil : words.joined(separator: " ")
     }
 
     private static let stopped = DownloadError(.cancelled, "The answer was not wanted.")
