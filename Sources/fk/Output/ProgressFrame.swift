@@ -150,11 +150,12 @@ struct ProgressFrame: Sendable {
             parts.append(Columns.pad(Formatting.amount(received, of: expected), to: Self.amountWidth, right: true))
         }
         if let note {
-            let used = parts.reduce(0) { $0 + Columns.width(of: $1) + 2 }
-            // The bar may hold styles, which take no columns.
-            let room = usesColor ? columns - nameWidth - (showsBar ? barWidth + 2 : 0) - noteOffset : columns - used
-            parts.append(Style.yellow(Columns.fit(note, to: max(0, room), mark: mark), usesColor))
-            return parts.joined(separator: "  ")
+            let used =
+                nameWidth + (showsBar ? barWidth + 2 : 0) + Self.percentWidth + 2
+                + (showsAmount ? Self.amountWidth + 2 : 0)
+            let fitted = Columns.fit(note, to: columns - used - 2, mark: mark)
+            return fitted.isEmpty
+                ? parts.joined(separator: "  ") : (parts + [Style.yellow(fitted, usesColor)]).joined(separator: "  ")
         }
         if showsRate {
             parts.append(Columns.pad(rate.map(Formatting.rate) ?? "", to: Self.rateWidth, right: true))
@@ -165,8 +166,6 @@ struct ProgressFrame: Sendable {
         }
         return parts.joined(separator: "  ")
     }
-
-    private var noteOffset: Int { Self.percentWidth + 4 + (showsAmount ? Self.amountWidth + 2 : 0) }
 
     /// Seconds until all is there at this rate; nil while that cannot be told.
     static func timeLeft(_ received: Int64, _ expected: Int64?, _ rate: Double?) -> Double? {
