@@ -1,2 +1,14 @@
 import FKCore
-print("fk")
+import FKMiddleware
+import Foundation
+
+let words = Array(CommandLine.arguments.dropFirst())
+
+// Asked for by scripts at every start: answered before anything else is touched.
+if words == ["--version"] || words == ["--version", "--json"] || words == ["--json", "--version"] {
+    OutputStream.standardOutput.write(VersionCommand.text(json: words.count == 2))
+    exit(ExitStatus.done)
+}
+
+SignalTrap.ignoreWriteSignals()
+exit(await Dispatcher(context: .process).run(words))

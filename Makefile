@@ -1,0 +1,60 @@
+# `make help` lists the targets.
+
+SWIFT    ?= swift
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+# Flags for every swift build of this file, such as -Xswiftc -warnings-as-errors.
+SWIFTFLAGS ?=
+
+# The Swift runtime inside the program: it starts faster and runs where no Swift is installed. macOS brings its own.
+ifeq ($(shell uname -s),Linux)
+RELEASE := -c release --static-swift-stdlib
+else
+RELEASE := -c release
+endif
+BIN := .build/release/fk
+
+.PHONY: help build demo test bench examples lint format install uninstall clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: build ## build the release and show all of it on this machine
+	$(BIN) demo $(DEMOFLAGS)
+
+build: ## build the release: .build/release/fk
+	@.ci/needs build
+	$(SWIFT) build $(RELEASE) $(SWIFTFLAGS) --product fk
+
+test: ## install what the tests need and run them
+	@.ci/needs build test
+	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) $(TESTFLAGS)
+
+bench: build ## compare with curl on this machine
+	@.ci/needs bench
+	Tests/Benchmarks/run $(BIN)
+
+examples: ## build and run every example
+	@.ci/needs build
+	SWIFT="$(SWIFT)" .ci/examples
+
+lint: ## check the format of all sources
+	$(SWIFT) format lint --strict --recursive $(wildcard Package.swift Sources Tests Examples)
+
+format: ## format all sources
+	$(SWIFT) format --in-place --recursive $(wildcard Package.swift Sources Tests Examples)
+
+install: build ## install fk and its completions under PREFIX (/usr/local); DESTDIR is honoured
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" \
+	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
+	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/fk"
+	$(BIN) completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fk"
+	$(BIN) completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_fk"
+	$(BIN) completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fk.fish"
+
+uninstall: ## remove what install put there
+	rm -f "$(DESTDIR)$(PREFIX)/bin/fk" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fk" \
+	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_fk" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fk.fish"
+
+clean: ## remove everything that was built
+	rm -rf .build Examples/.build

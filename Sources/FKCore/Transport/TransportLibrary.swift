@@ -1,0 +1,16 @@
+#if canImport(CLibcurl)
+    import CLibcurl
+#endif
+
+/// The library that moves the bytes on this system.
+package enum TransportLibrary {
+    /// Its name and version with those of the libraries under it, in its own words:
+    /// `libcurl/7.88.1 OpenSSL/3.0.17 zlib/1.2.13 …`.
+    package static var description: String {
+        #if canImport(CLibcurl)
+            String(cString: curl_version())
+        #else
+            "URLSession"
+        #endif
+    }
+}

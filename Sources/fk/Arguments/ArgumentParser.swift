@@ -1,0 +1,189 @@
+/// Sorts the words of a command line by the table of commands.
+///
+/// - `--opt=value` and `--opt value`; `-d DIR`, `-dDIR` and `-d=DIR`; flags of one letter combine (`-qy`, `-qj4`).
+/// - Options stand before or after operands; `--` makes operands of all words after it; a lone `-` is an operand.
+/// - A value may begin with a dash (`-i -`, `-j -1`), except where it is itself a long option of the command: then the
+///   value was forgotten, and taking the option for it would hide that.
+struct ArgumentParser: Sendable {
+    enum Result: Sendable {
+        case command(CommandSpec, ParsedArguments)
+        /// `-h` was given: the help of these words, which may be empty or a group such as `barrel`.
+        case help([String], ParsedArguments)
+        case version(ParsedArguments)
+    }
+
+    let commands: [CommandSpec]
+    let globalOptions: [OptionSpec]
+
+    /// - Parameter words: the arguments without the program's name.
+    /// - Throws: `UsageError`.
+    func parse(_ words: [String]) throws -> Result {
+        var scanner = Scanner(words: words[...], parsed: ParsedArguments(), options: globalOptions)
+        var path: [String] = []
+        // Until a command is complete only the options that every command has can be understood.
+        while true {
+            guard let word = try scanner.nextOperand() else { return try endWithoutCommand(path, scanner.parsed) }
+            let candidates = commands.filter { $0.path.starts(with: path) && $0.path.count > path.count }
+            guard candidates.contains(where: { $0.path[path.count] == word }) else {
+                throw unknown(word, after: path, candidates: candidates)
+            }
+            path.append(word)
+            scanner.parsed.command = path
+            if let spec = commands.first(where: { $0.path == path }) { return try finish(spec, &scanner) }
+        }
+    }
+
+    private func finish(_ spec: CommandSpec, _ scanner: inout Scanner) throws -> Result {
+        scanner.options = globalOptions + spec.options
+        while let word = try scanner.nextOperand() { scanner.parsed.operands.append(word) }
+        let parsed = scanner.parsed
+        if parsed.has("help") { return .help(spec.path, parsed) }
+        try checkOperands(parsed, spec)
+        try checkGroups(parsed, spec)
+        return .command(spec, parsed)
+    }
+
+    private func endWithoutCommand(_ path: [String], _ parsed: ParsedArguments) throws -> Result {
+        if parsed.has("help") { return .help(path, parsed) }
+        if path.isEmpty, parsed.has("version") { return .version(parsed) }
+        if path.isEmpty { throw UsageError("No command was given.") }
+        let next = Self.unique(commands.filter { $0.path.starts(with: path) }.map { $0.path[path.count] })
+        throw UsageError(
+            "'fk \(path.joined(separator: " "))' needs one of: \(next.joined(separator: ", ")).", command: path)
+    }
+
+    private func unknown(_ word: String, after path: [String], candidates: [CommandSpec]) -> UsageError {
+        let shown = Escaping.visible(word)
+        let whole = (["fk"] + path).joined(separator: " ")
+        let nearest = Suggestion.nearest(to: word, among: Self.unique(candidates.map { $0.path[path.count] }))
+        if let nearest {
+            return UsageError("'\(shown)' is not a command of \(whole). Did you mean '\(nearest)'?", command: path)
+        }
+        if path.isEmpty, word.contains("://") {
+            return UsageError("A URL is not a command. Did you mean 'fk get <url>'?", command: ["get"])
+        }
+        return UsageError("'\(shown)' is not a command of \(whole).", command: path)
+    }
+
+    private func checkOperands(_ parsed: ParsedArguments, _ spec: CommandSpec) throws {
+        let minimum = spec.operands.reduce(0) { $0 + $1.minimum }
+        if parsed.operands.count < minimum {
+            var given = parsed.operands.count
+            for operand in spec.operands {
+                if given < operand.minimum { throw parsed.error("<\(operand.name)> is missing: \(spec.usage)") }
+                given -= operand.minimum
+            }
+        }
+        guard !spec.operands.contains(where: { $0.maximum == nil }) else { return }
+        let maximum = spec.operands.reduce(0) { $0 + ($1.maximum ?? 0) }
+        if parsed.operands.count > maximum {
+            let surplus = Escaping.visible(MaskedURL.text(parsed.operands[maximum]))
+            throw parsed.error("'\(surplus)' is one argument too many: \(spec.usage)")
+        }
+    }
+
+    private func checkGroups(_ parsed: ParsedArguments, _ spec: CommandSpec) throws {
+        let given = spec.options.filter { !$0.group.isEmpty && parsed.has($0.long) }
+        for (index, option) in given.enumerated() {
+            if let other = given[(index + 1)...].first(where: { $0.group == option.group }) {
+                throw parsed.error("--\(option.long) and --\(other.long) exclude each other.")
+            }
+        }
+    }
+
+    private static func unique(_ names: [String]) -> [String] {
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0).inserted }
+    }
+}
+
+/// Walks over the words, puts options aside and hands out operands.
+private struct Scanner {
+    var words: ArraySlice<String>
+    var parsed: ParsedArguments
+    var options: [OptionSpec]
+    private var optionsEnded = false
+
+    init(words: ArraySlice<String>, parsed: ParsedArguments, options: [OptionSpec]) {
+        self.words = words
+        self.parsed = parsed
+        self.options = options
+    }
+
+    /// The next word that is not an option or its value; nil at the end.
+    mutating func nextOperand() throws -> String? {
+        while let word = words.popFirst() {
+            if optionsEnded || word == "-" || !word.hasPrefix("-") { return word }
+            if word == "--" {
+                optionsEnded = true
+            } else if word.hasPrefix("--") {
+                try readLong(word.dropFirst(2))
+            } else {
+                try readShort(word.dropFirst())
+            }
+        }
+        return nil
+    }
+
+    private mutating func readLong(_ word: Substring) throws {
+        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = String(parts[0])
+        guard let option = options.first(where: { $0.long == name }) else { throw unknown("--\(name)") }
+        if option.kind == .flag {
+            guard parts.count == 1 else { throw parsed.error("Option --\(name) takes no value.") }
+            parsed.append("", to: name)
+        } else if parts.count == 2 {
+            parsed.append(String(parts[1]), to: name)
+        } else {
+            try takeNextWord(for: option, written: "--\(name)")
+        }
+    }
+
+    private mutating func readShort(_ word: Substring) throws {
+        var rest = word
+        while let letter = rest.popFirst() {
+            guard let option = options.first(where: { $0.short == letter }) else { throw unknown("-\(letter)") }
+            if option.kind == .flag {
+                parsed.append("", to: option.long)
+                continue
+            }
+            if rest.first == "=" { rest.removeFirst() }
+            if rest.isEmpty, word.last != "=" {
+                try takeNextWord(for: option, written: "-\(letter)")
+            } else {
+                parsed.append(String(rest), to: option.long)
+            }
+            return
+        }
+    }
+
+    private mutating func takeNextWord(for option: OptionSpec, written: String) throws {
+        guard let value = words.first else {
+            throw parsed.error("Option \(written) needs a value: \(written) \(option.valueName).")
+        }
+        if value.hasPrefix("--"),
+            options.contains(where: { value == "--\($0.long)" || value.hasPrefix("--\($0.long)=") })
+        {
+            throw parsed.error(
+                "Option \(written) needs a value, but option \(value.prefix { $0 != "=" }) follows. "
+                    + "For a value that begins with dashes write --\(option.long)=VALUE.")
+        }
+        words.removeFirst()
+        parsed.append(value, to: option.long)
+    }
+
+    private func unknown(_ written: String) -> UsageError {
+        let shown = Escaping.visible(written)
+        let known = options.flatMap { ["--\($0.long)"] + ($0.short.map { ["-\($0)"] } ?? []) }
+        let place = parsed.command.isEmpty ? "fk" : "fk \(parsed.command.joined(separator: " "))"
+        if written.hasPrefix("--"),
+            let nearest = Suggestion.nearest(to: String(written.dropFirst(2)), among: options.map(\.long))
+        {
+            return parsed.error("'\(shown)' is not an option of \(place). Did you mean '--\(nearest)'?")
+        }
+        let swapped = known.first { $0.dropFirst().lowercased() == written.dropFirst().lowercased() }
+        if let swapped { return parsed.error("'\(shown)' is not an option of \(place). Did you mean '\(swapped)'?") }
+        let order = parsed.command.isEmpty ? " Options of a command stand after its name." : ""
+        return parsed.error("'\(shown)' is not an option of \(place).\(order)")
+    }
+}

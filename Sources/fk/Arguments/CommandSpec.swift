@@ -1,0 +1,117 @@
+/// What the shell may offer as a value when the user presses Tab.
+enum CompletionHint: Sendable, Hashable {
+    case none
+    case file
+    case directory
+    case choices([String])
+}
+
+/// One option of a command, as data: the parser, the help and the completions all read the same table.
+struct OptionSpec: Sendable, Hashable {
+    enum Kind: Sendable, Hashable {
+        /// Takes no value.
+        case flag
+        /// Takes one value; given again, the later one counts.
+        case value
+        /// Takes one value each time and keeps all of them, in order.
+        case repeated
+    }
+
+    /// The name without its dashes: `limit-rate`.
+    var long: String
+    /// The one-letter form: `d`.
+    var short: Character?
+    /// What the value is called in the help: `DIR`. Empty for a flag.
+    var valueName: String
+    var kind: Kind
+    /// One sentence without a full stop, for the help and the completions.
+    var help: String
+    var hint: CompletionHint
+    /// Options of the same non-empty group exclude each other.
+    var group: String
+
+    static func flag(_ long: String, _ short: Character? = nil, group: String = "", _ help: String) -> Self {
+        Self(long: long, short: short, valueName: "", kind: .flag, help: help, hint: .none, group: group)
+    }
+
+    static func value(
+        _ long: String, _ short: Character? = nil, _ valueName: String, hint: CompletionHint = .none, _ help: String
+    ) -> Self {
+        Self(long: long, short: short, valueName: valueName, kind: .value, help: help, hint: hint, group: "")
+    }
+
+    static func repeated(
+        _ long: String, _ short: Character? = nil, _ valueName: String, hint: CompletionHint = .none, _ help: String
+    ) -> Self {
+        Self(long: long, short: short, valueName: valueName, kind: .repeated, help: help, hint: hint, group: "")
+    }
+
+    /// As a person writes it: `-d` where there is a short form, else `--limit-rate`.
+    var shownName: String { short.map { "-\($0)" } ?? "--\(long)" }
+
+    /// As the help lists it: `-d, --directory DIR`.
+    var signature: String {
+        let names = short.map { "-\($0), --\(long)" } ?? "    --\(long)"
+        return valueName.isEmpty ? names : "\(names) \(valueName)"
+    }
+}
+
+/// A word that is not an option: `<url>...`.
+struct OperandSpec: Sendable, Hashable {
+    var name: String
+    var help: String
+    /// How many of it at least, and at most (nil: any number).
+    var minimum: Int
+    var maximum: Int?
+    var hint: CompletionHint
+
+    init(_ name: String, _ help: String, _ minimum: Int = 1, _ maximum: Int? = 1, hint: CompletionHint = .none) {
+        self.name = name
+        self.help = help
+        self.minimum = minimum
+        self.maximum = maximum
+        self.hint = hint
+    }
+
+    /// `<url>`, `<url>...`, `[<url>...]`.
+    var shown: String {
+        let many = maximum == 1 ? "<\(name)>" : "<\(name)>..."
+        return minimum == 0 ? "[\(many)]" : many
+    }
+}
+
+/// One command as data.
+struct CommandSpec: Sendable {
+    /// A command line with what it does, for the help.
+    struct Example: Sendable, Hashable {
+        var line: String
+        var meaning: String
+        init(_ line: String, _ meaning: String) {
+            self.line = line
+            self.meaning = meaning
+        }
+    }
+
+    /// The words that name it: `["barrel", "create"]`.
+    var path: [String]
+    /// One line without a full stop for the overview.
+    var summary: String
+    /// More about it: paragraphs, wrapped by the help.
+    var discussion: [String] = []
+    /// Operands in their order. Only the last one may repeat.
+    var operands: [OperandSpec] = []
+    /// Its own options; the ones every command has are in `CommandTable.globalOptions`.
+    var options: [OptionSpec] = []
+    var examples: [Example] = []
+    /// False when saved settings do not stand in for options that were not given.
+    var usesSettings = true
+    /// Builds the command from its arguments, checking every value.
+    var make: @Sendable (ParsedArguments, CommandContext) throws -> any Command
+
+    var name: String { path.joined(separator: " ") }
+
+    /// `fk barrel add [options] <name> <url>...`
+    var usage: String {
+        (["fk"] + path + (options.isEmpty ? [] : ["[options]"]) + operands.map(\.shown)).joined(separator: " ")
+    }
+}

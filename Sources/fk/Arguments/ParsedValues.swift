@@ -1,0 +1,99 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// Reading the texts of a command line as numbers, sizes and choices. Every refusal names the option, the value and
+/// what is allowed.
+extension ParsedArguments {
+    /// A whole number of the range.
+    func integer(_ option: String, _ written: String, in range: ClosedRange<Int>) throws -> Int? {
+        guard let text = self[option] else { return nil }
+        guard let value = Int(text), range.contains(value), text.first != "+" else {
+            throw refusal(written, text, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    /// Seconds, with decimals where wanted.
+    func seconds(_ option: String, _ written: String, in range: ClosedRange<Double>) throws -> Double? {
+        guard let text = self[option] else { return nil }
+        guard text.allSatisfy({ $0.isASCII && ($0.isNumber || $0 == ".") }), let value = Double(text),
+            range.contains(value)
+        else {
+            throw refusal(written, text, "seconds from \(Int(range.lowerBound)) to \(Int(range.upperBound))")
+        }
+        return value
+    }
+
+    /// Bytes: digits with K, M, G or T (powers of 1024) behind, decimals allowed (`1.5G`), at least 1.
+    func size(_ option: String, _ written: String) throws -> Int64? {
+        guard let text = self[option] else { return nil }
+        guard let value = ByteSize.parse(text), value > 0 else {
+            throw refusal(written, text, "a size of at least 1 byte, such as 500K, 20M or 1.5G (powers of 1024)")
+        }
+        return value
+    }
+
+    /// Bytes a second, written as a size; 0 means without a limit.
+    func rate(_ option: String, _ written: String) throws -> Int64? {
+        guard let text = self[option] else { return nil }
+        guard let value = ByteSize.parse(text) else {
+            throw refusal(written, text, "bytes a second such as 500K or 1.5M (powers of 1024), or 0 for no limit")
+        }
+        return value
+    }
+
+    /// `auto` or a number of connections, 1...256.
+    func connections(_ option: String, _ written: String) throws -> ConnectionLimit? {
+        guard let text = self[option] else { return nil }
+        if text == "auto" { return .automatic }
+        guard let value = Int(text), (1...256).contains(value), text.first != "+" else {
+            throw refusal(written, text, "a number of connections from 1 to 256, or auto")
+        }
+        return .fixed(value)
+    }
+
+    /// One of an enumeration's raw values.
+    func choice<Choice: RawRepresentable & CaseIterable>(
+        _ option: String, _ written: String, of type: Choice.Type
+    ) throws -> Choice? where Choice.RawValue == String {
+        guard let text = self[option] else { return nil }
+        return try parseChoice(text, written, of: type)
+    }
+
+    /// One of an enumeration's raw values, with a suggestion where it is nearly one.
+    func parseChoice<Choice: RawRepresentable & CaseIterable>(
+        _ text: String, _ written: String, of type: Choice.Type
+    ) throws -> Choice where Choice.RawValue == String {
+        if let choice = Choice(rawValue: text) { return choice }
+        let names = Choice.allCases.map(\.rawValue)
+        let guess = Suggestion.nearest(to: text.lowercased(), among: names).map { " Did you mean '\($0)'?" } ?? ""
+        throw error("\(written): '\(Escaping.visible(text))' is not one of \(names.joined(separator: ", ")).\(guess)")
+    }
+
+    private func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {
+        error("\(written): '\(Escaping.visible(text))' is not allowed here. Give \(allowed).")
+    }
+}
+
+/// Sizes and rates as people write them.
+enum ByteSize {
+    /// `500`, `500K`, `1.5M`, `2G`, `1T`; lower case, and a `B` or `iB` behind the letter, are fine as well. nil when it
+    /// is something else, negative, or beyond 2^62 bytes.
+    static func parse(_ text: String) -> Int64? {
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        guard let value = Double(number), number.last != ".", number.first != "." else { return nil }
+        let shift: Double
+        switch text[number.endIndex...].uppercased() {
+        case "", "B": shift = 1
+        case "K", "KB", "KIB": shift = 1024
+        case "M", "MB", "MIB": shift = 1_048_576
+        case "G", "GB", "GIB": shift = 1_073_741_824
+        case "T", "TB", "TIB": shift = 1_099_511_627_776
+        default: return nil
+        }
+        let bytes = (value * shift).rounded()
+        guard bytes.isFinite, bytes <= 0x1p62 else { return nil }
+        return Int64(bytes)
+    }
+}

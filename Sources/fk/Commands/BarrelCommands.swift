@@ -1,0 +1,77 @@
+import FKCore
+
+/// `barrel …`: groups of tasks.
+enum BarrelCommands {
+    static let all: [CommandSpec] =
+        [create, add, remove, list, show, watch, run]
+        + [
+            verb(.suspend, "stop all members; their bytes are kept"), verb(.resume, "let suspended members go on"),
+            verb(.cancel, "stop all members and drop unfinished bytes"),
+            verb(.retry, "queue failed and cancelled members again"),
+            verb(.trash, "forget all members and delete their files"), delete, export,
+        ]
+
+    private static let name = OperandSpec("name", "the barrel")
+    private static let yes = OptionSpec.flag("yes", "y", "do not ask")
+
+    static let create = CommandSpec(
+        path: ["barrel", "create"], summary: "make a barrel, a named group of files",
+        discussion: [
+            "The folder and the options are kept with the barrel: members added later get them too. Nothing is fetched "
+                + "before 'fk barrel run'."
+        ],
+        operands: [name, OperandSpec("url", "first members", 0, nil)], options: BarrelCreateOptions.specs,
+        examples: [
+            .init("fk barrel create photos -d ~/photos -i list.txt", "members from a list"),
+            .init("fk barrel run photos", "fetch them"),
+        ],
+        make: { try EngineCommand(arguments: $0, options: BarrelCreateOptions($0, $1)) })
+
+    static let add = CommandSpec(
+        path: ["barrel", "add"], summary: "add URLs to a barrel",
+        operands: [name, OperandSpec("url", "further members", 0, nil)], options: [TaskInput.inputSpec],
+        make: { try EngineCommand(arguments: $0, options: BarrelAddOptions($0, $1)) })
+
+    static let remove = CommandSpec(
+        path: ["barrel", "remove"], summary: "take URLs out of a barrel; their tasks stay",
+        operands: [name, OperandSpec("url", "members", 1, nil)],
+        make: { try EngineCommand(arguments: $0, options: BarrelRemoveOptions($0, $1)) })
+
+    static let list = CommandSpec(
+        path: ["barrel", "list"], summary: "list barrels with their sums",
+        make: { arguments, _ in EngineCommand(arguments: arguments, options: ()) })
+
+    static let show = CommandSpec(
+        path: ["barrel", "show"], summary: "show a barrel and its members", operands: [name],
+        make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+
+    static let watch = CommandSpec(
+        path: ["barrel", "watch"], summary: "live view of a barrel, whoever runs it", operands: [name],
+        make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+
+    static let run = CommandSpec(
+        path: ["barrel", "run"], summary: "run barrels", operands: [OperandSpec("name", "the barrels", 1, nil)],
+        options: RunOptions.specs,
+        make: { try EngineCommand(arguments: $0, options: RunCommandOptions($0, $1)) })
+
+    static let delete = CommandSpec(
+        path: ["barrel", "delete"], summary: "forget a barrel; its tasks and files stay", operands: [name],
+        options: [yes],
+        make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+
+    static let export = CommandSpec(
+        path: ["barrel", "export"], summary: "print a barrel's members as an input list", operands: [name],
+        options: [
+            .value(
+                "format", nil, "FORMAT", hint: .choices(BarrelExportOptions.Format.allCases.map(\.rawValue)),
+                "urls (default), json or aria2")
+        ],
+        examples: [.init("fk barrel export photos --format aria2 > photos.txt", "with names, folders, digests")],
+        make: { try EngineCommand(arguments: $0, options: BarrelExportOptions($0, $1)) })
+
+    private static func verb(_ verb: Verb, _ summary: String) -> CommandSpec {
+        CommandSpec(
+            path: ["barrel", verb.rawValue], summary: summary, operands: [name], options: verb == .trash ? [yes] : [],
+            make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+    }
+}

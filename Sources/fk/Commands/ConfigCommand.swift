@@ -1,0 +1,46 @@
+/// `fk config show|set|path`
+struct ConfigCommand: Command {
+    enum Action: Sendable, Hashable {
+        case show
+        /// An empty value removes the setting.
+        case set(Settings.Key, String)
+        case path
+    }
+
+    let action: Action
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        switch action {
+        case .path:
+            let path = Settings.path(workPath: global.workPath)
+            context.output.writeLine(global.json ? JSONValue.object([("path", .string(path))]).pretty : path)
+        case .show:
+            show(try Settings.load(workPath: global.workPath))
+        case .set(let key, let value):
+            var settings = try Settings.load(workPath: global.workPath)
+            settings[key] = value.isEmpty ? nil : value
+            try settings.save(workPath: global.workPath)
+            if global.json { show(settings) }
+        }
+        return ExitStatus.done
+    }
+
+    private func show(_ settings: Settings) {
+        if global.json {
+            let fields = Settings.Key.allCases.map { ($0.rawValue, JSONValue.optional(masked($0, settings[$0]))) }
+            context.output.writeLine(JSONValue.object(fields).pretty)
+            return
+        }
+        for key in Settings.Key.allCases {
+            guard let value = masked(key, settings[key]) else { continue }
+            context.output.writeLine("\(key.rawValue) = \(Escaping.visible(value))")
+        }
+    }
+
+    /// A proxy's URL may hold a password.
+    private func masked(_ key: Settings.Key, _ value: String?) -> String? {
+        key == .proxy ? value.map(MaskedURL.text) : value
+    }
+}

@@ -1,0 +1,130 @@
+/// `fk help [command]` and `-h`.
+struct HelpCommand: Command {
+    let topic: [String]
+    let global: GlobalOptions
+    let context: CommandContext
+
+    /// - Throws: `UsageError` when there is no such command.
+    init(topic: [String], global: GlobalOptions, context: CommandContext) throws {
+        let known = CommandTable.commands(under: topic)
+        guard !known.isEmpty else {
+            let names = CommandTable.all.map(\.name) + Set(CommandTable.all.map { $0.path[0] }).sorted()
+            let guess = Suggestion.nearest(to: topic.joined(separator: " "), among: names)
+            throw UsageError(
+                "There is no command '\(Escaping.visible(topic.joined(separator: " ")))'."
+                    + (guess.map { " Did you mean '\($0)'?" } ?? ""))
+        }
+        self.topic = topic
+        self.global = global
+        self.context = context
+    }
+
+    func run() async throws -> Int32 {
+        let usesColor = context.outputTerminal(global.color).usesColor
+        context.output.write(HelpText(usesColor: usesColor).text(topic))
+        return ExitStatus.done
+    }
+}
+
+/// The help as text, at most 80 columns wide.
+struct HelpText: Sendable {
+    static let width = 79
+    var usesColor: Bool
+
+    func text(_ topic: [String]) -> String {
+        let lines =
+            if let spec = CommandTable.all.first(where: { $0.path == topic }) {
+                command(spec)
+            } else if topic.isEmpty {
+                overview()
+            } else {
+                group(topic)
+            }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func overview() -> [String] {
+        var lines = ["fk \(VersionCommand.version) - downloads that survive everything", ""]
+        lines += [heading("Usage"), "  fk <command> [options] [arguments]", ""]
+        for (title, specs) in Self.sections {
+            lines.append(heading(title))
+            lines += list(specs.map { ($0.0, $0.1) })
+            lines.append("")
+        }
+        lines += options(CommandTable.globalOptions, title: "Options of every command")
+        lines.append(heading("Exit status"))
+        lines += list([
+            ("0", "everything asked for is done"), ("1", "at least one file failed"), ("2", "wrong usage"),
+            ("3", "the work path cannot be used"), ("4", "nothing by that name"),
+            ("130, 143", "stopped by a signal; everything is saved"),
+        ])
+        return lines + [""] + Columns.wrap("'fk help <command>' tells more about a command.", to: Self.width)
+    }
+
+    private static var sections: [(String, [(String, String)])] {
+        func entries(_ specs: [CommandSpec]) -> [(String, String)] { specs.map { ($0.name, $0.summary) } }
+        return [
+            ("Download", entries(TransferCommands.all)), ("Look", entries(QueryCommands.all)),
+            ("Steer", entries(VerbCommands.all)), ("Barrels: named groups", entries(BarrelCommands.all)),
+            ("Tools", entries(ToolCommands.all)),
+        ]
+    }
+
+    private func group(_ topic: [String]) -> [String] {
+        let specs = CommandTable.commands(under: topic)
+        let name = topic.joined(separator: " ")
+        return [heading("Usage"), "  fk \(name) <command> [options] [arguments]", "", heading("Commands")]
+            + list(specs.map { ($0.name, $0.summary) }) + [""]
+            + Columns.wrap("'fk help \(name) <command>' tells more about a command.", to: Self.width)
+    }
+
+    private func command(_ spec: CommandSpec) -> [String] {
+        var lines = ["fk \(spec.name) - \(spec.summary)", "", heading("Usage")]
+        lines += Columns.wrap(spec.usage, to: Self.width - 2, indent: "    ").map { "  \($0)" }
+        lines.append("")
+        for paragraph in spec.discussion { lines += Columns.wrap(paragraph, to: Self.width) + [""] }
+        if !spec.operands.isEmpty {
+            lines.append(heading("Arguments"))
+            lines += list(spec.operands.map { ("<\($0.name)>", $0.help) }) + [""]
+        }
+        if !spec.options.isEmpty { lines += options(spec.options, title: "Options") }
+        if !spec.examples.isEmpty {
+            lines.append(heading("Examples"))
+            for example in spec.examples {
+                lines.append("  \(example.line)")
+                lines += Columns.wrap(example.meaning, to: Self.width - 6).map { "      \(dim($0))" }
+            }
+            lines.append("")
+        }
+        return lines
+            + options(CommandTable.globalOptions.filter { $0.long != "version" }, title: "Options of every command")
+            .dropLast()
+    }
+
+    private func options(_ specs: [OptionSpec], title: String) -> [String] {
+        [heading(title)] + list(specs.map { ($0.signature, $0.help) }) + [""]
+    }
+
+    /// Terms on the left, their meaning on the right; the meaning of a long term begins below it.
+    private func list(_ entries: [(String, String)]) -> [String] {
+        let longest = entries.map { Columns.width(of: $0.0) }.max() ?? 0
+        let column = min(longest, 26)
+        var lines: [String] = []
+        for (term, meaning) in entries {
+            let wrapped = Columns.wrap(meaning, to: Self.width - column - 4)
+            var rest = wrapped[...]
+            if Columns.width(of: term) <= column {
+                let blanks = String(repeating: " ", count: column - Columns.width(of: term))
+                lines.append("  \(styled(term))\(blanks)  \(rest.popFirst() ?? "")")
+            } else {
+                lines.append("  \(styled(term))")
+            }
+            lines += rest.map { String(repeating: " ", count: column + 4) + $0 }
+        }
+        return lines
+    }
+
+    private func heading(_ text: String) -> String { Style.bold("\(text):", usesColor) }
+    private func styled(_ text: String) -> String { Style.cyan(text, usesColor) }
+    private func dim(_ text: String) -> String { Style.dim(text, usesColor) }
+}

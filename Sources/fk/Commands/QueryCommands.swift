@@ -1,0 +1,24 @@
+/// `list`, `info`, `why` and `watch`: they read and change nothing.
+enum QueryCommands {
+    static let all: [CommandSpec] = [list, info, why, watch]
+
+    private static let task = OperandSpec("url|id", "the task: its URL, or the beginning of its id")
+
+    static let list = CommandSpec(
+        path: ["list"], summary: "list tasks", options: ListOptions.specs,
+        examples: [.init("fk list --state error", "what failed")],
+        make: { try EngineCommand(arguments: $0, options: ListOptions($0, $1)) })
+
+    static let info = CommandSpec(
+        path: ["info"], summary: "everything known about a task", operands: [task],
+        options: [.flag("raw", nil, "the record as it is stored")],
+        make: { try EngineCommand(arguments: $0, options: InfoOptions($0, $1)) })
+
+    static let why = CommandSpec(
+        path: ["why"], summary: "why a task is not running, and what happened to it", operands: [task],
+        make: { try EngineCommand(arguments: $0, options: InfoOptions($0, $1)) })
+
+    static let watch = CommandSpec(
+        path: ["watch"], summary: "live view of the work path, whoever runs the downloads",
+        make: { arguments, _ in EngineCommand(arguments: arguments, options: ()) })
+}

@@ -1,0 +1,27 @@
+/// `get` and `run`.
+enum TransferCommands {
+    static let all: [CommandSpec] = [get, run]
+
+    static let get = CommandSpec(
+        path: ["get"], summary: "download URLs",
+        discussion: [
+            "Fetches the URLs into the folder and ends when all of them are done. The same command given again continues "
+                + "what was interrupted, and does nothing but say so where a file is complete.",
+            "If another process already runs downloads of this work path, the URLs are handed to it and its progress is "
+                + "followed.",
+        ],
+        operands: [OperandSpec("url", "what to download: http or https", 0, nil)], options: GetOptions.specs,
+        examples: [
+            .init("fk get https://example.com/a.iso", "into this folder"),
+            .init("fk get -d isos -j4 -i list.txt", "a list, four files at once"),
+            .init("fk get --checksum sha-256=2cf2… https://example.com/a.iso", "refuse anything else"),
+        ],
+        make: { try EngineCommand(arguments: $0, options: GetOptions($0, $1)) })
+
+    static let run = CommandSpec(
+        path: ["run"], summary: "run everything that is waiting",
+        discussion: ["Ends when nothing is left that could still run. Suspended tasks do not hold it."],
+        options: RunOptions.specs,
+        examples: [.init("fk run --limit-rate 2M", "at most 2 MiB a second, everything together")],
+        make: { try EngineCommand(arguments: $0, options: RunCommandOptions($0, $1)) })
+}

@@ -1,0 +1,25 @@
+import FKCore
+
+/// `suspend`, `resume`, `cancel`, `retry` and `trash`.
+enum VerbCommands {
+    static let all: [CommandSpec] = [
+        spec(.suspend, "stop tasks; their bytes are kept"),
+        spec(.resume, "let suspended tasks go on"),
+        spec(.cancel, "stop tasks and drop their unfinished bytes"),
+        spec(.retry, "queue failed and cancelled tasks again"),
+        spec(.trash, "forget tasks and delete every file they wrote"),
+    ]
+
+    private static func spec(_ verb: Verb, _ summary: String) -> CommandSpec {
+        var options: [OptionSpec] = [.flag("all", nil, "every task of the work path")]
+        if verb == .trash { options.append(.flag("yes", "y", "do not ask")) }
+        return CommandSpec(
+            path: [verb.rawValue], summary: summary,
+            discussion: [
+                "Acts on downloads that another process runs within about a second. A task in a state the verb does not "
+                    + "apply to is left as it is, and the answer says so."
+            ],
+            operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 0, nil)], options: options,
+            make: { try EngineCommand(arguments: $0, options: VerbOptions(verb, $0, $1)) })
+    }
+}

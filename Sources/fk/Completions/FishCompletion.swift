@@ -1,0 +1,81 @@
+/// A completion script for fish 3 and later.
+struct FishCompletion: Sendable {
+    let source: CompletionSource
+
+    var script: String {
+        let lines =
+            [header] + source.globalOptions.map { option(of: nil, $0) } + source.groups.flatMap(groupLines)
+            + source.commands.flatMap(commandLines)
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var header: String {
+        let values = source.allOptions.filter { $0.kind != .flag }.flatMap(CompletionSource.spellings)
+        let steps = source.groups.flatMap { group in
+            source.next(in: group).map { quote((group + [$0.word]).joined(separator: " ")) }
+        }
+        return """
+            # fish completion for fk; made by 'fk completions fish'
+            function __fk_at
+                set -l command
+                set -l skip 0
+                for word in (commandline -opc)[2..-1]
+                    if test $skip = 1
+                        set skip 0
+                        continue
+                    end
+                    if contains -- $word \(values.joined(separator: " "))
+                        set skip 1
+                    else if not string match -q -- '-*' $word
+                        if contains -- "$command $word" \(steps.map { $0.contains(" ") ? $0 : "' " + $0.dropFirst() }.joined(separator: " "))
+                            set command (string trim -- "$command $word")
+                        end
+                    end
+                end
+                test "$command" = "$argv"
+            end
+            complete -c fk -f
+            """
+    }
+
+    private func groupLines(_ group: [String]) -> [String] {
+        source.next(in: group).map { entry in
+            "complete -c fk -n \(condition(group)) -a \(entry.word) -d \(quote(entry.summary))"
+        }
+    }
+
+    private func commandLines(_ spec: CommandSpec) -> [String] {
+        var lines = spec.options.map { option(of: spec.path, $0) }
+        switch spec.operands.first?.hint {
+        case .choices(let words):
+            lines.append("complete -c fk -n \(condition(spec.path)) -a \(quote(words.joined(separator: " ")))")
+        case .file: lines.append("complete -c fk -n \(condition(spec.path)) -F")
+        default: break
+        }
+        return lines
+    }
+
+    private func option(of path: [String]?, _ option: OptionSpec) -> String {
+        var line = "complete -c fk"
+        if let path { line += " -n \(condition(path))" }
+        if let short = option.short { line += " -s \(short)" }
+        line += " -l \(option.long)"
+        if option.kind != .flag {
+            switch option.hint {
+            case .none: line += " -x"
+            case .file: line += " -r -F"
+            case .directory: line += " -x -a '(__fish_complete_directories)'"
+            case .choices(let words): line += " -x -a \(quote(words.joined(separator: " ")))"
+            }
+        }
+        return line + " -d \(quote(option.help))"
+    }
+
+    private func condition(_ path: [String]) -> String {
+        path.isEmpty ? "'__fk_at \"\"'" : quote("__fk_at \(path.joined(separator: " "))")
+    }
+
+    private func quote(_ text: String) -> String {
+        "'\(text.replacing("\\", with: "\\\\").replacing("'", with: "\\'"))'"
+    }
+}

@@ -1,0 +1,79 @@
+/// A completion script for zsh: a file `_fk` in a folder of `$fpath`.
+struct ZshCompletion: Sendable {
+    let source: CompletionSource
+
+    var script: String {
+        let groups = source.groups.sorted { $0.count > $1.count }.map(groupFunction)
+        let leaves = source.commands.map(leafFunction)
+        return "#compdef fk\n# zsh completion for fk; made by 'fk completions zsh'\n\n"
+            + (leaves + groups).joined(separator: "\n")
+            + "\n[[ \"$funcstack[1]\" == _fk ]] && _fk \"$@\" || compdef _fk fk\n"
+    }
+
+    private func functionName(_ path: [String]) -> String { (["_fk"] + path).joined(separator: "_") }
+
+    private func leafFunction(_ spec: CommandSpec) -> String {
+        var arguments = (spec.options + source.globalOptions).map(optionSpec)
+        for (index, operand) in spec.operands.enumerated() {
+            let place = operand.maximum == nil ? "*" : "\(index + 1)"
+            arguments.append(quote("\(place):\(escape(operand.name)):\(action(operand.hint))"))
+        }
+        let list = arguments.map { "        \($0)" }.joined(separator: " \\\n")
+        return "\(functionName(spec.path))() {\n    _arguments -s -S \\\n\(list)\n}\n"
+    }
+
+    private func groupFunction(_ group: [String]) -> String {
+        let next = source.next(in: group)
+        let described = next.map { "        \(quote("\($0.word):\($0.summary)"))" }.joined(separator: "\n")
+        let cases = next.map { entry in
+            "            \(entry.word)) \(functionName(group + [entry.word])) ;;"
+        }.joined(separator: "\n")
+        let global = source.globalOptions.map { "        \(optionSpec($0))" }.joined(separator: " \\\n")
+        return """
+            \(functionName(group))() {
+                local curcontext="$curcontext" state line
+                local -a commands=(
+            \(described)
+                )
+                _arguments -C -s -S \\
+            \(global) \\
+                    '1:command:->command' '*::argument:->argument'
+                case "$state" in
+                    command) _describe -t commands 'command' commands ;;
+                    argument)
+                        case "$line[1]" in
+            \(cases)
+                        esac ;;
+                esac
+            }
+
+            """
+    }
+
+    private func optionSpec(_ option: OptionSpec) -> String {
+        let help = "[\(escape(option.help))]"
+        let value = option.kind == .flag ? "" : ":\(escape(option.valueName)):\(action(option.hint))"
+        let star = option.kind == .repeated ? "*" : ""
+        let long = "--\(option.long)" + (option.kind == .flag ? "" : "=")
+        guard let short = option.short else { return quote("\(star)\(long)\(help)\(value)") }
+        let shortForm = "-\(short)" + (option.kind == .flag ? "" : "+")
+        // With `*` an option may come again; otherwise the two spellings exclude each other.
+        let exclusion = option.kind == .repeated ? "" : "(-\(short) --\(option.long))"
+        return "\(quote(star + exclusion)){\(shortForm),\(long)}\(quote(help + value))"
+    }
+
+    private func action(_ hint: CompletionHint) -> String {
+        switch hint {
+        case .none: " "
+        case .file: "_files"
+        case .directory: "_files -/"
+        case .choices(let words): "(\(words.joined(separator: " ")))"
+        }
+    }
+
+    private func escape(_ text: String) -> String {
+        text.replacing("[", with: "\\[").replacing("]", with: "\\]").replacing(":", with: "\\:")
+    }
+
+    private func quote(_ text: String) -> String { "'\(text.replacing("'", with: "'\\''"))'" }
+}

@@ -1,0 +1,25 @@
+/// The first look at a URL, before anything is started: enough to tell a typing error from a URL. Encoding it and the
+/// finer rules are the builder's.
+enum InputURL {
+    /// nil for a URL that can be tried, else what is wrong with it.
+    static func fault(in text: String) -> String? {
+        if text.isEmpty { return "the URL is empty" }
+        if text.utf8.count > 65_536 { return "the URL is longer than 65,536 bytes" }
+        guard let separator = text.range(of: "://") else {
+            return "'\(shown(text))' has no scheme; write https://\(shown(String(text.prefix(60))))"
+        }
+        let scheme = text[..<separator.lowerBound].lowercased()
+        guard scheme == "http" || scheme == "https" else {
+            return "'\(shown(text))': scheme '\(Escaping.visible(scheme))' is not supported; http and https are"
+        }
+        if text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) {
+            return "'\(shown(text))' holds a control character"
+        }
+        let authority = text[separator.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
+        guard let first = host.first, first != ":" else { return "'\(shown(text))' has no host" }
+        return nil
+    }
+
+    private static func shown(_ text: String) -> String { Escaping.visible(MaskedURL.text(text)) }
+}

@@ -1,0 +1,207 @@
+import FKCore
+import FKMiddleware
+
+/// `fk get`
+struct GetOptions: Sendable {
+    var input: TaskInput
+    var run: RunOptions
+    var barrel: String?
+
+    static let specs: [OptionSpec] =
+        [.value("barrel", "b", "NAME", "make the files members of this barrel; made when missing")] + TaskInput.specs
+        + RunOptions.specs
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        input = try TaskInput(arguments, urls: arguments.operands, context: context, needsTask: true)
+        run = try RunOptions(arguments)
+        barrel = try arguments["barrel"].map { try BarrelName.check($0, arguments) }
+    }
+}
+
+/// `fk run`, `fk barrel run`
+struct RunCommandOptions: Sendable {
+    /// Empty: everything that is waiting.
+    var barrels: [String]
+    var run: RunOptions
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        barrels = try arguments.operands.map { try BarrelName.check($0, arguments) }
+        run = try RunOptions(arguments)
+    }
+}
+
+/// `fk list`
+struct ListOptions: Sendable {
+    var state: DownloadState?
+    var barrel: String?
+
+    static let specs: [OptionSpec] = [
+        .value(
+            "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
+            "only tasks in this state: " + DownloadState.allCases.map(\.rawValue).joined(separator: ", ")),
+        .value("barrel", "b", "NAME", "only members of this barrel"),
+    ]
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        state = try arguments.choice("state", "--state", of: DownloadState.self)
+        barrel = try arguments["barrel"].map { try BarrelName.check($0, arguments) }
+    }
+}
+
+/// `fk info`, `fk why`
+struct InfoOptions: Sendable {
+    var reference: TaskReference
+    var raw: Bool
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        reference = try TaskReference.parse(arguments.operands[0], arguments)
+        raw = arguments.has("raw")
+    }
+}
+
+/// `fk suspend|resume|cancel|retry|trash`
+struct VerbOptions: Sendable {
+    var verb: Verb
+    /// Empty: all tasks.
+    var references: [TaskReference]
+    /// True when nobody has to be asked.
+    var confirmed: Bool
+
+    init(_ verb: Verb, _ arguments: ParsedArguments, _ context: CommandContext) throws {
+        let all = arguments.has("all")
+        guard all == arguments.operands.isEmpty else {
+            throw arguments.error(
+                all ? "Give either tasks or --all, not both." : "<url|id> is missing: name tasks, or give --all.")
+        }
+        self.verb = verb
+        references = try arguments.operands.map { try TaskReference.parse($0, arguments) }
+        confirmed = arguments.has("yes")
+    }
+}
+
+/// `fk barrel create`
+struct BarrelCreateOptions: Sendable {
+    var name: String
+    var input: TaskInput
+
+    static let specs: [OptionSpec] = TaskInput.specs + [RunOptions.connectionsSpec]
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        name = try BarrelName.check(arguments.operands[0], arguments)
+        input = try TaskInput(
+            arguments, urls: Array(arguments.operands.dropFirst()), context: context, needsTask: false)
+    }
+}
+
+/// `fk barrel add`: the files' folder and options are the barrel's.
+struct BarrelAddOptions: Sendable {
+    var name: String
+    var entries: [InputList.Entry]
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        name = try BarrelName.check(arguments.operands[0], arguments)
+        entries = try BarrelMembers.read(arguments)
+        if let path = arguments["input"] {
+            do {
+                entries += try InputList.read(path)
+            } catch {
+                throw arguments.error(error.description)
+            }
+        } else if entries.isEmpty {
+            throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
+        }
+        for index in entries.indices {
+            entries[index].directory = entries[index].directory.map {
+                Paths.absolute($0, from: context.workingDirectory)
+            }
+        }
+    }
+}
+
+/// `fk barrel remove`
+struct BarrelRemoveOptions: Sendable {
+    var name: String
+    var urls: [String]
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        name = try BarrelName.check(arguments.operands[0], arguments)
+        urls = try BarrelMembers.read(arguments).map(\.url)
+    }
+}
+
+/// `fk barrel show|watch|delete` and the verbs over a barrel.
+struct BarrelOptionsOfName: Sendable {
+    var name: String
+    /// True when nobody has to be asked.
+    var confirmed: Bool
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        name = try BarrelName.check(arguments.operands[0], arguments)
+        confirmed = arguments.has("yes")
+    }
+}
+
+/// `fk barrel export`
+struct BarrelExportOptions: Sendable {
+    enum Format: String, Sendable, CaseIterable {
+        case urls
+        case json
+        case aria2
+    }
+
+    var name: String
+    var format: Format
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        name = try BarrelName.check(arguments.operands[0], arguments)
+        format = try arguments.choice("format", "--format", of: Format.self) ?? .urls
+    }
+}
+
+/// `fk demo`
+struct DemoOptions: Sendable {
+    /// Absolute: where the files go; nil uses a temporary folder that is removed at the end.
+    var directory: String?
+    /// Bytes a second of each connection of the demo's server, so that progress can be seen; 0: as fast as it goes.
+    var rate: Int64?
+    var jobs: Int?
+
+    static let specs: [OptionSpec] = [
+        .value(
+            "directory", "d", "DIR", hint: .directory, "keep the files in DIR (default: a temporary folder, removed)"),
+        .value("jobs", "j", "N", "download N files at once (1 to 64)"),
+        .value("limit-rate", nil, "RATE", "speed of one connection of the server; 0: as fast as it goes"),
+    ]
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        directory = arguments["directory"].map { Paths.absolute($0, from: context.workingDirectory) }
+        rate = try arguments.rate("limit-rate", "--limit-rate")
+        jobs = try arguments.integer("jobs", "-j", in: 1...64)
+    }
+}
+
+/// URLs given as operands behind a barrel's name.
+private enum BarrelMembers {
+    static func read(_ arguments: ParsedArguments) throws -> [InputList.Entry] {
+        try arguments.operands.dropFirst().map { url in
+            if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
+            return InputList.Entry(url: url, line: 0)
+        }
+    }
+}
+
+/// What a barrel may be called.
+enum BarrelName {
+    /// 1...200 bytes, no `/`, no control characters, and no dot or dash at the beginning: it becomes a file's name.
+    static func check(_ name: String, _ arguments: ParsedArguments) throws -> String {
+        let isFine =
+            (1...200).contains(name.utf8.count) && !name.contains("/") && name.first != "." && name.first != "-"
+            && !name.unicodeScalars.contains(where: Escaping.isHidden)
+        guard isFine else {
+            throw arguments.error(
+                "'\(Escaping.visible(name))' cannot name a barrel: 1 to 200 bytes, without '/', control characters, "
+                    + "or a dot or dash at the beginning.")
+        }
+        return name
+    }
+}

@@ -1,0 +1,30 @@
+/// When to use colour.
+enum ColorChoice: String, Sendable, CaseIterable {
+    /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
+    case auto
+    case always
+    case never
+}
+
+/// The options that every command takes.
+struct GlobalOptions: Sendable, Hashable {
+    /// Absolute.
+    var workPath: String
+    var json = false
+    var quiet = false
+    var progress = true
+    var color = ColorChoice.auto
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        if let path = arguments["work-path"] {
+            guard !path.isEmpty else { throw arguments.error("--work-path: the folder's name is empty.") }
+            workPath = Paths.absolute(path, from: context.workingDirectory)
+        } else {
+            workPath = Paths.defaultWorkPath(environment: context.environment, folder: context.workingDirectory)
+        }
+        json = arguments.has("json")
+        quiet = arguments.has("quiet")
+        progress = !arguments.has("no-progress") && !quiet
+        color = try arguments.choice("color", "--color", of: ColorChoice.self) ?? .auto
+    }
+}

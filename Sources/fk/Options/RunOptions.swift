@@ -1,0 +1,43 @@
+import FKCore
+
+/// How sure a finished file must be.
+enum Durability: String, Sendable, CaseIterable {
+    /// Survives the end of the process, however it ends. The default.
+    case process
+    /// Survives a power cut as well: data, record and name are synchronised to the disk before a task is complete.
+    case power
+}
+
+/// The options of whatever runs downloads: `get`, `run` and `barrel run`.
+struct RunOptions: Sendable, Hashable {
+    /// How many files at once, 1...1024; nil takes the saved setting or the downloader's default.
+    var jobs: Int?
+    /// Connections for one file; nil takes the saved setting or the downloader's default.
+    var connections: ConnectionLimit?
+    /// Bytes a second for everything that runs; 0 lifts a limit that is set, nil changes nothing.
+    var rateLimit: Int64?
+    var durability: Durability?
+    /// Hand the work over and return at once.
+    var detach: Bool
+
+    static let connectionsSpec = OptionSpec.value(
+        "connections", "x", "N|auto", hint: .choices(["auto"]), "connections for one file (1 to 256, or auto)")
+
+    static let specs: [OptionSpec] = [
+        .value("jobs", "j", "N", "download N files at once (1 to 1024)"),
+        connectionsSpec,
+        .value("limit-rate", nil, "RATE", "bytes a second for everything together, such as 500K or 1.5M; 0: no limit"),
+        .value(
+            "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
+            "what a finished file survives: process (default) or power"),
+        .flag("detach", nil, "leave the downloads to a background process and return at once"),
+    ]
+
+    init(_ arguments: ParsedArguments) throws {
+        jobs = try arguments.integer("jobs", "-j", in: 1...1024)
+        connections = try arguments.connections("connections", "-x")
+        rateLimit = try arguments.rate("limit-rate", "--limit-rate")
+        durability = try arguments.choice("durability", "--durability", of: Durability.self)
+        detach = arguments.has("detach")
+    }
+}

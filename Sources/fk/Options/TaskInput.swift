@@ -1,0 +1,171 @@
+import FKCore
+import FKMiddleware
+
+/// The options that describe downloads, and the downloads they make: for `get`, `barrel create` and `barrel add`.
+struct TaskInput: Sendable {
+    /// What is to be fetched, in order, not yet known to any engine.
+    var tasks: [TaskDescription]
+    /// Absolute: where files go that name no folder of their own.
+    var directory: String
+    /// The options all of the tasks share.
+    var shared: TaskOptions
+
+    static let inputSpec = OptionSpec.value(
+        "input", "i", "FILE", hint: .file, "read URLs from FILE, or from standard input with '-'")
+
+    static let specs: [OptionSpec] = [
+        .value(
+            "directory", "d", "DIR", hint: .directory, "folder for the files; made when missing (default: this one)"),
+        .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
+        .repeated("mirror", nil, "URL", "another address of the same file; for a single URL"),
+        .value("checksum", nil, "ALG=HEX", "digest the file must have: md5, sha-1, sha-256, sha-384, sha-512"),
+        .repeated("header", "H", "'Name: value'", "header to send; most do not follow a redirect to another host"),
+        inputSpec,
+        .value("retry", nil, "N", "attempts after the first one (0 to 1000)"),
+        .value("timeout", nil, "S", "seconds for connecting, and for any silence (1 to 86400)"),
+        .value("max-size", nil, "SIZE", "fail when a file is larger, such as 700M"),
+        .value("proxy", nil, "URL", "proxy to use; an empty value uses none"),
+        .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
+        .flag("insecure", nil, "accept any certificate: nobody's identity is checked"),
+        .flag("netrc", nil, "take user and password from ~/.netrc"),
+        .flag("overwrite", nil, group: "existing", "replace a file that is there already"),
+        .flag("rename", nil, group: "existing", "take the next free name instead"),
+        .flag("skip", nil, group: "existing", "keep the file that is there and count it as done"),
+    ]
+
+    /// - Parameters:
+    ///   - urls: the operands that are URLs.
+    ///   - needsTask: refuse a command line that names nothing to fetch.
+    init(_ arguments: ParsedArguments, urls: [String], context: CommandContext, needsTask: Bool) throws {
+        let options = try Self.options(arguments, context)
+        let listed = try Self.readList(arguments)
+        if needsTask, urls.isEmpty, arguments["input"] == nil {
+            throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
+        }
+        for url in urls {
+            if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
+        }
+        shared = options
+        directory = Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
+        if let given = arguments["directory"], given.isEmpty {
+            throw arguments.error("-d: the folder's name is empty.")
+        }
+        let folder = directory
+        tasks = urls.map { url in
+            var task = TaskDescription(url: url)
+            task.directory = folder
+            task.options = options
+            return task
+        }
+        tasks += try listed.map { entry in
+            try Self.task(of: entry, options, folder, arguments, context)
+        }
+        try applySingleOptions(arguments, context)
+    }
+
+    /// `-o`, `--mirror` and `--checksum` describe one file; with several they would be a mistake.
+    private mutating func applySingleOptions(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        for (option, written) in [("output", "-o"), ("mirror", "--mirror"), ("checksum", "--checksum")]
+        where arguments.has(option) && tasks.count != 1 {
+            throw arguments.error(
+                "\(written) describes a single file, but \(tasks.count) URLs were given. A list (-i) can say it for each."
+            )
+        }
+        guard tasks.count == 1 else { return }
+        if let output = arguments["output"] {
+            let (name, folder) = try Self.destination(output, under: tasks[0].directory ?? directory, arguments, "-o")
+            tasks[0].fileName = name
+            tasks[0].directory = folder
+        }
+        for mirror in arguments.all("mirror") {
+            if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
+            tasks[0].mirrors.append(mirror)
+        }
+        if let text = arguments["checksum"] {
+            do {
+                tasks[0].options.checksum = try Checksum(parsing: text)
+            } catch {
+                throw arguments.error("--checksum: \((error as? DownloadError)?.message ?? "\(error)")")
+            }
+        }
+    }
+
+    private static func readList(_ arguments: ParsedArguments) throws -> [InputList.Entry] {
+        guard let path = arguments["input"] else { return [] }
+        do {
+            return try InputList.read(path)
+        } catch {
+            throw arguments.error(error.description)
+        }
+    }
+
+    private static func task(
+        of entry: InputList.Entry, _ options: TaskOptions, _ folder: String, _ arguments: ParsedArguments,
+        _ context: CommandContext
+    ) throws -> TaskDescription {
+        var task = TaskDescription(url: entry.url)
+        task.mirrors = entry.mirrors
+        task.options = options
+        if let checksum = entry.checksum { task.options.checksum = checksum }
+        if !entry.headers.isEmpty {
+            let headers = (options.headers ?? []) + entry.headers
+            task.options.headers = headers
+            task.options.secretHeaders = HeaderField.secretNames(of: headers)
+        }
+        task.directory = entry.directory.map { Paths.absolute($0, from: context.workingDirectory) } ?? folder
+        if let name = entry.fileName, let base = task.directory {
+            (task.fileName, task.directory) = try destination(name, under: base, arguments, "line \(entry.line): out=")
+        }
+        return task
+    }
+
+    private static func destination(
+        _ text: String, under base: String, _ arguments: ParsedArguments, _ written: String
+    ) throws -> (name: String, folder: String) {
+        let (folder, name) = Paths.split(text)
+        guard !name.isEmpty, name != ".", name != "..", name != "-" else {
+            throw arguments.error(
+                "\(written): '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
+        }
+        return (name, folder.map { Paths.absolute($0, from: base) } ?? base)
+    }
+
+    private static func options(_ arguments: ParsedArguments, _ context: CommandContext) throws -> TaskOptions {
+        var options = TaskOptions()
+        let headers = try arguments.all("header").map { text in
+            do {
+                return try HeaderField.parse(text)
+            } catch let error as InvalidHeader {
+                throw arguments.error("-H: \(error.reason).")
+            }
+        }
+        if !headers.isEmpty {
+            options.headers = headers
+            options.secretHeaders = HeaderField.secretNames(of: headers)
+        }
+        options.maxSize = try arguments.size("max-size", "--max-size")
+        options.connections = try arguments.connections("connections", "-x")
+        options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
+        options.timeout = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
+        options.caFile = arguments["cacert"].map { Paths.absolute($0, from: context.workingDirectory) }
+        if arguments.has("insecure") { options.insecure = true }
+        if arguments.has("netrc") { options.netrc = true }
+        options.proxy = try proxy(arguments)
+        if arguments.has("overwrite") { options.existing = .overwrite }
+        if arguments.has("rename") { options.existing = .rename }
+        if arguments.has("skip") { options.existing = .skip }
+        return options
+    }
+
+    private static func proxy(_ arguments: ParsedArguments) throws -> String? {
+        guard let text = arguments["proxy"], !text.isEmpty else { return arguments["proxy"] }
+        let allowed = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+        let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() } ?? "http"
+        guard allowed.contains(scheme), !text.contains(where: \.isWhitespace) else {
+            throw arguments.error(
+                "--proxy: '\(Escaping.visible(MaskedURL.text(text)))' is not a proxy. Give [scheme://]host:port "
+                    + "with one of \(allowed.joined(separator: ", ")).")
+        }
+        return text
+    }
+}

@@ -1,0 +1,28 @@
+import FKCore
+
+/// How a command line names a task that exists already.
+enum TaskReference: Sendable, Hashable {
+    /// Every task of that URL, as typed.
+    case url(String)
+    /// The task whose id begins with these lower-case hexadecimal digits, 6...64 of them.
+    case idPrefix(String)
+
+    /// nil when the text is neither a URL nor the beginning of an id.
+    init?(_ text: String) {
+        if text.contains("://") {
+            self = .url(text)
+            return
+        }
+        let digits = text.lowercased()
+        guard (6...64).contains(digits.utf8.count), digits.utf8.count == digits.count, digits.allSatisfy(\.isHexDigit)
+        else { return nil }
+        self = .idPrefix(digits)
+    }
+
+    static func parse(_ text: String, _ arguments: ParsedArguments) throws -> TaskReference {
+        if let reference = TaskReference(text) { return reference }
+        throw arguments.error(
+            "'\(Escaping.visible(text))' is neither a URL nor an id. An id has at least 6 hexadecimal digits; 'fk list' shows them."
+        )
+    }
+}

@@ -1,0 +1,71 @@
+/// Numbers as a person reads them. Sizes use powers of 1024, as options do.
+enum Formatting {
+    private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+
+    /// `0 B`, `999 B`, `12.3 KiB`, `512 MiB`: at most three digits before the point, one after it below 100.
+    static func bytes(_ count: Int64) -> String {
+        let unit = unit(for: count)
+        return "\(number(count, unit)) \(units[unit])"
+    }
+
+    /// `1.2/2.9 GiB`, both in the unit of the larger; only what is there while the length is unknown.
+    static func amount(_ received: Int64, of expected: Int64?) -> String {
+        guard let expected else { return bytes(received) }
+        let unit = unit(for: max(expected, received))
+        return "\(number(received, unit))/\(number(expected, unit)) \(units[unit])"
+    }
+
+    /// `12.3 MiB/s`
+    static func rate(_ bytesPerSecond: Double) -> String {
+        "\(bytes(Int64(max(0, min(bytesPerSecond.isFinite ? bytesPerSecond : 0, 0x1p60)))))/s"
+    }
+
+    /// `0.4s` below 10 seconds where `precise`, `45s`, `3m05s`, `2h07m`, `4d03h`; `99d+` beyond 99 days.
+    static func duration(_ seconds: Double, precise: Bool = false) -> String {
+        guard seconds.isFinite, seconds >= 0 else { return "-" }
+        if precise, seconds < 9.95 { return "\(decimal(seconds))s" }
+        let whole = Int(min(seconds, 1e9).rounded(.up))
+        switch whole {
+        case ..<60: return "\(whole)s"
+        case ..<3600: return "\(whole / 60)m\(two(whole % 60))s"
+        case ..<86_400: return "\(whole / 3600)h\(two(whole / 60 % 60))m"
+        case ..<(100 * 86_400): return "\(whole / 86_400)d\(two(whole / 3600 % 24))h"
+        default: return "99d+"
+        }
+    }
+
+    /// `42%`, rounded down: 100% means all of it. Blank while the length is unknown.
+    static func percent(_ received: Int64, of expected: Int64?) -> String {
+        guard let expected else { return "" }
+        guard expected > 0 else { return "100%" }
+        return "\(min(100, Int(Double(received) / Double(expected) * 100 + 1e-9)))%"
+    }
+
+    /// `1 file`, `2 files`
+    static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+    private static func unit(for count: Int64) -> Int {
+        var unit = 0
+        var value = Double(count)
+        // 999.5 and not 1000: it must not round up to four digits.
+        while value >= 999.5, unit < units.count - 1 {
+            value /= 1024
+            unit += 1
+        }
+        return unit
+    }
+
+    private static func number(_ count: Int64, _ unit: Int) -> String {
+        guard unit > 0 else { return String(count) }
+        var value = Double(count)
+        for _ in 0..<unit { value /= 1024 }
+        return value < 99.95 ? decimal(value) : String(Int(value.rounded()))
+    }
+
+    private static func decimal(_ value: Double) -> String {
+        let tenths = Int((value * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+
+    private static func two(_ value: Int) -> String { value < 10 ? "0\(value)" : String(value) }
+}

@@ -1,0 +1,227 @@
+/// One running task as the live view shows it.
+struct TaskLine: Sendable, Hashable {
+    /// The file's name, or its URL while there is no name. Escaped by the view.
+    var name: String
+    var received: Int64
+    /// nil while no server has told the length.
+    var expected: Int64?
+    /// Bytes a second; nil while there is nothing to measure yet.
+    var rate: Double?
+    /// Shown instead of rate and time left: "retry in 5s", "verifying".
+    var note: String?
+
+    init(name: String, received: Int64, expected: Int64? = nil, rate: Double? = nil, note: String? = nil) {
+        self.name = name
+        self.received = received
+        self.expected = expected
+        self.rate = rate
+        self.note = note
+    }
+}
+
+/// Everything together, as the last line of the live view shows it.
+struct TotalLine: Sendable, Hashable {
+    var complete: Int
+    var error: Int
+    /// Tasks in all.
+    var total: Int
+    var received: Int64
+    /// nil while the length of any task is unknown.
+    var expected: Int64?
+    /// Bytes a second; nil while there is nothing to measure yet.
+    var rate: Double?
+
+    init(complete: Int, error: Int = 0, total: Int, received: Int64, expected: Int64? = nil, rate: Double? = nil) {
+        self.complete = complete
+        self.error = error
+        self.total = total
+        self.received = received
+        self.expected = expected
+        self.rate = rate
+    }
+}
+
+/// How a task ended, as one permanent line.
+struct FinishedLine: Sendable, Hashable {
+    enum Outcome: Sendable, Hashable {
+        case complete
+        /// Was there already; nothing was fetched.
+        case unchanged
+        case suspended
+        case cancelled
+        /// With the reason.
+        case failed(String)
+    }
+
+    var name: String
+    var outcome: Outcome
+    var bytes: Int64
+    var seconds: Double?
+
+    init(name: String, outcome: Outcome, bytes: Int64, seconds: Double? = nil) {
+        self.name = name
+        self.outcome = outcome
+        self.bytes = bytes
+        self.seconds = seconds
+    }
+}
+
+/// Turns values into the lines of one frame. Pure: the same values and size give the same lines.
+///
+/// ```text
+/// ubuntu.iso              ━━━━━━━━━━━━╸─────  42%   1.2/2.9 GiB  12.3 MiB/s   2m05s
+/// …
+/// 12/34 files             ━━━━━━━━╸─────────  31%  62.5/200 MiB  48.1 MiB/s      3s
+/// ```
+struct ProgressFrame: Sendable {
+    /// Columns that may be used: one less than the terminal has, so that no line wraps.
+    var columns: Int
+    /// Lines that may be used.
+    var rows: Int
+    var usesColor: Bool
+    var usesUnicode: Bool
+    /// Width that names want; the widest one seen so far, so that the columns do not jump.
+    var nameColumns: Int
+
+    private static let percentWidth = 4
+    private static let amountWidth = 13
+    private static let rateWidth = 10
+    private static let timeWidth = 6
+
+    /// One line a task, as many as fit, and the total line last.
+    func lines(_ tasks: [TaskLine], _ total: TotalLine) -> [String] {
+        let room = max(0, rows - 1)
+        var shown = tasks.prefix(room).map(line)
+        if tasks.count > room, room > 0 {
+            shown.removeLast()
+            let hidden = tasks.count - shown.count
+            shown.append(Style.dim(Columns.fit("… and \(hidden) more", to: columns, mark: mark), usesColor))
+        }
+        return shown + [line(total)]
+    }
+
+    func line(_ task: TaskLine) -> String {
+        let name = Columns.fit(Escaping.visible(task.name), to: nameWidth, mark: mark)
+        return join(
+            name: name, received: task.received, expected: task.expected, rate: task.rate,
+            note: task.note.map(Escaping.visible), nameStyle: nil)
+    }
+
+    func line(_ total: TotalLine) -> String {
+        let failed = total.error > 0 ? ", \(total.error) failed" : ""
+        var name = "\(total.complete)/\(total.total) files\(failed)"
+        if Columns.width(of: name) > nameWidth { name = "\(total.complete)/\(total.total)\(failed)" }
+        return join(
+            name: Columns.fit(name, to: nameWidth, mark: mark), received: total.received, expected: total.expected,
+            rate: total.rate, note: nil, nameStyle: .bold)
+    }
+
+    private var mark: String { usesUnicode ? "…" : "~" }
+
+    /// What each width of terminal has room for.
+    private var showsBar: Bool { columns >= 70 }
+    private var showsTime: Bool { columns >= 62 }
+    private var showsAmount: Bool { columns >= 50 }
+    private var showsRate: Bool { columns >= 36 }
+
+    private var fixedWidth: Int {
+        Self.percentWidth + 2 + (showsAmount ? Self.amountWidth + 2 : 0) + (showsRate ? Self.rateWidth + 2 : 0)
+            + (showsTime ? Self.timeWidth + 2 : 0)
+    }
+
+    private var barWidth: Int {
+        guard showsBar else { return 0 }
+        return max(10, min(30, (columns - fixedWidth) * 2 / 5))
+    }
+
+    private var nameWidth: Int {
+        let room = columns - fixedWidth - (showsBar ? barWidth + 2 : 0)
+        return max(1, min(room, max(20, nameColumns)))
+    }
+
+    private func join(
+        name: String, received: Int64, expected: Int64?, rate: Double?, note: String?, nameStyle: Style?
+    ) -> String {
+        let padded = Columns.pad(name, to: nameWidth)
+        var parts = [nameStyle.map { $0(padded, usesColor) } ?? padded]
+        if showsBar { parts.append(bar(received, expected)) }
+        parts.append(Columns.pad(Formatting.percent(received, of: expected), to: Self.percentWidth, right: true))
+        if showsAmount {
+            parts.append(Columns.pad(Formatting.amount(received, of: expected), to: Self.amountWidth, right: true))
+        }
+        if let note {
+            let used =
+                nameWidth + (showsBar ? barWidth + 2 : 0) + Self.percentWidth + 2
+                + (showsAmount ? Self.amountWidth + 2 : 0)
+            let fitted = Columns.fit(note, to: columns - used - 2, mark: mark)
+            return fitted.isEmpty
+                ? parts.joined(separator: "  ") : (parts + [Style.yellow(fitted, usesColor)]).joined(separator: "  ")
+        }
+        if showsRate {
+            parts.append(Columns.pad(rate.map(Formatting.rate) ?? "", to: Self.rateWidth, right: true))
+        }
+        if showsTime {
+            let left = Self.timeLeft(received, expected, rate).map { Formatting.duration($0) } ?? ""
+            parts.append(Style.dim(Columns.pad(left, to: Self.timeWidth, right: true), usesColor))
+        }
+        return parts.joined(separator: "  ")
+    }
+
+    /// Seconds until all is there at this rate; nil while that cannot be told.
+    static func timeLeft(_ received: Int64, _ expected: Int64?, _ rate: Double?) -> Double? {
+        guard let expected, let rate, rate >= 1 else { return nil }
+        return Double(max(0, expected - received)) / rate
+    }
+
+    private func bar(_ received: Int64, _ expected: Int64?) -> String {
+        let width = barWidth
+        guard let expected else {
+            return Style.dim(String(repeating: usesUnicode ? "─" : ".", count: width), usesColor)
+        }
+        let fraction = expected > 0 ? max(0, min(1, Double(received) / Double(expected))) : 1
+        guard usesUnicode else {
+            let full = Int(fraction * Double(width))
+            return Style.green(String(repeating: "#", count: full), usesColor)
+                + String(repeating: ".", count: width - full)
+        }
+        let halves = Int(fraction * Double(width * 2))
+        let full = String(repeating: "━", count: halves / 2) + (halves % 2 == 1 ? "╸" : "")
+        let rest = String(repeating: "─", count: width - halves / 2 - halves % 2)
+        return (fraction == 1 ? Style.green : Style.cyan)(full, usesColor) + Style.dim(rest, usesColor)
+    }
+}
+
+extension FinishedLine {
+    /// The line, at most `columns` wide where that is given.
+    func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
+        let name = Escaping.visible(self.name)
+        let (sign, style, rest) = parts(usesUnicode: usesUnicode)
+        let mark = usesUnicode ? "…" : "~"
+        guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
+        // Reasons are worth more room than names.
+        let room = columns - Columns.width(of: sign) - 3
+        let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))
+        let shownRest = Columns.fit(rest, to: restWidth, mark: mark)
+        let nameRoom = room - Columns.width(of: shownRest)
+        // Up to the width that names have at least in the live view, so that lines of both stand below each other.
+        let shownName = Columns.pad(Columns.fit(name, to: nameRoom, mark: mark), to: min(20, nameRoom))
+        return "\(style(sign, usesColor)) \(shownName)  \(shownRest)"
+    }
+
+    private func parts(usesUnicode: Bool) -> (sign: String, style: Style, rest: String) {
+        let size = Formatting.bytes(bytes)
+        switch outcome {
+        case .complete:
+            var rest = size
+            if let seconds {
+                rest += " in \(Formatting.duration(seconds, precise: true))"
+                if seconds > 0.001 { rest += ", \(Formatting.rate(Double(bytes) / seconds))" }
+            }
+            return (usesUnicode ? "✓" : "ok", .green, rest)
+        case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), was complete already")
+        case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
+        case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
+        case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, Escaping.visible(reason))
+        }
+    }
+}

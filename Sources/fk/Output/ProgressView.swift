@@ -1,0 +1,118 @@
+import FKMiddleware
+
+/// The live view of a run: permanent lines scroll up, the frame below them is redrawn in place.
+///
+/// Where the output is no terminal only the permanent lines are written. Safe from any thread.
+final class ProgressView: Sendable {
+    enum Mode: Sendable, Hashable {
+        /// Redraws a frame in place.
+        case live
+        /// One line for each finished task.
+        case lines
+        /// Only failures.
+        case quiet
+    }
+
+    private struct State {
+        /// Widths of the frame's lines as they were last drawn, to know how many rows they take after a resize.
+        var drawn: [Int] = []
+        var nameColumns = 0
+        var last: (tasks: [TaskLine], total: TotalLine)?
+        var isClosed = false
+    }
+
+    let mode: Mode
+    private let output: OutputStream
+    private let terminal: Terminal
+    private let size: @Sendable () -> Terminal.Size
+    private let state = Locked(State())
+
+    /// - Parameter size: asked for each frame; the terminal's own size when nil.
+    init(output: OutputStream, terminal: Terminal, mode: Mode, size: (@Sendable () -> Terminal.Size)? = nil) {
+        self.output = output
+        self.terminal = terminal
+        self.mode = mode == .live && !terminal.canMoveCursor ? .lines : mode
+        self.size = size ?? { terminal.size }
+    }
+
+    /// The mode that the options of a command line ask for.
+    static func mode(_ options: GlobalOptions) -> Mode {
+        options.quiet ? .quiet : options.progress ? .live : .lines
+    }
+
+    /// Draws the frame anew. Does nothing unless the mode is live.
+    func update(_ tasks: [TaskLine], _ total: TotalLine) {
+        guard mode == .live else { return }
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.last = (tasks, total)
+            output.write(frame(&state, above: []))
+        }
+    }
+
+    /// Writes how a task ended, above the frame.
+    func finished(_ line: FinishedLine) {
+        var isFailure = false
+        if case .failed = line.outcome { isFailure = true }
+        guard mode != .quiet || isFailure else { return }
+        let columns = terminal.isTerminal ? size().columns - 1 : nil
+        permanent(line.text(columns: columns, usesColor: terminal.usesColor, usesUnicode: terminal.usesUnicode))
+    }
+
+    /// Writes a line above the frame: a warning, a reason. It may be longer than the terminal is wide.
+    func permanent(_ line: String) {
+        state.withLock { state in
+            if mode == .live, !state.isClosed, state.last != nil {
+                output.write(frame(&state, above: [line]))
+            } else {
+                output.writeLine(line)
+            }
+        }
+    }
+
+    /// Ends the live view: the task lines go, the total line stays where `keepsTotal`. Nothing is drawn afterwards.
+    func close(keepsTotal: Bool = true) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.isClosed = true
+            guard mode == .live, let last = state.last else { return }
+            var text = moveToFrameStart(state.drawn, columns: size().columns)
+            if keepsTotal { text += frameLayout(&state, size()).line(last.total) + "\u{1b}[K\n" }
+            state.drawn = []
+            output.write(text + "\u{1b}[J")
+        }
+    }
+
+    /// One frame as a single write, so that a terminal never shows half of it. Line wrapping is off meanwhile: terminals
+    /// disagree on the width of some characters.
+    private func frame(_ state: inout State, above: [String]) -> String {
+        let size = size()
+        guard let last = state.last else { return "" }
+        // Overwritten line by line and cleared only behind each line's end: nothing flickers.
+        var text = moveToFrameStart(state.drawn, columns: size.columns)
+        for line in above { text += line + "\u{1b}[K\n" }
+        let layout = frameLayout(&state, size)
+        let lines = layout.lines(last.tasks, last.total)
+        text += "\u{1b}[?7l"
+        for line in lines { text += line + "\u{1b}[K\n" }
+        text += "\u{1b}[?7h\u{1b}[J"
+        state.drawn = [Int](repeating: layout.columns, count: lines.count)
+        return text
+    }
+
+    private func frameLayout(_ state: inout State, _ size: Terminal.Size) -> ProgressFrame {
+        let names = state.last?.tasks.map { Columns.width(of: Escaping.visible($0.name)) } ?? []
+        state.nameColumns = max(state.nameColumns, names.max() ?? 0)
+        return ProgressFrame(
+            columns: max(1, size.columns - 1), rows: max(1, size.rows - 1), usesColor: terminal.usesColor,
+            usesUnicode: terminal.usesUnicode, nameColumns: state.nameColumns)
+    }
+
+    /// Moves to the first line of the frame that was drawn. After the terminal got narrower its lines may take several
+    /// rows each.
+    private func moveToFrameStart(_ drawn: [Int], columns: Int) -> String {
+        guard !drawn.isEmpty else { return "" }
+        let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
+        return "\r\u{1b}[\(rows)A"
+    }
+}

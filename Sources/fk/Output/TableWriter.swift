@@ -1,0 +1,73 @@
+/// Rows under headings. On a terminal the flexible column shrinks so that a row stays on one line; elsewhere nothing is
+/// cut, because a script may read it.
+struct TableWriter: Sendable {
+    struct Column: Sendable, Hashable {
+        var heading: String
+        var alignsRight = false
+        /// May be cut when the table is too wide; at most one column.
+        var isFlexible = false
+
+        init(_ heading: String, alignsRight: Bool = false, isFlexible: Bool = false) {
+            self.heading = heading
+            self.alignsRight = alignsRight
+            self.isFlexible = isFlexible
+        }
+    }
+
+    /// A cell: its text, escaped by the table, and a style.
+    struct Cell: Sendable, Hashable, ExpressibleByStringLiteral {
+        var text: String
+        var style: Style?
+        init(_ text: String, _ style: Style? = nil) {
+            self.text = Escaping.visible(text)
+            self.style = style
+        }
+        init(stringLiteral value: String) { self.init(value) }
+    }
+
+    var columns: [Column]
+    private(set) var rows: [[Cell]] = []
+
+    init(_ columns: [Column]) {
+        self.columns = columns
+    }
+
+    mutating func add(_ cells: [Cell]) {
+        rows.append(cells)
+    }
+
+    /// - Parameter width: columns of the terminal; nil cuts nothing.
+    func lines(width: Int?, usesColor: Bool, usesUnicode: Bool = true) -> [String] {
+        let widths = columnWidths(limit: width)
+        let mark = usesUnicode ? "…" : "~"
+        var lines = [line(columns.map { Cell($0.heading, .bold) }, widths, usesColor, mark)]
+        lines += rows.map { line($0, widths, usesColor, mark) }
+        return lines
+    }
+
+    private func columnWidths(limit: Int?) -> [Int] {
+        var widths = columns.map { Columns.width(of: $0.heading) }
+        for row in rows {
+            for (index, cell) in row.enumerated() where index < widths.count {
+                widths[index] = max(widths[index], Columns.width(of: cell.text))
+            }
+        }
+        guard let limit, let flexible = columns.firstIndex(where: \.isFlexible) else { return widths }
+        let total = widths.reduce(0, +) + 2 * (widths.count - 1)
+        if total > limit { widths[flexible] = max(8, widths[flexible] - (total - limit)) }
+        return widths
+    }
+
+    private func line(_ cells: [Cell], _ widths: [Int], _ usesColor: Bool, _ mark: String) -> String {
+        var parts: [String] = []
+        for (index, cell) in cells.enumerated() where index < widths.count {
+            let fitted = columns[index].isFlexible ? Columns.fit(cell.text, to: widths[index], mark: mark) : cell.text
+            let isLast = index == cells.count - 1
+            let missing = max(0, widths[index] - Columns.width(of: fitted))
+            let blanks = String(repeating: " ", count: missing)
+            let styled = cell.style.map { $0(fitted, usesColor) } ?? fitted
+            parts.append(columns[index].alignsRight ? blanks + styled : isLast ? styled : styled + blanks)
+        }
+        return parts.joined(separator: "  ")
+    }
+}

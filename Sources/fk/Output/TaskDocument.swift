@@ -1,0 +1,44 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// A task as `fk info --json` shows it; `fk list --json` is an array of them.
+enum TaskDocument {
+    /// - Parameter received: the bytes at this moment where they are newer than the record, from the live counters.
+    static func json(_ record: TaskRecord, received: Int64? = nil) -> JSONValue {
+        .object([
+            ("id", .string(record.id.hex)),
+            ("url", .string(MaskedURL.text(record.task.url))),
+            ("state", .string(record.state.rawValue)),
+            ("received", .integer(received ?? record.received)),
+            ("expected", .optional(record.expected)),
+            ("path", .optional(record.path)),
+            ("attempts", .integer(Int64(record.attempts))),
+            ("barrels", .array(record.barrels.map { .string($0) })),
+            ("error", error(record.error)),
+            ("waiting", waiting(record.waiting)),
+            ("directory", .optional(record.task.directory)),
+            ("fileName", .optional(record.task.fileName)),
+            ("checksum", .optional(record.task.options.checksum?.description)),
+            ("insecure", .bool(record.task.options.insecure ?? false)),
+            ("created", .string(Timestamp.text(record.created))),
+            ("started", .optional(record.started.map(Timestamp.text))),
+            ("finished", .optional(record.finished.map(Timestamp.text))),
+        ])
+    }
+
+    static func error(_ error: DownloadError?) -> JSONValue {
+        guard let error else { return .null }
+        return .object([
+            ("code", .string(error.code.rawValue)), ("message", .string(error.message)),
+            ("status", .optional(error.status.map(Int64.init))), ("retryable", .bool(error.isRetryable)),
+        ])
+    }
+
+    static func waiting(_ waiting: Waiting?) -> JSONValue {
+        guard let waiting else { return .null }
+        return .object([
+            ("reason", .string(waiting.reason.rawValue)), ("until", .optional(waiting.until.map(Timestamp.text))),
+        ])
+    }
+}

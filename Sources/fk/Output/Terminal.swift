@@ -1,0 +1,78 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What one output stream can show.
+struct Terminal: Sendable, Hashable {
+    struct Size: Sendable, Hashable {
+        var columns: Int
+        var rows: Int
+        init(columns: Int, rows: Int) {
+            self.columns = columns
+            self.rows = rows
+        }
+    }
+
+    var descriptor: Int32
+    /// True when a person looks at it.
+    var isTerminal: Bool
+    var usesColor: Bool
+    /// False where the locale is not UTF-8: bars and marks are then drawn with ASCII.
+    var usesUnicode: Bool
+    /// True when lines can be redrawn: a terminal that understands cursor movement.
+    var canMoveCursor: Bool
+
+    init(descriptor: Int32, color: ColorChoice, environment: [String: String]) {
+        self.descriptor = descriptor
+        isTerminal = isatty(descriptor) == 1
+        let kind = environment["TERM"] ?? ""
+        let isDumb = kind.isEmpty || kind == "dumb"
+        canMoveCursor = isTerminal && !isDumb
+        usesColor = Self.usesColor(color, isTerminal: isTerminal, isDumb: isDumb, noColor: environment["NO_COLOR"])
+        usesUnicode = Self.usesUnicode(environment)
+    }
+
+    /// `NO_COLOR` counts when it is set and not empty (no-color.org); `always` overrules it.
+    static func usesColor(_ choice: ColorChoice, isTerminal: Bool, isDumb: Bool, noColor: String?) -> Bool {
+        switch choice {
+        case .always: true
+        case .never: false
+        case .auto: isTerminal && !isDumb && (noColor ?? "").isEmpty
+        }
+    }
+
+    /// The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in C; with none of them set UTF-8 is taken for granted.
+    static func usesUnicode(_ environment: [String: String]) -> Bool {
+        for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+            guard let value = environment[name]?.lowercased(), !value.isEmpty else { continue }
+            return value.contains("utf-8") || value.contains("utf8")
+        }
+        return true
+    }
+
+    /// The size at this moment. Asked anew for each frame (0.3 µs), so that no SIGWINCH handler is needed.
+    /// 80 x 24 where the system cannot tell.
+    var size: Size {
+        var window = winsize()
+        guard isTerminal, ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0 else { return Size(columns: 80, rows: 24) }
+        return Size(
+            columns: window.ws_col > 0 ? Int(window.ws_col) : 80, rows: window.ws_row > 0 ? Int(window.ws_row) : 24)
+    }
+}
+
+/// The few styles in use.
+enum Style: String, Sendable {
+    case bold = "1"
+    case dim = "2"
+    case red = "31"
+    case green = "32"
+    case yellow = "33"
+    case cyan = "36"
+
+    /// The text in this style; as it is when `on` is false or there is no text.
+    func callAsFunction(_ text: String, _ on: Bool) -> String {
+        on && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Turns what a person typed into absolute paths that are the same each time, because a task is recognised by them.
+enum Paths {
+    /// An absolute path without `.`, `..`, doubled or trailing slashes.
+    ///
+    /// Symbolic links in the part that exists are resolved, so that `..` means what the file system means by it; the
+    /// rest, which nobody has created yet, is only tidied. A leading `~` belongs to the shell and is not touched.
+    static func absolute(_ path: String, from folder: String) -> String {
+        let whole = path.hasPrefix("/") ? path : "\(folder)/\(path)"
+        var existing = whole.split(separator: "/").map(String.init)
+        var missing: [String] = []
+        while !existing.isEmpty {
+            if let real = resolve("/" + existing.joined(separator: "/")) {
+                return tidy(real, missing.reversed())
+            }
+            missing.append(existing.removeLast())
+        }
+        return tidy("/", missing.reversed())
+    }
+
+    private static func resolve(_ path: String) -> String? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        return String(cString: real)
+    }
+
+    private static func tidy(_ base: String, _ rest: [String]) -> String {
+        var parts = base.split(separator: "/").map(String.init)
+        for part in rest where part != "." {
+            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    /// Splits `folder/name` as given to `-o`; the folder is nil for a bare name.
+    static func split(_ path: String) -> (folder: String?, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (nil, path) }
+        let folder = path[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+    }
+
+    /// Where the work path is when nobody says: `FK_WORK_PATH`, else the system's place for state
+    /// (`$XDG_STATE_HOME/fk` where that is an absolute path, else `~/.local/state/fk`; on macOS
+    /// `~/Library/Application Support/fk`).
+    static func defaultWorkPath(environment: [String: String], folder: String) -> String {
+        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return absolute(path, from: folder) }
+        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
+        #if os(macOS)
+            return absolute("\(home)/Library/Application Support/fk", from: folder)
+        #else
+            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+                return absolute("\(state)/fk", from: folder)
+            }
+            return absolute("\(home)/.local/state/fk", from: folder)
+        #endif
+    }
+}

@@ -1,0 +1,113 @@
+import FKMiddleware
+import Foundation
+
+/// The saved settings of a work path: options that need not be typed each time.
+///
+/// A small text file, `<work path>/config`, one `key = value` a line in the order of `Key`; `#` begins a comment line.
+struct Settings: Sendable, Hashable {
+    /// Each is the long name of the option it stands for.
+    enum Key: String, Sendable, CaseIterable {
+        case jobs
+        case connections
+        case limitRate = "limit-rate"
+        case retry
+        case timeout
+        case durability
+        case directory
+        case proxy
+        case cacert
+
+        /// Saved as an absolute path.
+        var isPath: Bool { self == .directory || self == .cacert }
+    }
+
+    private(set) var values: [Key: String] = [:]
+
+    static func path(workPath: String) -> String { "\(workPath)/config" }
+
+    subscript(key: Key) -> String? {
+        get { values[key] }
+        set { values[key] = newValue }
+    }
+
+    /// Checks a value as the option of that name would.
+    static func check(_ key: Key, _ value: String, _ arguments: ParsedArguments) throws {
+        var trial = ParsedArguments(command: arguments.command)
+        trial.append(value, to: key.rawValue)
+        let name = key.rawValue
+        switch key {
+        case .jobs: _ = try trial.integer(name, name, in: 1...1024)
+        case .connections: _ = try trial.connections(name, name)
+        case .limitRate: _ = try trial.rate(name, name)
+        case .retry: _ = try trial.integer(name, name, in: 0...1000)
+        case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
+        case .durability: _ = try trial.choice(name, name, of: Durability.self)
+        case .directory, .cacert, .proxy:
+            guard !value.utf8.contains(where: { $0 < 0x20 }) else {
+                throw arguments.error("\(name): control characters are not allowed.")
+            }
+        }
+    }
+
+    /// Adds the saved values of options that the command has and that were not given.
+    ///
+    /// - Throws: `UsageError` that names the file when somebody wrote a value into it that is not allowed.
+    func fill(_ arguments: inout ParsedArguments, of spec: CommandSpec, workPath: String) throws {
+        for key in Key.allCases where !arguments.has(key.rawValue) {
+            guard let value = values[key], spec.options.contains(where: { $0.long == key.rawValue }) else { continue }
+            do {
+                try Self.check(key, value, arguments)
+            } catch let error as UsageError {
+                throw arguments.error("\(Self.path(workPath: workPath)): \(error.message)")
+            }
+            arguments.append(value, to: key.rawValue)
+        }
+    }
+
+    /// Reads the file; no file is no settings. Lines that this version does not know are left out.
+    ///
+    /// - Throws: `DownloadError.Code.workPathUnusable` when it is there and cannot be read.
+    static func load(workPath: String) throws -> Settings {
+        let path = path(workPath: workPath)
+        guard FileManager.default.fileExists(atPath: path) else { return Settings() }
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw DownloadError(.workPathUnusable, "The settings cannot be read: \(path).", underlying: "\(error)")
+        }
+        return parse(text)
+    }
+
+    static func parse(_ text: String) -> Settings {
+        var settings = Settings()
+        for line in text.split(whereSeparator: \.isNewline) where line.first != "#" {
+            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            if parts.count == 2, let key = Key(rawValue: parts[0]), !parts[1].isEmpty { settings[key] = parts[1] }
+        }
+        return settings
+    }
+
+    var text: String {
+        Key.allCases.compactMap { key in self[key].map { "\(key.rawValue) = \($0)\n" } }.joined()
+    }
+
+    /// Writes the file aside and renames it, so that a reader sees the old or the new settings. The work path is made
+    /// with mode 0700 where it is missing; the file has mode 0600.
+    func save(workPath: String) throws {
+        let path = Self.path(workPath: workPath)
+        let aside = "\(path).\(UUID().uuidString)"
+        do {
+            try FileManager.default.createDirectory(
+                atPath: workPath, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            guard
+                FileManager.default.createFile(
+                    atPath: aside, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
+            else { throw CocoaError(.fileWriteNoPermission) }
+            guard rename(aside, path) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        } catch {
+            try? FileManager.default.removeItem(atPath: aside)
+            throw DownloadError(.workPathUnusable, "The settings cannot be written: \(path).", underlying: "\(error)")
+        }
+    }
+}

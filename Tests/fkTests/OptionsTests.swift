@@ -1,0 +1,254 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import fk
+
+@Suite("Command options") struct OptionsTests {
+    private static let context = CommandContext(environment: ["HOME": "/home/me"], workingDirectory: "/work-nowhere")
+
+    private func parsed(_ words: [String]) throws -> ParsedArguments {
+        guard case .command(_, let arguments) = try CommandTable.parser.parse(words) else {
+            throw UsageError("not a command")
+        }
+        return arguments
+    }
+
+    private func get(_ words: String...) throws -> GetOptions { try GetOptions(parsed(["get"] + words), Self.context) }
+
+    private func message(_ words: String...) -> String {
+        do {
+            _ = try Dispatcher(context: Self.context).command(words)
+            return ""
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test("get makes descriptions with everything it was told") func get() throws {
+        let hex = String(repeating: "ab", count: 32)
+        let options = try get(
+            "https://h/a", "-d", "out", "-o", "sub/n.iso", "--mirror", "https://m/a", "--checksum", "sha256=\(hex)",
+            "-H",
+            "X-Key:  v ", "-H", "Accept: */*", "-x", "4", "--retry", "0", "--timeout", "2.5", "--max-size", "1.5K",
+            "--insecure", "--netrc", "--skip", "--proxy", "socks5://p:1", "--cacert", "ca.pem", "-b", "grp", "-j4",
+            "--limit-rate", "2m", "--durability", "power", "--detach")
+        let task = try #require(options.input.tasks.first)
+        #expect(task.url == "https://h/a")
+        #expect(task.mirrors == ["https://m/a"])
+        #expect(task.directory == "/work-nowhere/out/sub")
+        #expect(task.fileName == "n.iso")
+        #expect(task.options.checksum?.description == "sha-256=\(hex)")
+        #expect(task.options.headers == [.init("X-Key", "v"), .init("Accept", "*/*")])
+        #expect(task.options.secretHeaders == ["x-key"])
+        #expect(task.options.connections == .fixed(4))
+        #expect(task.options.maxAttempts == 1)
+        #expect(task.options.timeout == 2.5)
+        #expect(task.options.maxSize == 1536)
+        #expect(task.options.insecure == true && task.options.netrc == true)
+        #expect(task.options.existing == .skip)
+        #expect(task.options.proxy == "socks5://p:1")
+        #expect(task.options.caFile == "/work-nowhere/ca.pem")
+        #expect(options.barrel == "grp")
+        #expect(options.run.jobs == 4 && options.run.rateLimit == 2 << 20 && options.run.detach)
+        #expect(options.run.durability == .power)
+    }
+
+    @Test("Without options a file goes into the present folder and nothing else is decided") func plain() throws {
+        let task = try #require(try get("http://h/a").input.tasks.first)
+        #expect(task.directory == "/work-nowhere")
+        #expect(task.fileName == nil && task.options == TaskOptions())
+    }
+
+    @Test(
+        "Refusals name the option, the value and what is allowed",
+        arguments: [
+            (["-x", "0"], "-x: '0'", "1 to 256, or auto"), (["-x", "257"], "-x: '257'", "1 to 256"),
+            (["-j", "-1"], "-j: '-1'", "1 to 1024"), (["-j", "1e3"], "-j: '1e3'", "1 to 1024"),
+            (["-j", ""], "-j: ''", "1 to 1024"), (["--limit-rate", "10Q"], "--limit-rate: '10Q'", "500K"),
+            (["--limit-rate", "-1"], "--limit-rate: '-1'", "500K"), (["--retry", "+1"], "--retry: '+1'", "0 to 1000"),
+            (["--timeout", "0"], "--timeout: '0'", "1 to 86400"),
+            (["--timeout", "inf"], "--timeout: 'inf'", "1 to 86400"),
+            (["--max-size", "0"], "--max-size: '0'", "at least 1 byte"),
+            (["--durability", "proces"], "--durability: 'proces'", "Did you mean 'process'?"),
+            (["--color", "maybe"], "--color: 'maybe'", "auto, always, never"),
+            (["--proxy", "ftp://p"], "--proxy: 'ftp://p'", "socks5"), (["-o", "dir/"], "-o: 'dir/'", "-d"),
+            (["-o", ".."], "-o: '..'", "-d"), (["-b", "a/b"], "'a/b' cannot name a barrel", "200 bytes"),
+            (["-b", ""], "'' cannot name a barrel", "200 bytes"), (["--checksum", "crc=1"], "--checksum:", "sha-256"),
+            (["--mirror", "ftp://m/a"], "--mirror:", "http and https"), (["-d", ""], "-d:", "empty"),
+            (["--work-path", ""], "--work-path:", "empty"),
+        ])
+    func refusals(words: [String], start: String, contained: String) {
+        let text = message2(["get", "http://h/a"] + words)
+        #expect(text.hasPrefix(start), "\(text)")
+        #expect(text.contains(contained), "\(text)")
+    }
+
+    private func message2(_ words: [String]) -> String {
+        do {
+            _ = try Dispatcher(context: Self.context).command(words)
+            return ""
+        } catch {
+            return error is UsageError ? "\(error)" : "not a usage error: \(error)"
+        }
+    }
+
+    @Test("What describes one file is refused for several") func singleOnly() {
+        #expect(
+            message("get", "http://h/a", "http://h/b", "-o", "x").hasPrefix("-o describes a single file, but 2 URLs"))
+        #expect(message("get", "http://h/a", "http://h/b", "--checksum", "md5=1").hasPrefix("--checksum describes"))
+    }
+
+    @Test(
+        "What is not a URL is refused with the reason",
+        arguments: [
+            ("", "the URL is empty"), ("h/a", "no scheme; write https://h/a"),
+            ("ftp://h/a", "scheme 'ftp' is not supported"),
+            ("file:///etc/passwd", "scheme 'file'"), ("http://", "has no host"), ("http:///a", "has no host"),
+            ("http://:80/", "has no host"), ("http://u:p@/x", "has no host"), ("http://h/a\u{7}", "control character"),
+        ])
+    func urls(text: String, reason: String) {
+        #expect(InputURL.fault(in: text)?.contains(reason) == true)
+        #expect(message("get", text).contains(reason))
+    }
+
+    @Test(
+        "Unusual URLs pass the first look",
+        arguments: [
+            "HTTP://h", "http://[::1]:80/x", "http://h/ä ö", "http://例え.jp/😀", "http://h/%zz", "https://u:p@h/?q#f",
+        ])
+    func goodURLs(text: String) {
+        #expect(InputURL.fault(in: text) == nil)
+    }
+
+    @Test("Verbs take tasks or --all, never both or none") func verbs() throws {
+        #expect(message("suspend").contains("is missing"))
+        #expect(message("suspend", "--all", "http://h/a").contains("not both"))
+        let all = try VerbOptions(.suspend, parsed(["suspend", "--all"]), Self.context)
+        #expect(all.references.isEmpty)
+        let some = try VerbOptions(.trash, parsed(["trash", "-y", "http://h/a", "ABCDEF12"]), Self.context)
+        #expect(some.references == [.url("http://h/a"), .idPrefix("abcdef12")])
+        #expect(some.confirmed)
+    }
+
+    @Test("A task is named by URL or by the beginning of its id", arguments: ["abcde", "xyz123456", "", "ａｂｃｄｅｆ"])
+    func badReference(text: String) {
+        #expect(TaskReference(text) == nil)
+        #expect(message("info", text).contains("neither a URL nor an id"))
+    }
+
+    @Test("Work path: option, then environment, then the system's place") func workPath() throws {
+        func path(_ environment: [String: String], _ words: String...) throws -> String {
+            let context = CommandContext(environment: environment, workingDirectory: "/nowhere")
+            return try GlobalOptions(parsed(["list"] + words), context).workPath
+        }
+        #expect(try path(["FK_WORK_PATH": "/a"], "--work-path", "b//c/./d/../e/") == "/nowhere/b/c/e")
+        #expect(try path(["FK_WORK_PATH": "/a-b"]) == "/a-b")
+        #if os(Linux)
+            #expect(try path(["FK_WORK_PATH": "", "XDG_STATE_HOME": "/state-x", "HOME": "/h-x"]) == "/state-x/fk")
+            #expect(try path(["XDG_STATE_HOME": "relative", "HOME": "/h-x"]) == "/h-x/.local/state/fk")
+        #endif
+    }
+
+    @Test("Paths are the same before and after the folder exists") func stablePaths() throws {
+        let folder = try TemporaryFolder()
+        let before = Paths.absolute("x/../y/z", from: folder.path)
+        try FileManager.default.createDirectory(atPath: "\(folder.path)/y/z", withIntermediateDirectories: true)
+        #expect(Paths.absolute("y/z/", from: folder.path) == before)
+        #expect(before == "\(folder.path)/y/z")
+        try FileManager.default.createSymbolicLink(atPath: "\(folder.path)/link", withDestinationPath: "y/z")
+        #expect(Paths.absolute("link/../new", from: folder.path) == "\(folder.path)/y/new")
+    }
+
+    @Test(
+        "Sizes",
+        arguments: [
+            ("0", 0), ("1", 1), ("1k", 1024), ("1.5K", 1536), ("2M", 2 << 20), ("1GiB", 1 << 30), ("1T", 1 << 40),
+        ] as [(String, Int64)])
+    func sizes(text: String, expected: Int64) {
+        #expect(ByteSize.parse(text) == expected)
+    }
+
+    @Test(
+        "What is no size", arguments: ["", "K", "1Q", "-1", "+1", "1.", ".5", "1e3", "1 K", "0x10", "99999999T", "１"])
+    func noSizes(text: String) {
+        #expect(ByteSize.parse(text) == nil)
+    }
+
+    @Test("barrel create keeps folder and options for later members") func barrel() throws {
+        let options = try BarrelCreateOptions(
+            parsed(["barrel", "create", "n", "http://h/a", "-d", "/d-x", "-H", "A: b", "-x2"]), Self.context)
+        #expect(options.name == "n" && options.input.directory == "/d-x")
+        #expect(options.input.shared.headers == [.init("A", "b")])
+        #expect(options.input.shared.connections == .fixed(2))
+        #expect(options.input.tasks.map(\.url) == ["http://h/a"])
+        #expect(message("barrel", "add", "n").contains("is missing"))
+    }
+
+    @Test("A list gives each file its own name, folder and digest") func list() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(
+            "http://h/a\n  out=x/y.bin\n  dir=/data-x\nhttp://h/b\thttp://m/b\n header=X-Y: z\n", "list")
+        let tasks = try get("-i", path, "-d", "/d-x", "-H", "A: b").input.tasks
+        #expect(tasks.map(\.directory) == ["/data-x/x", "/d-x"])
+        #expect(tasks.map(\.fileName) == ["y.bin", nil])
+        #expect(tasks[1].mirrors == ["http://m/b"])
+        #expect(tasks[1].options.headers == [.init("A", "b"), .init("X-Y", "z")])
+        #expect(tasks[0].options.headers == [.init("A", "b")])
+        #expect(message("get", "-i", "/nowhere/list").contains("/nowhere/list: No such file"))
+    }
+
+    @Test("Saved settings stand in for options that were not given") func settings() throws {
+        let folder = try TemporaryFolder()
+        var settings = Settings()
+        settings[.jobs] = "7"
+        settings[.directory] = "/saved-x"
+        settings[.proxy] = "http://u:p@proxy"
+        try settings.save(workPath: folder.path)
+        #expect(try Settings.load(workPath: folder.path) == settings)
+        let mode = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/config")[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        var arguments = try parsed(["get", "http://h/a", "-d", "own"])
+        let spec = try #require(CommandTable.all.first { $0.path == ["get"] })
+        try settings.fill(&arguments, of: spec, workPath: folder.path)
+        #expect(arguments["jobs"] == "7" && arguments["directory"] == "own")
+        settings[.jobs] = "0"
+        var without = ParsedArguments(command: ["get"])
+        #expect(throws: UsageError.self) { try settings.fill(&without, of: spec, workPath: folder.path) }
+    }
+}
+
+@Suite("Header fields") struct HeaderFieldTests {
+    @Test(
+        "Name and value are taken apart",
+        arguments: [
+            ("A: b", "A", "b"), ("A:b", "A", "b"), ("X-1:  b c\t", "X-1", "b c"), ("A:", "A", ""),
+            ("A: x:y", "A", "x:y"),
+        ])
+    func good(text: String, name: String, value: String) throws {
+        #expect(try HeaderField.parse(text) == .init(name, value))
+    }
+
+    @Test(
+        "What could become another header is refused, and no value is shown",
+        arguments: [
+            "Authorization secret", ": secret", "A B: secret", "A: secret\r\nB: c", "A: secret\n", "A: sec\u{0}ret",
+            "Ä: secret", "Range: secret", "if-range: secret", "Transfer-Encoding: secret",
+        ])
+    func bad(text: String) {
+        do {
+            _ = try HeaderField.parse(text)
+            Issue.record("accepted")
+        } catch {
+            #expect(!error.reason.contains("secret"))
+        }
+    }
+
+    @Test("All but well-known harmless headers stay with the first host") func secrets() {
+        let fields: [ResponseHead.Field] = [
+            .init("User-Agent", "x"), .init("Authorization", "x"), .init("X-Api-Key", "x"), .init("ACCEPT", "x"),
+        ]
+        #expect(HeaderField.secretNames(of: fields) == ["authorization", "x-api-key"])
+    }
+}

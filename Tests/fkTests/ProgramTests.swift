@@ -1,0 +1,160 @@
+import Foundation
+import Testing
+
+@testable import fk
+
+@Suite("The program itself") struct ProgramTests {
+    @Test("--version prints both versions and touches nothing") func version() throws {
+        let result = try FKProgram.run(["--version"], environment: ["HOME": "/nowhere", "FK_WORK_PATH": "/nowhere"])
+        #expect(result.status == 0 && result.errors.isEmpty)
+        let lines = result.output.split(separator: "\n")
+        #expect(lines.first == "fk \(VersionCommand.version)")
+        #expect(lines.count == 2)
+    }
+
+    @Test(
+        "--version --json is one object",
+        arguments: [["--version", "--json"], ["--json", "--version"], ["-q", "--json", "--version"]])
+    func versionJSON(words: [String]) throws {
+        let result = try FKProgram.run(words)
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: String]
+        #expect(object?["version"] == VersionCommand.version)
+        #expect(result.status == 0)
+    }
+
+    @Test(
+        "Usage errors end with 2, say why on standard error, and print nothing else",
+        arguments: [
+            [], ["gte"], ["barrel"], ["get"], ["get", "-x", "0", "http://h/a"], ["get", "--nonsense"],
+            ["help", "nonsense"],
+            ["config", "set", "nonsense", "1"], ["config", "set", "jobs", "zero"], ["completions", "tcsh"],
+            ["list", "--state", "x"],
+            ["get", "h/a"], ["barrel", "create", "../x"],
+        ])
+    func usage(words: [String]) throws {
+        let result = try FKProgram.run(words)
+        #expect(result.status == 2)
+        #expect(result.output.isEmpty)
+        #expect(result.errors.hasPrefix("fk: ") && result.errors.contains("Try 'fk help"))
+    }
+
+    @Test("Every command has help, reached in two ways, at most 80 columns wide") func help() async throws {
+        let context = CommandContext(environment: [:], workingDirectory: "/")
+        for spec in CommandTable.all {
+            let text = HelpText(usesColor: false).text(spec.path)
+            #expect(text.split(separator: "\n").allSatisfy { Columns.width(of: $0) < 80 }, "\(spec.name)")
+            #expect(text.contains(spec.summary))
+            #expect(spec.options.allSatisfy { text.contains("--\($0.long)") })
+            for words in [spec.path + ["-h"], ["help"] + spec.path] {
+                let command = try Dispatcher(context: context).command(words)
+                #expect((command as? HelpCommand)?.topic == spec.path)
+            }
+        }
+        for topic in [[], ["barrel"], ["config"]] {
+            let text = HelpText(usesColor: false).text(topic)
+            #expect(text.split(separator: "\n").allSatisfy { Columns.width(of: $0) < 80 })
+        }
+    }
+
+    @Test("On a terminal help has colour and stays within 80 columns; NO_COLOR and dumb terminals get none")
+    func helpOnTerminal() throws {
+        func run(_ environment: [String: String], _ words: [String] = ["help"]) throws -> PseudoTerminal.Output {
+            try PseudoTerminal(columns: 80, rows: 24).run(FKProgram.path, words, environment: environment)
+        }
+        let colored = try run(["TERM": "xterm"])
+        #expect(colored.status == 0)
+        #expect(colored.raw.contains("\u{1b}[1mUsage:"))
+        #expect(colored.screen.contains("Usage:"))
+        #expect(colored.screen.allSatisfy { Columns.width(of: $0) <= 80 })
+        #expect(try !run(["TERM": "xterm", "NO_COLOR": "1"]).raw.contains("\u{1b}"))
+        #expect(try !run(["TERM": "dumb"]).raw.contains("\u{1b}"))
+        #expect(try !run(["TERM": "xterm"], ["help", "--color", "never"]).raw.contains("\u{1b}"))
+        #expect(try run(["TERM": "xterm"], ["gte"]).raw.contains("\u{1b}[31mfk:"))
+    }
+
+    @Test("Through a pipe there is no colour unless asked for") func pipes() throws {
+        #expect(try !FKProgram.run(["help"], environment: ["TERM": "xterm"]).output.contains("\u{1b}"))
+        #expect(try FKProgram.run(["help", "--color=always"]).output.contains("\u{1b}[1m"))
+    }
+
+    @Test("A reader that goes away is no error") func closedPipe() throws {
+        let result = try FKProgram.run("/bin/sh", ["-c", "{ \"$0\" help; echo $? >&2; } | true", FKProgram.path])
+        #expect(result.errors == "0\n")
+    }
+
+    @Test("Settings are saved, shown, and removed") func config() throws {
+        let folder = try TemporaryFolder()
+        let work = "\(folder.path)/state/fk"
+        func fk(_ words: String...) throws -> FKProgram.Output {
+            try FKProgram.run(words + ["--work-path", work], folder: folder.path)
+        }
+        #expect(try fk("config", "show").output.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: work))
+        #expect(try fk("config", "set", "jobs", "8").status == 0)
+        #expect(try fk("config", "set", "proxy", "http://u:secret@p").status == 0)
+        #expect(try fk("config", "set", "directory", "sub").status == 0)
+        #expect(
+            try fk("config", "show").output
+                == "jobs = 8\ndirectory = \(folder.path)/sub\nproxy = http://***@p\n")
+        #expect(try fk("config", "set", "jobs", "").status == 0)
+        let json =
+            try JSONSerialization.jsonObject(with: Data(fk("config", "show", "--json").output.utf8)) as? [String: Any]
+        #expect(json?["jobs"] is NSNull)
+        #expect(try fk("config", "path").output == "\(work)/config\n")
+        let mode = try FileManager.default.attributesOfItem(atPath: work)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+    }
+
+    @Test("A work path that cannot be made ends with 3 and names it") func badWorkPath() throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("", "file")
+        let result = try FKProgram.run(["config", "set", "jobs", "1", "--work-path", "\(file)/x"])
+        #expect(result.status == 3)
+        #expect(result.errors.contains("\(file)/x/config"))
+    }
+}
+
+@Suite("Completions") struct CompletionTests {
+    private static func shell(_ name: String) -> String? {
+        ["/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"].map { "\($0)/\(name)" }
+            .first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+
+    @Test("Scripts are valid in the shells that are here", arguments: Shell.allCases) func syntax(shell: Shell) throws {
+        guard let program = Self.shell(shell.rawValue) else { return }
+        let folder = try TemporaryFolder()
+        let path = try folder.write(CompletionsCommand.script(shell), "script")
+        let result = try FKProgram.run(program, ["-n", path])
+        #expect(result.status == 0, "\(result.errors)")
+    }
+
+    @Test(
+        "bash completes commands, options and values",
+        arguments: [
+            (["fk", "b"], "barrel"), (["fk", "barrel", "c"], "create cancel"),
+            (["fk", "get", "--limit"], "--limit-rate"),
+            (["fk", "--work-path", "list", "barrel", "sh"], "show"), (["fk", "list", "--state", "sus"], "suspend"),
+            (["fk", "--color", "=", "al"], "always"), (["fk", "completions", "z"], "zsh"),
+            (["fk", "get", "-d", "/us"], "/usr"), (["fk", "config", "set", "dur"], "durability"),
+        ])
+    func bash(words: [String], expected: String) throws {
+        guard let program = Self.shell("bash") else { return }
+        let folder = try TemporaryFolder()
+        let script = try folder.write(
+            CompletionsCommand.script(.bash)
+                + "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _fk; echo \"${COMPREPLY[*]}\"\n", "script")
+        let result = try FKProgram.run(program, ["--norc", script] + words)
+        #expect(result.output == expected + "\n", "\(result.errors)")
+    }
+}
+
+@Suite("Signals", .serialized) struct SignalTests {
+    @Test("A signal becomes one call on an ordinary thread", .timeLimit(.minutes(1))) func callback() async {
+        let number = await withCheckedContinuation { continuation in
+            let trap = SignalTrap([SIGUSR2]) { continuation.resume(returning: $0) }
+            withExtendedLifetime(trap) { _ = kill(getpid(), SIGUSR2) }
+        }
+        #expect(number == SIGUSR2)
+        signal(SIGUSR2, SIG_DFL)
+    }
+}

@@ -1,0 +1,189 @@
+import FKCore
+import Foundation
+import Testing
+
+@testable import fk
+
+@Suite("Progress frames") struct ProgressFrameTests {
+    private let tasks = [
+        TaskLine(name: "ubuntu.iso", received: 104_857_600, expected: 209_715_200, rate: 10_485_760),
+        TaskLine(
+            name: "a-very-long-name-of-a-file-that-is-cut.tar.gz", received: 1 << 20, expected: nil, rate: 2_097_152),
+        TaskLine(name: "東京\u{1b}.pdf", received: 0, expected: 5 << 30, note: "retry in 5s"),
+    ]
+    private let total = TotalLine(
+        complete: 12, error: 1, total: 34, received: 131_072_000, expected: 209_715_200, rate: 52_428_800)
+
+    private func frame(_ columns: Int, rows: Int = 23, unicode: Bool = true, color: Bool = false) -> ProgressFrame {
+        ProgressFrame(columns: columns, rows: rows, usesColor: color, usesUnicode: unicode, nameColumns: 60)
+    }
+
+    @Test("80 columns") func eighty() {
+        #expect(
+            frame(79).lines(tasks, total) == [
+                "ubuntu.iso             ━━━━━━━╸───────   50%    100/200 MiB  10.0 MiB/s     10s",
+                "a-very-long-na…tar.gz  ───────────────              1.0 MiB   2.0 MiB/s        ",
+                "東京\\e.pdf             ───────────────    0%    0.0/5.0 GiB  retry in 5s",
+                "12/34 files, 1 failed  ━━━━━━━━━──────   62%    125/200 MiB  50.0 MiB/s      2s",
+            ])
+    }
+
+    @Test("Narrow terminals drop the bar, the time, the amount and the rate, in this order") func narrow() {
+        let shapes = [70, 69, 61, 49, 35].map { columns in
+            let line = frame(columns).lines([tasks[0]], total)[0]
+            return [line.contains("━"), line.contains("10s"), line.contains("100/200"), line.contains("MiB/s")]
+        }
+        #expect(
+            shapes == [
+                [true, true, true, true], [false, true, true, true], [false, false, true, true],
+                [false, false, false, true], [false, false, false, false],
+            ])
+    }
+
+    @Test("No line is ever wider than the terminal", arguments: [true, false]) func widths(color: Bool) {
+        for columns in 12...200 {
+            for line in frame(columns, color: color).lines(tasks, total) {
+                let plain = line.replacing(#/\u{1b}\[[0-9]*m/#, with: "")
+                #expect(Columns.width(of: plain) <= columns, "\(columns): \(plain)")
+            }
+        }
+    }
+
+    @Test("ASCII where the locale is not UTF-8") func ascii() {
+        let lines = frame(79, unicode: false).lines([tasks[0], tasks[1]], total)
+        #expect(lines.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } })
+        #expect(lines[0].contains("#######........"))
+    }
+
+    @Test("Tasks that do not fit are counted", arguments: [(5, 5, 3), (6, 6, 4), (4, 4, 2)])
+    func height(rows: Int, lines expected: Int, shown: Int) {
+        let many = (1...20).map { TaskLine(name: "f\($0)", received: 0) }
+        let lines = frame(79, rows: rows).lines(many, total)
+        #expect(lines.count == expected)
+        #expect(lines[shown] == "… and \(20 - shown) more")
+    }
+
+    @Test("A single row shows the total") func oneRow() {
+        #expect(frame(79, rows: 1).lines(tasks, total).count == 1)
+    }
+
+    @Test("Time left needs a length and a rate") func timeLeft() {
+        #expect(ProgressFrame.timeLeft(50, 100, 10) == 5)
+        #expect(ProgressFrame.timeLeft(150, 100, 10) == 0)
+        #expect(ProgressFrame.timeLeft(50, nil, 10) == nil)
+        #expect(ProgressFrame.timeLeft(50, 100, 0) == nil)
+        #expect(ProgressFrame.timeLeft(50, 100, nil) == nil)
+    }
+
+    @Test("How a task ended") func finished() {
+        func text(_ outcome: FinishedLine.Outcome, columns: Int? = nil, unicode: Bool = true) -> String {
+            FinishedLine(name: "a.iso", outcome: outcome, bytes: 10 << 20, seconds: 2)
+                .text(columns: columns, usesColor: false, usesUnicode: unicode)
+        }
+        #expect(text(.complete) == "✓ a.iso  10.0 MiB in 2.0s, 5.0 MiB/s")
+        #expect(text(.complete, unicode: false) == "ok a.iso  10.0 MiB in 2.0s, 5.0 MiB/s")
+        #expect(text(.failed("the server\nsaid 404")) == "✗ a.iso  the server\\nsaid 404")
+        #expect(text(.suspended) == "‖ a.iso  suspended, 10.0 MiB kept")
+        #expect(text(.unchanged) == "✓ a.iso  10.0 MiB, was complete already")
+        #expect(text(.cancelled) == "– a.iso  cancelled")
+        for columns in 10...80 {
+            let line = text(.failed(String(repeating: "long reason ", count: 20)), columns: columns)
+            #expect(Columns.width(of: line) <= columns)
+        }
+    }
+}
+
+@Suite("Live view") struct ProgressViewTests {
+    /// A view that writes to a file, and what a terminal makes of it.
+    private final class Fixture {
+        let folder: TemporaryFolder
+        let view: ProgressView
+        private let handle: FileHandle
+        private let columns: Int
+        private let rows: Int
+
+        init(columns: Int = 60, rows: Int = 8, mode: ProgressView.Mode = .live, isTerminal: Bool = true) throws {
+            folder = try TemporaryFolder()
+            handle = try folder.fileHandle("out")
+            self.columns = columns
+            self.rows = rows
+            var terminal = Terminal(descriptor: handle.fileDescriptor, color: .never, environment: ["LANG": "C.UTF-8"])
+            terminal.isTerminal = isTerminal
+            terminal.canMoveCursor = isTerminal
+            view = ProgressView(output: OutputStream(handle.fileDescriptor), terminal: terminal, mode: mode) {
+                Terminal.Size(columns: columns, rows: rows)
+            }
+        }
+
+        func raw() throws -> String { try folder.text("out") }
+
+        func screen() throws -> [String] {
+            var screen = Screen(columns: columns, rows: rows)
+            // A terminal driver turns each line end into a return and a line feed.
+            screen.feed(try raw().replacing("\n", with: "\r\n"))
+            return screen.lines
+        }
+    }
+
+    private func total(_ complete: Int) -> TotalLine {
+        TotalLine(complete: complete, total: 3, received: Int64(complete) * 100, expected: 300)
+    }
+
+    @Test("A frame replaces the one before; permanent lines stay above it") func redraw() throws {
+        let fixture = try Fixture()
+        let tasks = ["a", "b", "c"].map { TaskLine(name: $0, received: 50, expected: 100) }
+        fixture.view.update(tasks, total(0))
+        fixture.view.finished(FinishedLine(name: "a", outcome: .complete, bytes: 100))
+        fixture.view.update(Array(tasks.dropFirst()), total(1))
+        fixture.view.permanent("a warning")
+        let screen = try fixture.screen()
+        #expect(screen.count == 5)
+        #expect(screen[0].hasPrefix("✓ a") && screen[1] == "a warning")
+        #expect(screen[2].hasPrefix("b ") && screen[3].hasPrefix("c ") && screen[4].hasPrefix("1/3 files"))
+    }
+
+    @Test("Closing leaves the total, and nothing is drawn afterwards") func close() throws {
+        let fixture = try Fixture()
+        fixture.view.update([TaskLine(name: "a", received: 1)], total(2))
+        fixture.view.close()
+        fixture.view.update([TaskLine(name: "a", received: 1)], total(3))
+        fixture.view.close()
+        let screen = try fixture.screen()
+        #expect(screen.count == 1)
+        #expect(screen[0].hasPrefix("2/3 files"))
+    }
+
+    @Test("Closing without the total leaves nothing") func closeEmpty() throws {
+        let fixture = try Fixture()
+        fixture.view.update([TaskLine(name: "a", received: 1)], total(2))
+        fixture.view.close(keepsTotal: false)
+        #expect(try fixture.screen().isEmpty)
+    }
+
+    @Test("More tasks than rows stay within the screen") func tall() throws {
+        let fixture = try Fixture()
+        for step in 0..<5 {
+            fixture.view.update((0..<50).map { TaskLine(name: "f\($0)", received: Int64(step)) }, total(0))
+        }
+        let screen = try fixture.screen()
+        #expect(screen.count == 7)
+        #expect(screen[5] == "… and 45 more")
+    }
+
+    @Test("Where the output is no terminal only ends are written") func lines() throws {
+        let fixture = try Fixture(isTerminal: false)
+        fixture.view.update([TaskLine(name: "a", received: 1)], total(0))
+        fixture.view.finished(FinishedLine(name: "a", outcome: .complete, bytes: 100))
+        fixture.view.finished(FinishedLine(name: "b", outcome: .failed("404"), bytes: 0))
+        fixture.view.close()
+        #expect(try fixture.raw() == "✓ a  100 B\n✗ b  404\n")
+    }
+
+    @Test("Quiet writes failures only") func quiet() throws {
+        let fixture = try Fixture(mode: .quiet)
+        fixture.view.update([TaskLine(name: "a", received: 1)], total(0))
+        fixture.view.finished(FinishedLine(name: "a", outcome: .complete, bytes: 100))
+        fixture.view.finished(FinishedLine(name: "b", outcome: .failed("404"), bytes: 0))
+        #expect(try fixture.screen().count == 1)
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+
+@testable import fk
+
+/// The built `fk`, run as a process of its own.
+enum FKProgram {
+    struct Output {
+        var status: Int32
+        var output: String
+        var errors: String
+    }
+
+    /// Beside the test bundle.
+    static let path: String = {
+        #if os(macOS)
+            let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL
+            let folder = bundle?.deletingLastPathComponent() ?? Bundle.main.bundleURL
+        #else
+            let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+                .deletingLastPathComponent()
+        #endif
+        return folder.appendingPathComponent("fk").path
+    }()
+
+    static func environment(_ own: [String: String]) -> [String: String] {
+        let inherited = ProcessInfo.processInfo.environment
+        var environment = ["PATH": inherited["PATH"] ?? "/usr/bin:/bin", "HOME": inherited["HOME"] ?? "/"]
+        if let path = inherited["LD_LIBRARY_PATH"] { environment["LD_LIBRARY_PATH"] = path }
+        return environment.merging(own) { $1 }
+    }
+
+    /// Runs it to its end with pipes for its output.
+    static func run(_ arguments: [String], environment: [String: String] = [:], folder: String? = nil) throws -> Output
+    {
+        try run(path, arguments, environment: environment, folder: folder)
+    }
+
+    /// The same for any program.
+    static func run(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil
+    ) throws -> Output {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.environment = Self.environment(environment)
+        if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder) }
+        // Files and not pipes: both streams may be long, and no thread is needed to drain them.
+        let scratch = try TemporaryFolder()
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = try scratch.fileHandle("out")
+        process.standardError = try scratch.fileHandle("err")
+        try process.run()
+        process.waitUntilExit()
+        return Output(
+            status: process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus,
+            output: try scratch.text("out"), errors: try scratch.text("err"))
+    }
+}
+
+/// A folder that is gone at the end.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        let base = URL(fileURLWithPath: NSTemporaryDirectory()).resolvingSymlinksInPath().path
+        path = "\(base)/fk-cli-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func fileHandle(_ name: String) throws -> FileHandle {
+        try Data().write(to: URL(fileURLWithPath: "\(path)/\(name)"))
+        return try FileHandle(forWritingTo: URL(fileURLWithPath: "\(path)/\(name)"))
+    }
+
+    func text(_ name: String) throws -> String {
+        try String(contentsOf: URL(fileURLWithPath: "\(path)/\(name)"), encoding: .utf8)
+    }
+
+    func write(_ text: String, _ name: String) throws -> String {
+        try text.write(toFile: "\(path)/\(name)", atomically: false, encoding: .utf8)
+        return "\(path)/\(name)"
+    }
+}

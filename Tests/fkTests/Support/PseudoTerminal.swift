@@ -1,0 +1,100 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Runs a program with a real pseudo-terminal as its input and output, and collects what it writes.
+final class PseudoTerminal {
+    struct Failure: Error {
+        var reason: String
+    }
+
+    struct Output {
+        /// Everything the program wrote, escape sequences included.
+        var raw: String
+        /// Exit status, or 128 + signal.
+        var status: Int32
+        /// What a person sees at the end.
+        var screen: [String]
+    }
+
+    private let primary: Int32
+    private let secondary: Int32
+    private let columns: Int
+    private let rows: Int
+
+    init(columns: Int = 80, rows: Int = 24) throws {
+        self.columns = columns
+        self.rows = rows
+        primary = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        guard primary >= 0, let name = Self.unlockedName(of: primary) else {
+            throw Failure(reason: "no pseudo-terminal: \(String(cString: strerror(errno)))")
+        }
+        secondary = open(name, O_RDWR | O_NOCTTY)
+        guard secondary >= 0 else { throw Failure(reason: "the terminal's other end cannot be opened") }
+        _ = fcntl(primary, F_SETFD, FD_CLOEXEC)
+        var size = winsize()
+        size.ws_col = UInt16(columns)
+        size.ws_row = UInt16(rows)
+        _ = ioctl(secondary, UInt(TIOCSWINSZ), &size)
+    }
+
+    deinit {
+        close(primary)
+    }
+
+    /// The other end's device. Swift's Glibc module lacks `unlockpt` and `ptsname`; these are the calls beneath them.
+    private static func unlockedName(of primary: Int32) -> String? {
+        #if os(Linux)
+            var isLocked: Int32 = 0
+            var number: UInt32 = 0
+            let setLock: UInt = 0x4004_5431  // TIOCSPTLCK
+            let getNumber: UInt = 0x8004_5430  // TIOCGPTN
+            guard ioctl(primary, setLock, &isLocked) == 0, ioctl(primary, getNumber, &number) == 0 else { return nil }
+            return "/dev/pts/\(number)"
+        #else
+            guard grantpt(primary) == 0, unlockpt(primary) == 0 else { return nil }
+            return ptsname(primary).map { String(cString: $0) }
+        #endif
+    }
+
+    /// Runs the program to its end.
+    ///
+    /// - Parameter environment: replaces the process's own, but for PATH and HOME.
+    func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws -> Output {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.environment = FKProgram.environment(environment)
+        let handle = FileHandle(fileDescriptor: secondary, closeOnDealloc: false)
+        process.standardInput = handle
+        process.standardOutput = handle
+        process.standardError = handle
+        try process.run()
+        close(secondary)
+        let bytes = readToEnd()
+        process.waitUntilExit()
+        let raw = String(decoding: bytes, as: UTF8.self)
+        var screen = Screen(columns: columns, rows: rows)
+        screen.feed(raw)
+        let status = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+        return Output(raw: raw, status: status, screen: screen.lines)
+    }
+
+    /// Linux ends a terminal whose other end is closed with EIO, Darwin with an end of file.
+    private func readToEnd() -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(primary, &chunk, chunk.count)
+            if count > 0 {
+                bytes.append(contentsOf: chunk[..<count])
+            } else if count == 0 || errno != EINTR {
+                return bytes
+            }
+        }
+    }
+}
