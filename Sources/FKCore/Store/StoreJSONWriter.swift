@@ -3,7 +3,7 @@ import Foundation
 /// Writes `Encodable` values as JSON straight into bytes.
 ///
 /// `JSONEncoder` builds a tree first: 23 us for a usual record of 1.1 kB, which is more than all else that an update
-/// costs. This one takes 8. It knows what the store's types need: keyed, unkeyed and single-value containers, used one
+/// costs. This one takes 7. It knows what the store's types need: keyed, unkeyed and single-value containers, used one
 /// after the other, keys in the order in which they are encoded. For anything else (`superEncoder`, `Data`, `URL`,
 /// numbers that are not finite, a container used after its parent went on) `encode` returns nil, and `StoreJSON` leaves
 /// the value to `JSONEncoder`; both write forms that the same decoder reads.
