@@ -94,7 +94,7 @@ import Testing
             ("http://h/a@b", "http://h/a@b"),
         ])
     func masking(url: String, shown: String) {
-        #expect(MaskedURL.text(url) == shown)
+        #expect(URLMasking.mask(url) == shown)
     }
 }
 

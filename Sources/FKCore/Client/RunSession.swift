@@ -34,6 +34,7 @@ package actor RunSession {
     private let configure: Configure
     private let goal: Goal
     private let requests: [EngineRequest]
+    private let limits: EngineRequest?
     private let interval: Double
     private let chains: MiddlewareChains
     private let onEvent: @Sendable (Event) -> Void
@@ -44,15 +45,17 @@ package actor RunSession {
 
     /// - Parameters:
     ///   - requests: carried out first, in order.
+    ///   - limits: what another process that is the engine is asked to change, when it is followed.
     ///   - interval: seconds between two progress events, at least 0.05.
     ///   - onEvent: called one at a time, in order.
     package init(
-        configure: Configure, goal: Goal, requests: [EngineRequest], interval: Double,
+        configure: Configure, goal: Goal, requests: [EngineRequest], limits: EngineRequest? = nil, interval: Double,
         chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
     ) {
         self.configure = configure
         self.goal = goal
         self.requests = requests
+        self.limits = limits
         self.interval = max(0.05, interval)
         self.chains = chains
         self.onEvent = onEvent
@@ -201,6 +204,7 @@ package actor RunSession {
     private func post(_ workPath: WorkPath) async throws -> [EngineReply]? {
         let mailbox = Mailbox(workPath)
         var posted = try requests.map { try mailbox.post($0) }
+        if let limits { try mailbox.post(limits) }
         var replies: [EngineReply] = []
         while let next = posted.first, !isStopped {
             if let reply = try mailbox.readReply(next) {

@@ -4,16 +4,18 @@ import FKMiddleware
 package struct RunTracker: Sendable {
     private struct Last {
         var received: Int64
-        var expected: Int64
+        var expected: Int64?
         var state: DownloadState
     }
 
     private var last: [TaskID: Last] = [:]
     private var open: Set<TaskID> = []
-    private(set) var received: Int64 = 0
-    private(set) var expected: Int64 = 0
+    package private(set) var received: Int64 = 0
+    /// The sum of the lengths that are known; a task of unknown length counts with what it has received.
+    package private(set) var expected: Int64 = 0
+    private var unknownLengths = 0
     /// What had been received before this run began.
-    private(set) var atStart: Int64 = 0
+    package private(set) var atStart: Int64 = 0
     private var states: [DownloadState: Int] = [:]
     /// Only these tasks count; nil counts every task it is told of.
     package let targets: Set<TaskID>?
@@ -25,6 +27,15 @@ package struct RunTracker: Sendable {
 
     package var total: Int { max(last.count, targets?.count ?? 0) }
     package var openIDs: Set<TaskID> { open }
+    /// What all tasks together will probably have: unknown lengths count as the average of the known ones. Nil while
+    /// nothing is known.
+    package var estimate: Int64? {
+        let unknown = unknownLengths + total - last.count
+        let known = total - unknown
+        guard known > 0 else { return total == 0 ? 0 : nil }
+        return max(received, expected + expected / Int64(known) * Int64(unknown))
+    }
+
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
     /// Bytes that arrived during this run.
     package var fetched: Int64 { max(0, received - atStart) }
@@ -34,12 +45,12 @@ package struct RunTracker: Sendable {
     package mutating func update(_ info: DownloadInfo) -> Bool {
         guard targets?.contains(info.id) ?? true else { return false }
         let new = Last(
-            received: info.count.received, expected: max(info.count.expected ?? 0, info.count.received),
-            state: info.state)
+            received: info.count.received, expected: info.count.expected, state: info.state)
         let old = last.updateValue(new, forKey: info.id)
         if old == nil { atStart += new.received }
         received += new.received - (old?.received ?? 0)
-        expected += new.expected - (old?.expected ?? 0)
+        expected += (new.expected ?? new.received) - (old.map { $0.expected ?? $0.received } ?? 0)
+        unknownLengths += (new.expected == nil ? 1 : 0) - (old.map { $0.expected == nil ? 1 : 0 } ?? 0)
         if info.state.isSettled { open.remove(info.id) } else { open.insert(info.id) }
         guard old?.state != new.state else { return false }
         if let state = old?.state { states[state, default: 1] -= 1 }

@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// How much a completed file survives.
-public enum Durability: String, Codable, Sendable, Hashable {
+public enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
     /// Nothing is lost when processes die. After a power cut, what was not on the disk yet is noticed and fetched
     /// again. The default.
     case process
@@ -35,6 +35,9 @@ public struct Configure: Sendable {
     public var maxConnectionsPerHost: Int = 16 {
         didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
     }
+
+    /// Connections for one file; a task's own option goes over it. Default `.automatic`.
+    public var connections: ConnectionLimit = .automatic
 
     /// Bytes a second over all tasks; nil is no limit.
     public var rateLimit: Int64?

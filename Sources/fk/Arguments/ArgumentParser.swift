@@ -1,3 +1,5 @@
+import FKCore
+
 /// Sorts the words of a command line by the table of commands.
 ///
 /// - `--opt=value` and `--opt value`; `-d DIR`, `-dDIR` and `-d=DIR`; flags of one letter combine (`-qy`, `-qj4`).
@@ -77,7 +79,7 @@ struct ArgumentParser: Sendable {
         guard !spec.operands.contains(where: { $0.maximum == nil }) else { return }
         let maximum = spec.operands.reduce(0) { $0 + ($1.maximum ?? 0) }
         if parsed.operands.count > maximum {
-            let surplus = Escaping.visible(MaskedURL.text(parsed.operands[maximum]))
+            let surplus = Escaping.visible(URLMasking.mask(parsed.operands[maximum]))
             throw parsed.error("'\(surplus)' is one argument too many: \(spec.usage)")
         }
     }

@@ -28,7 +28,7 @@ extension ParsedArguments {
     /// Bytes: digits with K, M, G or T (powers of 1024) behind, decimals allowed (`1.5G`), at least 1.
     func size(_ option: String, _ written: String) throws -> Int64? {
         guard let text = self[option] else { return nil }
-        guard let value = ByteSize.parse(text), value > 0 else {
+        guard let value = try? ByteSize.parse(text), value > 0 else {
             throw refusal(written, text, "a size of at least 1 byte, such as 500K, 20M or 1.5G (powers of 1024)")
         }
         return value
@@ -37,7 +37,7 @@ extension ParsedArguments {
     /// Bytes a second, written as a size; 0 means without a limit.
     func rate(_ option: String, _ written: String) throws -> Int64? {
         guard let text = self[option] else { return nil }
-        guard let value = ByteSize.parse(text) else {
+        guard let value = try? ByteSize.parse(text) else {
             throw refusal(written, text, "bytes a second such as 500K or 1.5M (powers of 1024), or 0 for no limit")
         }
         return value
@@ -73,27 +73,5 @@ extension ParsedArguments {
 
     private func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {
         error("\(written): '\(Escaping.visible(text))' is not allowed here. Give \(allowed).")
-    }
-}
-
-/// Sizes and rates as people write them.
-enum ByteSize {
-    /// `500`, `500K`, `1.5M`, `2G`, `1T`; lower case, and a `B` or `iB` behind the letter, are fine as well. nil when it
-    /// is something else, negative, or beyond 2^62 bytes.
-    static func parse(_ text: String) -> Int64? {
-        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-        guard let value = Double(number), number.last != ".", number.first != "." else { return nil }
-        let shift: Double
-        switch text[number.endIndex...].uppercased() {
-        case "", "B": shift = 1
-        case "K", "KB", "KIB": shift = 1024
-        case "M", "MB", "MIB": shift = 1_048_576
-        case "G", "GB", "GIB": shift = 1_073_741_824
-        case "T", "TB", "TIB": shift = 1_099_511_627_776
-        default: return nil
-        }
-        let bytes = (value * shift).rounded()
-        guard bytes.isFinite, bytes <= 0x1p62 else { return nil }
-        return Int64(bytes)
     }
 }

@@ -25,39 +25,43 @@ enum BarrelCommands {
             .init("fk barrel create photos -d ~/photos -i list.txt", "members from a list"),
             .init("fk barrel run photos", "fetch them"),
         ],
-        make: { try EngineCommand(arguments: $0, options: BarrelCreateOptions($0, $1)) })
+        make: { try BarrelEditCommand(edit: .create(BarrelCreateOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
 
     static let add = CommandSpec(
         path: ["barrel", "add"], summary: "add URLs to a barrel",
         operands: [name, OperandSpec("url", "further members", 0, nil)], options: [TaskInput.inputSpec],
-        make: { try EngineCommand(arguments: $0, options: BarrelAddOptions($0, $1)) })
+        make: { try BarrelEditCommand(edit: .add(BarrelAddOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
 
     static let remove = CommandSpec(
         path: ["barrel", "remove"], summary: "take URLs out of a barrel; their tasks stay",
         operands: [name, OperandSpec("url", "members", 1, nil)],
-        make: { try EngineCommand(arguments: $0, options: BarrelRemoveOptions($0, $1)) })
+        make: { try BarrelEditCommand(edit: .remove(BarrelRemoveOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
 
     static let list = CommandSpec(
         path: ["barrel", "list"], summary: "list barrels with their sums",
-        make: { arguments, _ in EngineCommand(arguments: arguments, options: ()) })
+        make: { try BarrelQueryCommand(query: .list, global: GlobalOptions($0, $1), context: $1) })
 
     static let show = CommandSpec(
         path: ["barrel", "show"], summary: "show a barrel and its members", operands: [name],
-        make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+        make: {
+            try BarrelQueryCommand(query: .show(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+        })
 
     static let watch = CommandSpec(
         path: ["barrel", "watch"], summary: "live view of a barrel, whoever runs it", operands: [name],
-        make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+        make: { try WatchCommand(barrel: BarrelOptionsOfName($0, $1).name, global: GlobalOptions($0, $1), context: $1) })
 
     static let run = CommandSpec(
         path: ["barrel", "run"], summary: "run barrels", operands: [OperandSpec("name", "the barrels", 1, nil)],
         options: RunOptions.specs,
-        make: { try EngineCommand(arguments: $0, options: RunCommandOptions($0, $1)) })
+        make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let delete = CommandSpec(
         path: ["barrel", "delete"], summary: "forget a barrel; its tasks and files stay", operands: [name],
         options: [yes],
-        make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+        make: {
+            try BarrelEditCommand(edit: .delete(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+        })
 
     static let export = CommandSpec(
         path: ["barrel", "export"], summary: "print a barrel's members as an input list", operands: [name],
@@ -67,11 +71,16 @@ enum BarrelCommands {
                 "urls (default), json or aria2")
         ],
         examples: [.init("fk barrel export photos --format aria2 > photos.txt", "with names, folders, digests")],
-        make: { try EngineCommand(arguments: $0, options: BarrelExportOptions($0, $1)) })
+        make: { try BarrelQueryCommand(query: .export(BarrelExportOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
 
     private static func verb(_ verb: Verb, _ summary: String) -> CommandSpec {
         CommandSpec(
             path: ["barrel", verb.rawValue], summary: summary, operands: [name], options: verb == .trash ? [yes] : [],
-            make: { try EngineCommand(arguments: $0, options: BarrelOptionsOfName($0, $1)) })
+            make: { arguments, context in
+                let options = try BarrelOptionsOfName(arguments, context)
+                return try VerbCommand(
+                    verb: verb, targets: .barrel(options.name), isConfirmed: options.confirmed,
+                    global: GlobalOptions(arguments, context), context: context)
+            })
     }
 }

@@ -1,3 +1,5 @@
+import FKCore
+
 /// `fk config show|set|path`
 struct ConfigCommand: Command {
     enum Action: Sendable, Hashable {
@@ -41,6 +43,6 @@ struct ConfigCommand: Command {
 
     /// A proxy's URL may hold a password.
     private func masked(_ key: Settings.Key, _ value: String?) -> String? {
-        key == .proxy ? value.map(MaskedURL.text) : value
+        key == .proxy ? value.map(URLMasking.mask) : value
     }
 }

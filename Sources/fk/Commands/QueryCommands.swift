@@ -7,18 +7,18 @@ enum QueryCommands {
     static let list = CommandSpec(
         path: ["list"], summary: "list tasks", options: ListOptions.specs,
         examples: [.init("fk list --state error", "what failed")],
-        make: { try EngineCommand(arguments: $0, options: ListOptions($0, $1)) })
+        make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let info = CommandSpec(
         path: ["info"], summary: "everything known about a task", operands: [task],
         options: [.flag("raw", nil, "the record as it is stored")],
-        make: { try EngineCommand(arguments: $0, options: InfoOptions($0, $1)) })
+        make: { try InfoCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let why = CommandSpec(
         path: ["why"], summary: "why a task is not running, and what happened to it", operands: [task],
-        make: { try EngineCommand(arguments: $0, options: InfoOptions($0, $1)) })
+        make: { try WhyCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let watch = CommandSpec(
         path: ["watch"], summary: "live view of the work path, whoever runs the downloads",
-        make: { arguments, _ in EngineCommand(arguments: arguments, options: ()) })
+        make: { try WatchCommand(barrel: nil, global: GlobalOptions($0, $1), context: $1) })
 }

@@ -53,7 +53,7 @@ enum ToolCommands {
                 + "interrupted in the middle, goes on, and compares the digest of every file. Needs no network."
         ],
         options: DemoOptions.specs, usesSettings: false,
-        make: { try EngineCommand(arguments: $0, options: DemoOptions($0, $1)) })
+        make: { try DemoCommand(options: DemoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let help = CommandSpec(
         path: ["help"], summary: "show help for a command",

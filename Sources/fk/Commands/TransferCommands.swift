@@ -16,12 +16,12 @@ enum TransferCommands {
             .init("fk get -d isos -j4 -i list.txt", "a list, four files at once"),
             .init("fk get --checksum sha-256=2cf2… https://example.com/a.iso", "refuse anything else"),
         ],
-        make: { try EngineCommand(arguments: $0, options: GetOptions($0, $1)) })
+        make: { try GetCommand(options: GetOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let run = CommandSpec(
         path: ["run"], summary: "run everything that is waiting",
         discussion: ["Ends when nothing is left that could still run. Suspended tasks do not hold it."],
         options: RunOptions.specs,
         examples: [.init("fk run --limit-rate 2M", "at most 2 MiB a second, everything together")],
-        make: { try EngineCommand(arguments: $0, options: RunCommandOptions($0, $1)) })
+        make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 }

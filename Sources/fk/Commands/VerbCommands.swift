@@ -20,6 +20,11 @@ enum VerbCommands {
                     + "apply to is left as it is, and the answer says so."
             ],
             operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 0, nil)], options: options,
-            make: { try EngineCommand(arguments: $0, options: VerbOptions(verb, $0, $1)) })
+            make: { arguments, context in
+                let options = try VerbOptions(verb, arguments, context)
+                return try VerbCommand(
+                    verb: verb, targets: options.references.isEmpty ? .all : .tasks(options.references),
+                    isConfirmed: options.confirmed, global: GlobalOptions(arguments, context), context: context)
+            })
     }
 }

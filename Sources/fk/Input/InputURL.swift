@@ -1,3 +1,5 @@
+import FKCore
+
 /// The first look at a URL, before anything is started: enough to tell a typing error from a URL. Encoding it and the
 /// finer rules are the builder's.
 enum InputURL {
@@ -21,5 +23,5 @@ enum InputURL {
         return nil
     }
 
-    private static func shown(_ text: String) -> String { Escaping.visible(MaskedURL.text(text)) }
+    private static func shown(_ text: String) -> String { Escaping.visible(URLMasking.mask(text)) }
 }

@@ -14,7 +14,7 @@ struct GetOptions: Sendable {
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         input = try TaskInput(arguments, urls: arguments.operands, context: context, needsTask: true)
         run = try RunOptions(arguments)
-        barrel = try arguments["barrel"].map { try BarrelName.check($0, arguments) }
+        barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
     }
 }
 
@@ -25,7 +25,7 @@ struct RunCommandOptions: Sendable {
     var run: RunOptions
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        barrels = try arguments.operands.map { try BarrelName.check($0, arguments) }
+        barrels = try arguments.operands.map { try BarrelArgument.check($0, arguments) }
         run = try RunOptions(arguments)
     }
 }
@@ -44,7 +44,7 @@ struct ListOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         state = try arguments.choice("state", "--state", of: DownloadState.self)
-        barrel = try arguments["barrel"].map { try BarrelName.check($0, arguments) }
+        barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
     }
 }
 
@@ -87,7 +87,7 @@ struct BarrelCreateOptions: Sendable {
     static let specs: [OptionSpec] = TaskInput.specs + [RunOptions.connectionsSpec]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelName.check(arguments.operands[0], arguments)
+        name = try BarrelArgument.check(arguments.operands[0], arguments)
         input = try TaskInput(
             arguments, urls: Array(arguments.operands.dropFirst()), context: context, needsTask: false)
     }
@@ -99,7 +99,7 @@ struct BarrelAddOptions: Sendable {
     var entries: [InputList.Entry]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelName.check(arguments.operands[0], arguments)
+        name = try BarrelArgument.check(arguments.operands[0], arguments)
         entries = try BarrelMembers.read(arguments)
         if let path = arguments["input"] {
             do {
@@ -124,7 +124,7 @@ struct BarrelRemoveOptions: Sendable {
     var urls: [String]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelName.check(arguments.operands[0], arguments)
+        name = try BarrelArgument.check(arguments.operands[0], arguments)
         urls = try BarrelMembers.read(arguments).map(\.url)
     }
 }
@@ -136,7 +136,7 @@ struct BarrelOptionsOfName: Sendable {
     var confirmed: Bool
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelName.check(arguments.operands[0], arguments)
+        name = try BarrelArgument.check(arguments.operands[0], arguments)
         confirmed = arguments.has("yes")
     }
 }
@@ -153,7 +153,7 @@ struct BarrelExportOptions: Sendable {
     var format: Format
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelName.check(arguments.operands[0], arguments)
+        name = try BarrelArgument.check(arguments.operands[0], arguments)
         format = try arguments.choice("format", "--format", of: Format.self) ?? .urls
     }
 }
@@ -190,18 +190,14 @@ private enum BarrelMembers {
     }
 }
 
-/// What a barrel may be called.
-enum BarrelName {
-    /// 1...200 bytes, no `/`, no control characters, and no dot or dash at the beginning: it becomes a file's name.
+/// Reads a barrel's name.
+enum BarrelArgument {
     static func check(_ name: String, _ arguments: ParsedArguments) throws -> String {
-        let isFine =
-            (1...200).contains(name.utf8.count) && !name.contains("/") && name.first != "." && name.first != "-"
-            && !name.unicodeScalars.contains(where: Escaping.isHidden)
-        guard isFine else {
-            throw arguments.error(
-                "'\(Escaping.visible(name))' cannot name a barrel: 1 to 200 bytes, without '/', control characters, "
-                    + "or a dot or dash at the beginning.")
+        do {
+            try BarrelName.validate(name)
+            return name
+        } catch let error as DownloadError {
+            throw arguments.error(error.message)
         }
-        return name
     }
 }

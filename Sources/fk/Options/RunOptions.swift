@@ -1,16 +1,8 @@
 import FKCore
 
-/// How sure a finished file must be.
-enum Durability: String, Sendable, CaseIterable {
-    /// Survives the end of the process, however it ends. The default.
-    case process
-    /// Survives a power cut as well: data, record and name are synchronised to the disk before a task is complete.
-    case power
-}
-
 /// The options of whatever runs downloads: `get`, `run` and `barrel run`.
 struct RunOptions: Sendable, Hashable {
-    /// How many files at once, 1...1024; nil takes the saved setting or the downloader's default.
+    /// How many files at once, 1...256; nil takes the saved setting or the downloader's default.
     var jobs: Int?
     /// Connections for one file; nil takes the saved setting or the downloader's default.
     var connections: ConnectionLimit?
@@ -24,7 +16,7 @@ struct RunOptions: Sendable, Hashable {
         "connections", "x", "N|auto", hint: .choices(["auto"]), "connections for one file (1 to 256, or auto)")
 
     static let specs: [OptionSpec] = [
-        .value("jobs", "j", "N", "download N files at once (1 to 1024)"),
+        .value("jobs", "j", "N", "download N files at once (1 to 256)"),
         connectionsSpec,
         .value("limit-rate", nil, "RATE", "bytes a second for everything together, such as 500K or 1.5M; 0: no limit"),
         .value(
@@ -34,7 +26,7 @@ struct RunOptions: Sendable, Hashable {
     ]
 
     init(_ arguments: ParsedArguments) throws {
-        jobs = try arguments.integer("jobs", "-j", in: 1...1024)
+        jobs = try arguments.integer("jobs", "-j", in: 1...256)
         connections = try arguments.connections("connections", "-x")
         rateLimit = try arguments.rate("limit-rate", "--limit-rate")
         durability = try arguments.choice("durability", "--durability", of: Durability.self)

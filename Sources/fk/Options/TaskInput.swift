@@ -163,7 +163,7 @@ struct TaskInput: Sendable {
         let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() } ?? "http"
         guard allowed.contains(scheme), !text.contains(where: \.isWhitespace) else {
             throw arguments.error(
-                "--proxy: '\(Escaping.visible(MaskedURL.text(text)))' is not a proxy. Give [scheme://]host:port "
+                "--proxy: '\(Escaping.visible(URLMasking.mask(text)))' is not a proxy. Give [scheme://]host:port "
                     + "with one of \(allowed.joined(separator: ", ")).")
         }
         return text

@@ -14,12 +14,12 @@ enum RunEvent: Sendable {
         switch self {
         case .state(let id, let url, let state, let time):
             .object([
-                ("event", "state"), ("id", .string(id)), ("url", .string(MaskedURL.text(url))),
+                ("event", "state"), ("id", .string(id)), ("url", .string(URLMasking.mask(url))),
                 ("state", .string(state.rawValue)), ("time", .string(Timestamp.text(time))),
             ])
         case .progress(let id, let url, let bytes, let bytesPerSecond):
             .object([
-                ("event", "progress"), ("id", .string(id)), ("url", .string(MaskedURL.text(url))),
+                ("event", "progress"), ("id", .string(id)), ("url", .string(URLMasking.mask(url))),
                 ("received", .integer(bytes.received)), ("previousReceived", .integer(bytes.previousReceived)),
                 ("expected", .optional(bytes.expected)),
                 ("bytesPerSecond", .integer(Int64(max(0, min(bytesPerSecond, 1e15))))),

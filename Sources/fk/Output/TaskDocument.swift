@@ -8,7 +8,7 @@ enum TaskDocument {
     static func json(_ record: TaskRecord, received: Int64? = nil) -> JSONValue {
         .object([
             ("id", .string(record.id.hex)),
-            ("url", .string(MaskedURL.text(record.task.url))),
+            ("url", .string(URLMasking.mask(record.task.url))),
             ("state", .string(record.state.rawValue)),
             ("received", .integer(received ?? record.received)),
             ("expected", .optional(record.expected)),

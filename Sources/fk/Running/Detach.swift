@@ -14,7 +14,7 @@ enum Detach {
         let list = "\(global.workPath)/detached-\(UUID().uuidString)"
         try Data(ids.map { $0.hex + "\n" }.joined().utf8).write(to: URL(fileURLWithPath: list))
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: try ownPath())
+        process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments = ["run", "--quiet", "--work-path", global.workPath] + options.words
         process.environment = context.environment.merging([variable: list]) { $1 }
         process.standardInput = FileHandle.nullDevice
@@ -31,17 +31,6 @@ enum Detach {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
         unlink(path)
         return text.split(separator: "\n").compactMap { TaskID(hex: String($0)) }
-    }
-
-    private static func ownPath() throws -> String {
-        #if os(Linux)
-            return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        #else
-            guard let path = Bundle.main.executablePath else {
-                throw CommandFailure("This program cannot find its own file.", status: ExitStatus.taskFailed)
-            }
-            return path
-        #endif
     }
 }
 

@@ -183,7 +183,7 @@ extension TotalLine {
     init(_ tracker: RunTracker, rate: Double) {
         self.init(
             complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total,
-            received: tracker.received, expected: tracker.isLengthKnown ? tracker.expected : nil,
+            received: tracker.received, expected: tracker.estimate,
             rate: rate > 0 ? rate : nil)
     }
 }

@@ -25,7 +25,8 @@ struct TransferRun: Sendable {
             signal.withLock { $0 = number }
             Task { await session.stop() }
         }
-        let tracker = try await withExtendedLifetime(trap) { try await session.run() }
+        let tracker = try await session.run()
+        withExtendedLifetime(trap) {}
         presenter.close(tracker)
         if let number = signal.withLock({ $0 }) {
             if !global.json { context.errors.writeLine("Stopped. Everything received is kept; go on with: \(goOn)") }

@@ -39,6 +39,14 @@ enum Paths {
         return "/" + parts.joined(separator: "/")
     }
 
+    /// The text as one word of a shell's command line.
+    static func shellWord(_ text: String) -> String {
+        let isPlain = !text.isEmpty && text.utf8.allSatisfy { byte in
+            (byte >= 0x30 && byte <= 0x39) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7a) || "-_./:,+@%".utf8.contains(byte)
+        }
+        return isPlain ? text : "'" + text.replacingOccurrences(of: "'", with: "'\\''") + "'"
+    }
+
     /// Splits `folder/name` as given to `-o`; the folder is nil for a bare name.
     static func split(_ path: String) -> (folder: String?, name: String) {
         guard let slash = path.lastIndex(of: "/") else { return (nil, path) }

@@ -1,3 +1,4 @@
+import FKCore
 import FKMiddleware
 import Foundation
 
@@ -36,7 +37,7 @@ struct Settings: Sendable, Hashable {
         trial.append(value, to: key.rawValue)
         let name = key.rawValue
         switch key {
-        case .jobs: _ = try trial.integer(name, name, in: 1...1024)
+        case .jobs: _ = try trial.integer(name, name, in: 1...256)
         case .connections: _ = try trial.connections(name, name)
         case .limitRate: _ = try trial.rate(name, name)
         case .retry: _ = try trial.integer(name, name, in: 0...1000)

@@ -1,0 +1,229 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk barrel create|add|remove|delete`: what changes a barrel and fetches nothing.
+struct BarrelEditCommand: Command {
+    enum Edit: Sendable {
+        case create(BarrelCreateOptions)
+        case add(BarrelAddOptions)
+        case remove(BarrelRemoveOptions)
+        case delete(name: String)
+    }
+
+    let edit: Edit
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        switch edit {
+        case .create(let options): return try await create(options)
+        case .add(let options): return try await add(options)
+        case .remove(let options):
+            return try await perform(.removeFromBarrel(name: options.name, urls: options.urls))
+        case .delete(let name): return try await perform(.deleteBarrel(name: name))
+        }
+    }
+
+    private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
+        let tasks = try options.input.normalizedTasks()
+        let settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
+        let status = try await perform(.createBarrel(name: options.name, options: settings))
+        guard status == ExitStatus.done, !tasks.isEmpty else { return status }
+        return try await perform(
+            .add(tasks: tasks, barrel: options.name, run: false),
+            next: "fetch them with: fk barrel run \(Paths.shellWord(options.name))")
+    }
+
+    private func add(_ options: BarrelAddOptions) async throws -> Int32 {
+        let barrel = try StoreReader(WorkPath(global.workPath)).barrel(options.name)
+        let tasks = try options.entries.map { entry in
+            try entry.task(in: barrel.options, folder: context.workingDirectory)
+        }
+        return try await perform(
+            .add(tasks: tasks, barrel: options.name, run: false),
+            next: "fetch them with: fk barrel run \(Paths.shellWord(options.name))")
+    }
+
+    private func perform(_ request: EngineRequest, next: String = "") async throws -> Int32 {
+        let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: global.workPath)))
+        let (reply, problems) = try await client.perform(request)
+        let answers = Answers(global, context)
+        answers.warn(problems)
+        if case .added(let list) = reply { return answers.added(list, then: next) }
+        return answers.status(of: reply)
+    }
+}
+
+extension InputList.Entry {
+    /// The task this entry asks for, with a barrel's settings where it says nothing itself.
+    func task(in barrel: BarrelOptions, folder: String) throws -> TaskDescription {
+        var task = TaskDescription(url: try URLNormalizer.normalize(url))
+        task.mirrors = try mirrors.map { try URLNormalizer.normalize($0) }
+        task.directory = directory ?? barrel.directory ?? folder
+        task.options = barrel.options ?? TaskOptions()
+        if let checksum { task.options.checksum = checksum }
+        if !headers.isEmpty {
+            let all = (task.options.headers ?? []) + headers
+            task.options.headers = all
+            task.options.secretHeaders = HeaderField.secretNames(of: all)
+        }
+        if let fileName {
+            let (sub, name) = Paths.split(fileName)
+            task.fileName = name
+            if let sub, let base = task.directory { task.directory = Paths.absolute(sub, from: base) }
+        }
+        return task
+    }
+}
+
+/// `fk barrel list|show|export`
+struct BarrelQueryCommand: Command {
+    enum Query: Sendable {
+        case list
+        case show(name: String)
+        case export(BarrelExportOptions)
+    }
+
+    let query: Query
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let workPath = WorkPath(global.workPath)
+        let reader = StoreReader(workPath)
+        guard workPath.exists else {
+            if case .list = query { return list(reader, []) }
+            throw DownloadError(.notFound, "There are no barrels: the work path \(workPath.root) does not exist.")
+        }
+        try workPath.open(create: false)
+        switch query {
+        case .list: return list(reader, reader.barrelNames())
+        case .show(let name): return try show(reader, name)
+        case .export(let options): return try export(reader, options)
+        }
+    }
+
+    private func list(_ reader: StoreReader, _ names: [String]) -> Int32 {
+        let views = names.compactMap { try? BarrelView(reader, $0) }
+        if global.json {
+            context.output.writeLine(JSONValue.array(views.map { .object($0.fields) }).pretty)
+            return ExitStatus.done
+        }
+        var table = TableWriter([
+            .init("BARREL", isFlexible: true), .init("FILES", alignsRight: true), .init("FAILED", alignsRight: true),
+            .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
+        ])
+        for view in views {
+            table.add([
+                .init(view.name), .init("\(view.complete)/\(view.records.count)"), .init("\(view.failed)"),
+                .init(Formatting.amount(view.received, of: view.expected)),
+                .init(Formatting.percent(view.received, of: view.expected)),
+            ])
+        }
+        write(table)
+        return ExitStatus.done
+    }
+
+    private func show(_ reader: StoreReader, _ name: String) throws -> Int32 {
+        let view = try BarrelView(reader, name)
+        if global.json {
+            let members = JSONValue.array(view.records.map { TaskDocument.json($0) })
+            context.output.writeLine(JSONValue.object(view.fields + [("members", members)]).pretty)
+            return ExitStatus.done
+        }
+        var table = TableWriter.ofTasks
+        for record in view.records { table.add(record) }
+        write(table)
+        let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
+        context.output.writeLine(
+            Escaping.visible(
+                "\(view.name): \(view.complete) of \(view.records.count) complete\(failed), "
+                    + Formatting.amount(view.received, of: view.expected)))
+        return ExitStatus.done
+    }
+
+    private func export(_ reader: StoreReader, _ options: BarrelExportOptions) throws -> Int32 {
+        let view = try BarrelView(reader, options.name)
+        switch options.format {
+        case .urls:
+            for record in view.records { context.output.writeLine(record.task.url) }
+        case .json:
+            context.output.writeLine(JSONValue.array(view.records.map { TaskDocument.json($0) }).pretty)
+        case .aria2:
+            for record in view.records {
+                let urls = [record.task.url] + record.task.mirrors
+                context.output.writeLine(urls.joined(separator: "\t"))
+                if let folder = record.task.directory { context.output.writeLine("  dir=\(folder)") }
+                if let name = record.task.fileName { context.output.writeLine("  out=\(name)") }
+                if let sum = record.task.options.checksum { context.output.writeLine("  checksum=\(sum)") }
+            }
+        }
+        return ExitStatus.done
+    }
+
+    private func write(_ table: TableWriter) { table.write(global, context) }
+}
+
+/// A barrel with the records of its members, as the disk has them now.
+struct BarrelView {
+    let name: String
+    let records: [TaskRecord]
+
+    init(_ reader: StoreReader, _ name: String) throws {
+        self.name = name
+        records = reader.records(try reader.barrel(name).members.map(\.id))
+    }
+
+    var complete: Int { records.count { $0.state == .complete } }
+    var failed: Int { records.count { $0.state == .error } }
+    var received: Int64 { records.reduce(0) { $0 + $1.received } }
+    /// The sum of the lengths that are known; nil while none is.
+    var expected: Int64? {
+        let known = records.compactMap(\.expected)
+        return known.isEmpty ? nil : known.reduce(0, +)
+    }
+
+    /// What `--json` has of it, without the members.
+    var fields: [(String, JSONValue)] {
+        [
+            ("name", .string(name)), ("total", .integer(Int64(records.count))), ("complete", .integer(Int64(complete))),
+            ("error", .integer(Int64(failed))), ("received", .integer(received)), ("expected", .optional(expected)),
+        ]
+    }
+}
+
+extension TableWriter {
+    /// The columns of `list` and `barrel show`.
+    static var ofTasks: TableWriter {
+        TableWriter([
+            .init("ID"), .init("STATE"), .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
+            .init("NAME", isFlexible: true),
+        ])
+    }
+
+    mutating func add(_ record: TaskRecord) {
+        let info = DownloadInfo(record)
+        let style: Style? =
+            switch record.state {
+            case .complete: .green
+            case .error: .red
+            case .action: .cyan
+            case .suspend, .cancel: .yellow
+            default: nil
+            }
+        add([
+            .init(record.id.short), .init(record.state.rawValue, style),
+            .init(Formatting.amount(record.received, of: record.expected)),
+            .init(Formatting.percent(record.received, of: record.expected)), .init(info.shownName),
+        ])
+    }
+
+    func write(_ global: GlobalOptions, _ context: CommandContext) {
+        let terminal = context.outputTerminal(global.color)
+        let width = terminal.isTerminal ? terminal.size.columns : nil
+        for line in lines(width: width, usesColor: terminal.usesColor, usesUnicode: terminal.usesUnicode) {
+            context.output.writeLine(line)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk list`
+struct ListCommand: Command {
+    let options: ListOptions
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let workPath = WorkPath(global.workPath)
+        var records: [TaskRecord] = []
+        if workPath.exists {
+            try workPath.open(create: false)
+            let reader = StoreReader(workPath)
+            let answers = Answers(global, context)
+            if let name = options.barrel {
+                records = reader.records(try reader.barrel(name).members.map(\.id)) { answers.warn([$0.description]) }
+            } else {
+                records = reader.records(problem: { answers.warn([$0.description]) })
+            }
+        } else if let name = options.barrel {
+            throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
+        }
+        if let state = options.state { records.removeAll { $0.state != state } }
+        if global.json {
+            context.output.writeLine(JSONValue.array(records.map { TaskDocument.json($0) }).pretty)
+            return ExitStatus.done
+        }
+        guard !records.isEmpty else {
+            if !global.quiet { context.errors.writeLine("No tasks.") }
+            return ExitStatus.done
+        }
+        var table = TableWriter.ofTasks
+        for record in records { table.add(record) }
+        table.write(global, context)
+        return ExitStatus.done
+    }
+}
+
+/// `fk info`
+struct InfoCommand: Command {
+    let options: InfoOptions
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let workPath = WorkPath(global.workPath)
+        try workPath.open(create: false)
+        let records = try options.reference.records(StoreReader(workPath))
+        if options.raw {
+            for record in records { context.output.writeLine(try InfoFile.rawPayload(workPath.infoPath(record.id))) }
+        } else if global.json {
+            // A URL with several destinations gives several documents; usually there is one.
+            let documents = records.map { TaskDocument.json($0) }
+            context.output.writeLine((documents.count == 1 ? documents[0] : .array(documents)).pretty)
+        } else {
+            for record in records { RecordText(record).lines.forEach(context.output.writeLine) }
+        }
+        return ExitStatus.done
+    }
+}
+
+/// `fk why`: why a task is not running, and what happened to it.
+struct WhyCommand: Command {
+    let options: InfoOptions
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let workPath = WorkPath(global.workPath)
+        try workPath.open(create: false)
+        let isRunning = EngineLock.isHeld(workPath)
+        for record in try options.reference.records(StoreReader(workPath)) {
+            let text = RecordText(record)
+            let reason = text.reason(engineRuns: isRunning)
+            if global.json {
+                context.output.writeLine(
+                    JSONValue.object([
+                        ("id", .string(record.id.hex)), ("url", .string(URLMasking.mask(record.task.url))),
+                        ("state", .string(record.state.rawValue)), ("reason", .string(reason)),
+                        ("waiting", TaskDocument.waiting(record.waiting)), ("error", TaskDocument.error(record.error)),
+                        (
+                            "history",
+                            .array(
+                                record.history.map {
+                                    .object([
+                                        ("time", .string(Timestamp.text($0.time))), ("by", .string($0.by)),
+                                        ("what", .string($0.what)),
+                                    ])
+                                })
+                        ),
+                    ]).pretty)
+            } else {
+                context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.rawValue): \(reason)"))
+                text.history.forEach(context.output.writeLine)
+            }
+        }
+        return ExitStatus.done
+    }
+}
+
+/// A record for a person.
+struct RecordText {
+    private let record: TaskRecord
+
+    init(_ record: TaskRecord) { self.record = record }
+
+    var lines: [String] {
+        var rows: [(String, String)] = [
+            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex), ("state", record.state.rawValue),
+            (
+                "bytes",
+                Formatting.amount(record.received, of: record.expected)
+                    + (record.lengthVerified == false ? ", length not verified" : "")
+            ),
+        ]
+        func add(_ name: String, _ value: String?) { if let value, !value.isEmpty { rows.append((name, value)) } }
+        add("path", record.path)
+        add("folder", record.task.directory)
+        add("mirrors", record.task.mirrors.map(URLMasking.mask).joined(separator: " "))
+        add("barrels", record.barrels.joined(separator: ", "))
+        add("checksum", record.task.options.checksum?.description)
+        if record.task.options.insecure == true { rows.append(("insecure", "the server's certificate is not checked")) }
+        rows.append(("attempts", "\(record.attempts)"))
+        if let waiting = record.waiting { add("waiting", waiting.text) }
+        add("error", record.error?.description)
+        add("server", record.response?["Server"])
+        add("created", Timestamp.text(record.created))
+        add("finished", record.finished.map(Timestamp.text))
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
+            + history
+    }
+
+    /// The recorded history, the newest last.
+    var history: [String] {
+        record.history.map { Escaping.visible("  \(Timestamp.text($0.time))  \($0.by): \($0.what)") }
+    }
+
+    /// Why it is not running, in one sentence.
+    func reason(engineRuns: Bool) -> String {
+        switch record.state {
+        case .complete: "it is complete"
+        case .error: record.error?.description ?? "it failed"
+        case .suspend: "it was suspended; go on with: fk resume \(record.id.short)"
+        case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"
+        case .action: "it is running"
+        case .prepare, .idle, .unknown:
+            if let waiting = record.waiting, waiting.reason != .engine {
+                waiting.text
+            } else if engineRuns {
+                "it is queued: all slots are taken, or it was not chosen for the present run; fk run takes all"
+            } else {
+                "no process runs the downloads of this work path; start with: fk run"
+            }
+        }
+    }
+}
+
+extension Waiting {
+    /// The reason for a person, with the time where one is set.
+    var text: String {
+        let reason =
+            switch reason {
+            case .slot: "all slots are taken"
+            case .host: "its host has as many connections as it may have, or asked to be left alone"
+            case .retry: "the last attempt failed and the next one is due"
+            case .noSpace: "there was no space on the disk; the next attempt is due"
+            case .engine: "no process runs the downloads"
+            case .queue: "the queue is not active"
+            }
+        return until.map { "\(reason) at \(Timestamp.text($0))" } ?? reason
+    }
+}

@@ -1,0 +1,52 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk watch` and `fk barrel watch`: a live view of the work path, whoever runs the engine. Reads only.
+struct WatchCommand: Command {
+    /// Nil: the whole work path, until Ctrl-C. A barrel is watched until none of its members can run any more.
+    let barrel: String?
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let workPath = WorkPath(global.workPath)
+        try workPath.open(create: barrel == nil)
+        let reader = StoreReader(workPath)
+        let members = try barrel.map { try reader.barrel($0).members.map(\.id) }
+        let presenter = RunPresenter(
+            global, context, barrels: barrel.flatMap { name in members.map { [(name: name, members: $0)] } } ?? [])
+        let signal = Locked<Int32?>(nil)
+        let trap = SignalTrap { number in signal.withLock { $0 = number } }
+        var tracker = RunTracker(targets: members.map(Set.init))
+        var known: Set<TaskID> = []
+        var looks = 0
+        var speeds: [TaskID: SpeedMeter] = [:]
+        while signal.withLock({ $0 }) == nil {
+            // New tasks are looked for less often than known ones are read: a work path may hold a hundred thousand.
+            let all = looks % 10 == 0 ? (members ?? workPath.allTaskIDs()).filter { !known.contains($0) } : []
+            let isFirst = looks == 0
+            looks += 1
+            known.formUnion(all)
+            var running: [DownloadInfo] = []
+            for record in reader.records(Array(tracker.openIDs.union(all))) {
+                var info = DownloadInfo(record)
+                if info.state == .action {
+                    speeds[info.id, default: SpeedMeter()].add(
+                        time: Int64(DispatchTime.now().uptimeNanoseconds), bytes: info.count.received)
+                    info.bytesPerSecond = speeds[info.id]?.bytesPerSecond ?? 0
+                    running.append(info)
+                }
+                // What was settled before the watching began is counted, not told.
+                if tracker.update(info), !(isFirst && info.state.isSettled) { presenter.show(.state(info)) }
+            }
+            presenter.show(.progress(running: running, tracker))
+            if barrel != nil, tracker.isSettled { break }
+            try await Task.sleep(for: .milliseconds(500))
+        }
+        withExtendedLifetime(trap) {}
+        presenter.close(tracker)
+        if let number = signal.withLock({ $0 }) { return SignalTrap.exitStatus(number) }
+        return tracker.count(.error) > 0 ? ExitStatus.taskFailed : ExitStatus.done
+    }
+}

@@ -1,0 +1,94 @@
+import FKCore
+import FKMiddleware
+
+/// Shows what an engine answered to a request, and makes an exit status of it.
+struct Answers: Sendable {
+    private let global: GlobalOptions
+    private let context: CommandContext
+
+    init(_ global: GlobalOptions, _ context: CommandContext) {
+        self.global = global
+        self.context = context
+    }
+
+    /// Problems beside the request: a quarantined file, for example.
+    func warn(_ problems: [String]) {
+        for problem in problems { context.errors.writeLine("fk: warning: \(Escaping.visible(problem))") }
+    }
+
+    /// Shows any reply.
+    func status(of reply: EngineReply) -> Int32 {
+        switch reply {
+        case .added(let list): return added(list, then: "start them with: fk run")
+        case .verbs(let results): return verbs(results)
+        case .done(let note):
+            if global.json {
+                context.output.writeLine(JSONValue.object([("done", .bool(true)), ("note", .string(note))]).compact)
+            } else {
+                say(note)
+            }
+            return ExitStatus.done
+        case .failed(let error):
+            fail(error)
+            return Dispatcher.status(of: error.code)
+        }
+    }
+
+    /// What became of tasks that were added.
+    func added(_ list: [EngineReply.Added], then next: String) -> Int32 {
+        let failed = list.compactMap(\.error)
+        failed.forEach(fail)
+        if global.json {
+            context.output.writeLine(JSONValue.array(list.map(json)).compact)
+        } else {
+            let new = list.count { $0.isNew }
+            let known = list.count - failed.count - new
+            var parts = ["\(new) added"]
+            if known > 0 { parts.append("\(known) known already") }
+            if !failed.isEmpty { parts.append("\(failed.count) failed") }
+            say("\(parts.joined(separator: ", ")); \(next)")
+        }
+        return failed.isEmpty ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    /// What a verb did: a line a task. A verb that does not apply is told, and is no failure.
+    func verbs(_ results: [VerbResult]) -> Int32 {
+        if global.json {
+            context.output.writeLine(JSONValue.array(results.map(json)).compact)
+            return ExitStatus.done
+        }
+        if results.isEmpty { say("There are no tasks.") }
+        for result in results.prefix(results.count > 50 ? 20 : 50) {
+            say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
+        }
+        if results.count > 50 {
+            say("… and \(results.count - 20) more: \(results.count(where: \.applied)) of \(results.count) changed in all")
+        }
+        return ExitStatus.done
+    }
+
+    /// A line of result for a person.
+    func say(_ text: String) {
+        if !global.quiet { context.output.writeLine(Escaping.visible(text)) }
+    }
+
+    private func fail(_ error: DownloadError) {
+        context.errors.writeLine("fk: \(Escaping.visible(error.description))")
+    }
+
+    private func json(_ added: EngineReply.Added) -> JSONValue {
+        .object([
+            ("id", .string(added.id.hex)), ("state", .string(added.state.rawValue)), ("new", .bool(added.isNew)),
+            ("error", TaskDocument.error(added.error)),
+        ])
+    }
+
+    private func json(_ result: VerbResult) -> JSONValue {
+        .object([
+            ("id", .string(result.id.hex)), ("url", .string(URLMasking.mask(result.url))),
+            ("verb", .string(result.verb.rawValue)), ("before", .string(result.before.rawValue)),
+            ("after", .string(result.after.rawValue)), ("applied", .bool(result.applied)),
+            ("note", .string(result.note)),
+        ])
+    }
+}
