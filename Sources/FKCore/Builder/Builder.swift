@@ -46,7 +46,8 @@ public struct Builder: Sendable {
     public mutating func setFileName(_ name: String?) throws {
         if let name {
             let isPlain = !name.isEmpty && name != "." && name != ".." && name.utf8.count <= 200
-            guard isPlain, !name.contains("/"), !name.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 })
+            guard isPlain, !name.contains("/"),
+                !name.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 })
             else {
                 throw DownloadError(
                     .invalidArgument,

@@ -49,7 +49,8 @@ package struct EngineClient: Sendable {
     }
 
     /// The engine of the work path, or nil while another process is it.
-    static func open(_ configure: Configure, scope: Engine.Scope, chains: MiddlewareChains = .init()) throws -> Engine? {
+    static func open(_ configure: Configure, scope: Engine.Scope, chains: MiddlewareChains = .init()) throws -> Engine?
+    {
         do {
             return try Engine(configure: configure, scope: scope, transport: defaultTransport(), chains: chains)
         } catch let error as DownloadError where error.code == .workPathBusy {

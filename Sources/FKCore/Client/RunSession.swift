@@ -42,6 +42,7 @@ package actor RunSession {
     private var engine: Engine?
     private var isStopped = false
     private var hasReplied = false
+    private var speeds = FollowedSpeeds()
 
     /// - Parameters:
     ///   - requests: carried out first, in order.
@@ -97,7 +98,7 @@ package actor RunSession {
         _ = await engine.observeStates { continuation.yield($0) }
         await engine.activate()
         if case .everything = goal {
-            for info in try await engine.infos(.all) where !info.state.isSettled { _ = tracker.update(info) }
+            for info in try await engine.infos(.all) where !info.state.isSettled { changed(info) }
         }
         var replies: [EngineReply] = []
         if hasReplied {
@@ -180,7 +181,7 @@ package actor RunSession {
             adopt(replies)
         }
         while !isStopped {
-            let infos = openRecords(reader).map { DownloadInfo($0) }
+            let infos = openRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
             onEvent(.progress(running: infos.filter { $0.state == .action }, tracker))
             if hasReachedGoal(infos) { return true }

@@ -71,7 +71,8 @@ extension Engine {
 
     func fileExists(_ path: String) -> DownloadError {
         DownloadError(
-            .fileExists, "\(path) exists and was not made by this task: use --overwrite, --rename or --skip, or another name.")
+            .fileExists,
+            "\(path) exists and was not made by this task: use --overwrite, --rename or --skip, or another name.")
     }
 
     /// Opens the part file and compares it with what the record says is in it.
@@ -92,7 +93,8 @@ extension Engine {
             part = try newPart(for: entry, in: folder)
         }
         return Attempt(
-            folder: folder, part: part, counters: LiveCounters(entry.record.ranges), isResumed: entry.record.received > 0, url: url)
+            folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
+            isResumed: entry.record.received > 0, url: url)
     }
 
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {
@@ -164,14 +166,16 @@ extension Engine {
             } catch {
                 return .failure(
                     DownloadError(
-                        wrapping: error, code: .middleware, message: "The request middleware \(middleware.name) failed."))
+                        wrapping: error, code: .middleware, message: "The request middleware \(middleware.name) failed."
+                    ))
             }
         }
         return .success(request)
     }
 
     private func requestChainEnded(
-        _ result: Result<URLRequest, DownloadError>, _ chain: [any RequestMiddleware], ask: RangeAsk, known: ResumeRules.Known,
+        _ result: Result<URLRequest, DownloadError>, _ chain: [any RequestMiddleware], ask: RangeAsk,
+        known: ResumeRules.Known,
         index: Int, _ id: TaskID
     ) {
         guard let entry = tasks[id], let attempt = entry.attempt else { return }
@@ -189,7 +193,8 @@ extension Engine {
     }
 
     private func send(
-        _ request: URLRequest, secret: Set<String>, ask: RangeAsk, known: ResumeRules.Known, index: Int, _ entry: TaskEntry,
+        _ request: URLRequest, secret: Set<String>, ask: RangeAsk, known: ResumeRules.Known, index: Int,
+        _ entry: TaskEntry,
         _ attempt: Attempt
     ) {
         let options = entry.record.task.options
@@ -261,7 +266,9 @@ extension Engine {
         case .startOver(let length):
             total = length
             if entry.record.received > 0 {
-                remember(entry, by: "resume", "the server sends the file from its beginning: \(entry.record.received) bytes dropped")
+                remember(
+                    entry, by: "resume",
+                    "the server sends the file from its beginning: \(entry.record.received) bytes dropped")
                 try attempt.part.truncate(to: 0)
             }
             entry.record.ranges = [SavedRange(start: 0, end: length)]

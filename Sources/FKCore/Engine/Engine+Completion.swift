@@ -119,7 +119,9 @@ extension Engine {
 
     /// After a crash between the rename and the last record: true when the file bears its final name already.
     func isPublished(_ record: TaskRecord) -> Bool {
-        guard let path = record.path, let partName = record.partName, let expected = record.expected else { return false }
+        guard let path = record.path, let partName = record.partName, let expected = record.expected else {
+            return false
+        }
         let folder = (path as NSString).deletingLastPathComponent
         var status = stat()
         guard lstat("\(folder)/\(partName)", &status) != 0 else { return false }
@@ -183,7 +185,9 @@ extension Engine {
     /// The end of a task that went well.
     func complete(_ entry: TaskEntry) {
         let size = entry.record.expected ?? entry.received
-        entry.record.ranges = [SavedRange(start: 0, end: size, position: size, synced: entry.record.synced == true ? size : 0)]
+        entry.record.ranges = [
+            SavedRange(start: 0, end: size, position: size, synced: entry.record.synced == true ? size : 0)
+        ]
         entry.record.expected = size
         entry.attempt?.counters.store(0, size)
         entry.record.finished = clock.date

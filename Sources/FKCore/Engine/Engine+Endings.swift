@@ -8,10 +8,14 @@ extension Engine {
         for event in inbox.take() {
             switch event {
             case .gate(let id, let receiver):
-                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else { continue }
+                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else {
+                    continue
+                }
                 if attempt.stop == nil { openGate(entry, attempt, receiver) }
             case .end(let id, let receiver):
-                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else { continue }
+                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else {
+                    continue
+                }
                 responseEnded(entry, attempt, receiver)
             }
         }
@@ -57,7 +61,8 @@ extension Engine {
         if let end = entry.record.ranges[index].end {
             guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
                 let error = DownloadError(
-                    .incompleteBody, "The server sent nothing of the \(end - receiver.position) bytes that are missing.",
+                    .incompleteBody,
+                    "The server sent nothing of the \(end - receiver.position) bytes that are missing.",
                     isRetryable: true)
                 return fail(entry, error, resumed: attempt.isResumed)
             }
@@ -66,7 +71,9 @@ extension Engine {
             entry.record.expected = receiver.position
         }
         entry.record.lengthVerified = summary.lengthVerified ? nil : false
-        if let digester = receiver.digester, receiver.position == entry.record.expected { attempt.digest = digester.hex() }
+        if let digester = receiver.digester, receiver.position == entry.record.expected {
+            attempt.digest = digester.hex()
+        }
         fetchNext(entry, attempt)
     }
 

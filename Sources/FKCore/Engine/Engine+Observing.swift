@@ -140,7 +140,9 @@ extension Engine {
     // MARK: Registering
 
     /// Registers a polled callback and calls it once at once, if the task is known.
-    package func observe(_ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void) throws -> UInt64 {
+    package func observe(_ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void) throws
+        -> UInt64
+    {
         let target: Observers.Target
         switch selector {
         case .url(let url): target = .url(try URLNormalizer.normalize(url))
@@ -195,7 +197,9 @@ extension Engine {
 
     /// Returns once the task is suspended, cancelled, in error, complete or gone.
     package func waitUntilSettled(_ id: TaskID) async {
-        guard !isClosing, let entry = try? find(id), !entry.record.state.isSettled || entry.attempt != nil else { return }
+        guard !isClosing, let entry = try? find(id), !entry.record.state.isSettled || entry.attempt != nil else {
+            return
+        }
         if entry.record.state.isSettled { return }
         await withCheckedContinuation { observers.waitForSettling(of: id, $0) }
     }

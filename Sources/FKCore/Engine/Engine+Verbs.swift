@@ -18,7 +18,8 @@ extension Engine {
     private func apply(_ verb: Verb, to entry: TaskEntry, forAll: Bool) async -> VerbResult {
         let before = entry.record.state
         var result = VerbResult(
-            id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: "")
+            id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
+        )
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
         case .noOp(let reason):
             result.applied = false

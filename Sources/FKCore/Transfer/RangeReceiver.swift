@@ -163,7 +163,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if let maxSize = plan.known.maxSize, position + Int64(bytes.count) > maxSize {
             return .fail(
                 DownloadError(
-                    .tooLarge, "The server sends more than the \(maxSize) bytes allowed: raise --max-size to accept it."))
+                    .tooLarge, "The server sends more than the \(maxSize) bytes allowed: raise --max-size to accept it."
+                ))
         }
         if !bytes.isEmpty {
             do {

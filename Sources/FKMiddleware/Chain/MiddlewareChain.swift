@@ -44,7 +44,9 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     @discardableResult
     public func remove(_ registration: Registration) -> Bool {
         state.withLock { state in
-            guard let index = state.entries.firstIndex(where: { $0.number == registration.number }) else { return false }
+            guard let index = state.entries.firstIndex(where: { $0.number == registration.number }) else {
+                return false
+            }
             state.entries.remove(at: index)
             state.snapshot = state.entries.map(\.middleware)
             return true

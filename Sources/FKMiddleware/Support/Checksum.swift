@@ -21,7 +21,9 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         /// Reads `sha256`, `SHA-256`, `sha_256` and the like.
         public init?(name: String) {
             let plain = name.lowercased().filter { $0 != "-" && $0 != "_" }
-            guard let match = Self.allCases.first(where: { $0.rawValue.filter { $0 != "-" } == plain }) else { return nil }
+            guard let match = Self.allCases.first(where: { $0.rawValue.filter { $0 != "-" } == plain }) else {
+                return nil
+            }
             self = match
         }
     }
@@ -33,7 +35,8 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     /// - Throws: `DownloadError.Code.invalidArgument` when `hex` is not a digest of `algorithm`.
     public init(_ algorithm: Algorithm, hex: String) throws {
         let digits = hex.lowercased()
-        guard digits.utf8.count == algorithm.byteCount * 2, digits.allSatisfy(\.isHexDigit), digits.utf8.count == digits.count
+        guard digits.utf8.count == algorithm.byteCount * 2, digits.allSatisfy(\.isHexDigit),
+            digits.utf8.count == digits.count
         else {
             throw DownloadError(
                 .invalidArgument,

@@ -1,9 +1,10 @@
+import Foundation
+
 #if canImport(CLibcrypto)
     import CLibcrypto
 #else
     import CryptoKit
 #endif
-import Foundation
 
 /// Computes one digest over bytes that come in pieces. Not thread-safe: use it from one thread at a time.
 public final class Digester {

@@ -25,17 +25,25 @@ enum BarrelCommands {
             .init("fk barrel create photos -d ~/photos -i list.txt", "members from a list"),
             .init("fk barrel run photos", "fetch them"),
         ],
-        make: { try BarrelEditCommand(edit: .create(BarrelCreateOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
+        make: {
+            try BarrelEditCommand(
+                edit: .create(BarrelCreateOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
+        })
 
     static let add = CommandSpec(
         path: ["barrel", "add"], summary: "add URLs to a barrel",
         operands: [name, OperandSpec("url", "further members", 0, nil)], options: [TaskInput.inputSpec],
-        make: { try BarrelEditCommand(edit: .add(BarrelAddOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
+        make: {
+            try BarrelEditCommand(edit: .add(BarrelAddOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
+        })
 
     static let remove = CommandSpec(
         path: ["barrel", "remove"], summary: "take URLs out of a barrel; their tasks stay",
         operands: [name, OperandSpec("url", "members", 1, nil)],
-        make: { try BarrelEditCommand(edit: .remove(BarrelRemoveOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
+        make: {
+            try BarrelEditCommand(
+                edit: .remove(BarrelRemoveOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
+        })
 
     static let list = CommandSpec(
         path: ["barrel", "list"], summary: "list barrels with their sums",
@@ -44,12 +52,14 @@ enum BarrelCommands {
     static let show = CommandSpec(
         path: ["barrel", "show"], summary: "show a barrel and its members", operands: [name],
         make: {
-            try BarrelQueryCommand(query: .show(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+            try BarrelQueryCommand(
+                query: .show(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
         })
 
     static let watch = CommandSpec(
         path: ["barrel", "watch"], summary: "live view of a barrel, whoever runs it", operands: [name],
-        make: { try WatchCommand(barrel: BarrelOptionsOfName($0, $1).name, global: GlobalOptions($0, $1), context: $1) })
+        make: { try WatchCommand(barrel: BarrelOptionsOfName($0, $1).name, global: GlobalOptions($0, $1), context: $1) }
+    )
 
     static let run = CommandSpec(
         path: ["barrel", "run"], summary: "run barrels", operands: [OperandSpec("name", "the barrels", 1, nil)],
@@ -60,7 +70,8 @@ enum BarrelCommands {
         path: ["barrel", "delete"], summary: "forget a barrel; its tasks and files stay", operands: [name],
         options: [yes],
         make: {
-            try BarrelEditCommand(edit: .delete(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+            try BarrelEditCommand(
+                edit: .delete(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
         })
 
     static let export = CommandSpec(
@@ -71,7 +82,10 @@ enum BarrelCommands {
                 "urls (default), json or aria2")
         ],
         examples: [.init("fk barrel export photos --format aria2 > photos.txt", "with names, folders, digests")],
-        make: { try BarrelQueryCommand(query: .export(BarrelExportOptions($0, $1)), global: GlobalOptions($0, $1), context: $1) })
+        make: {
+            try BarrelQueryCommand(
+                query: .export(BarrelExportOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
+        })
 
     private static func verb(_ verb: Verb, _ summary: String) -> CommandSpec {
         CommandSpec(

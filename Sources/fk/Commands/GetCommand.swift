@@ -51,7 +51,9 @@ struct RunCommand: Command {
         let targets = Array(members.subtracting(suspended))
         if options.run.detach {
             try Detach.start(targets, options.run, global, context)
-            if !global.quiet, !global.json { context.errors.writeLine("Running in the background; follow it with: fk watch") }
+            if !global.quiet, !global.json {
+                context.errors.writeLine("Running in the background; follow it with: fk watch")
+            }
             return ExitStatus.done
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")

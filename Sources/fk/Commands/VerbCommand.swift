@@ -71,7 +71,9 @@ extension TaskReference {
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
             let records = reader.records(url: url)
-            if records.isEmpty { throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url)) }
+            if records.isEmpty {
+                throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
+            }
             return records
         }
     }

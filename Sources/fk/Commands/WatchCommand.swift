@@ -21,7 +21,7 @@ struct WatchCommand: Command {
         var tracker = RunTracker(targets: members.map(Set.init))
         var known: Set<TaskID> = []
         var looks = 0
-        var speeds: [TaskID: SpeedMeter] = [:]
+        var speeds = FollowedSpeeds()
         while signal.withLock({ $0 }) == nil {
             // New tasks are looked for less often than known ones are read: a work path may hold a hundred thousand.
             let all = looks % 10 == 0 ? (members ?? workPath.allTaskIDs()).filter { !known.contains($0) } : []
@@ -30,13 +30,8 @@ struct WatchCommand: Command {
             known.formUnion(all)
             var running: [DownloadInfo] = []
             for record in reader.records(Array(tracker.openIDs.union(all))) {
-                var info = DownloadInfo(record)
-                if info.state == .action {
-                    speeds[info.id, default: SpeedMeter()].add(
-                        time: Int64(DispatchTime.now().uptimeNanoseconds), bytes: info.count.received)
-                    info.bytesPerSecond = speeds[info.id]?.bytesPerSecond ?? 0
-                    running.append(info)
-                }
+                let info = speeds.measured(DownloadInfo(record))
+                if info.state == .action { running.append(info) }
                 // What was settled before the watching began is counted, not told.
                 if tracker.update(info), !(isFirst && info.state.isSettled) { presenter.show(.state(info)) }
             }

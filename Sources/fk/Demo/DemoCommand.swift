@@ -69,7 +69,8 @@ struct DemoCommand: Command {
         for result in results {
             table.add([
                 .init(result.name), .init(Formatting.bytes(result.size)), .init(Formatting.bytes(result.sent)),
-                .init(String(result.digest.prefix(16))), .init(result.isRight ? "right" : "WRONG", result.isRight ? .green : .red),
+                .init(String(result.digest.prefix(16))),
+                .init(result.isRight ? "right" : "WRONG", result.isRight ? .green : .red),
             ])
         }
         table.write(global, context)

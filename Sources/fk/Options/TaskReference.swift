@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 
 /// How a command line names a task that exists already.
 enum TaskReference: Sendable, Hashable {
@@ -21,8 +22,8 @@ enum TaskReference: Sendable, Hashable {
 
     static func parse(_ text: String, _ arguments: ParsedArguments) throws -> TaskReference {
         if let reference = TaskReference(text) { return reference }
-        throw arguments.error(
-            "'\(Escaping.visible(text))' is neither a URL nor an id. An id has at least 6 hexadecimal digits; 'fk list' shows them."
-        )
+        throw DownloadError(
+            .notFound,
+            "There is no task '\(text)': give a URL, or the first 6 or more digits of an id as 'fk list' shows it.")
     }
 }

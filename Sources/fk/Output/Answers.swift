@@ -62,7 +62,9 @@ struct Answers: Sendable {
             say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
         }
         if results.count > 50 {
-            say("… and \(results.count - 20) more: \(results.count(where: \.applied)) of \(results.count) changed in all")
+            say(
+                "… and \(results.count - 20) more: \(results.count(where: \.applied)) of \(results.count) changed in all"
+            )
         }
         return ExitStatus.done
     }

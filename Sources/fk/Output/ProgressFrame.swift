@@ -56,9 +56,12 @@ struct FinishedLine: Sendable, Hashable {
     var name: String
     var outcome: Outcome
     var bytes: Int64
+    /// What arrived in `seconds`: less than `bytes` where it went on from an earlier run.
+    var fetched: Int64
     var seconds: Double?
 
-    init(name: String, outcome: Outcome, bytes: Int64, seconds: Double? = nil) {
+    init(name: String, outcome: Outcome, bytes: Int64, fetched: Int64? = nil, seconds: Double? = nil) {
+        self.fetched = fetched ?? bytes
         self.name = name
         self.outcome = outcome
         self.bytes = bytes
@@ -215,7 +218,7 @@ extension FinishedLine {
             var rest = size
             if let seconds {
                 rest += " in \(Formatting.duration(seconds, precise: true))"
-                if seconds > 0.001 { rest += ", \(Formatting.rate(Double(bytes) / seconds))" }
+                if seconds > 0.001 { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
             }
             return (usesUnicode ? "✓" : "ok", .green, rest)
         case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), was complete already")

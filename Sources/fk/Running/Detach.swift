@@ -10,7 +10,8 @@ enum Detach {
     /// Names the file that lists the ids of the tasks to run, one a line; `fk run` reads and removes it.
     static let variable = "FK_RUN_TASKS"
 
-    static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws {
+    static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws
+    {
         let list = "\(global.workPath)/detached-\(UUID().uuidString)"
         try Data(ids.map { $0.hex + "\n" }.joined().utf8).write(to: URL(fileURLWithPath: list))
         let process = Process()

@@ -77,7 +77,10 @@ final class RunPresenter: Sendable {
     }
 
     private func changed(_ info: DownloadInfo) {
-        json?.write(.state(id: info.id.hex, url: info.url, state: info.state, time: Date()))
+        if let json {
+            if info.state == .complete { state.withLock { writeProgress(json, of: info, &$0) } }
+            json.write(.state(id: info.id.hex, url: info.url, state: info.state, time: Date()))
+        }
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
             if info.state == .action { state.started[info.id] = (Date(), info.count.received) }
@@ -97,6 +100,7 @@ final class RunPresenter: Sendable {
         view.finished(
             FinishedLine(
                 name: info.shownName, outcome: outcome, bytes: info.count.received,
+                fetched: begin.map { info.count.received - $0.received },
                 seconds: begin.map { Date().timeIntervalSince($0.date) }))
     }
 
@@ -114,11 +118,7 @@ final class RunPresenter: Sendable {
     }
 
     private func writeProgress(_ json: JSONLines, _ running: [DownloadInfo], _ state: inout State) {
-        for info in running where state.previous[info.id] != info.count.received {
-            var count = info.count
-            count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
-            json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))
-        }
+        for info in running { writeProgress(json, of: info, &state) }
         for (name, tracker) in state.barrels {
             let previous = state.barrelPrevious.updateValue(tracker.received, forKey: name)
             json.write(
@@ -129,6 +129,13 @@ final class RunPresenter: Sendable {
                         expected: tracker.expected > 0 ? tracker.expected : nil),
                     complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total))
         }
+    }
+
+    private func writeProgress(_ json: JSONLines, of info: DownloadInfo, _ state: inout State) {
+        guard state.previous[info.id] != info.count.received else { return }
+        var count = info.count
+        count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
+        json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))
     }
 
     // MARK: The end

@@ -41,9 +41,12 @@ enum Paths {
 
     /// The text as one word of a shell's command line.
     static func shellWord(_ text: String) -> String {
-        let isPlain = !text.isEmpty && text.utf8.allSatisfy { byte in
-            (byte >= 0x30 && byte <= 0x39) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7a) || "-_./:,+@%".utf8.contains(byte)
-        }
+        let isPlain =
+            !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                (byte >= 0x30 && byte <= 0x39) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7a)
+                    || "-_./:,+@%".utf8.contains(byte)
+            }
         return isPlain ? text : "'" + text.replacingOccurrences(of: "'", with: "'\\''") + "'"
     }
 
