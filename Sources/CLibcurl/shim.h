@@ -1,10 +1,13 @@
 #ifndef FK_CLIBCURL_SHIM_H
 #define FK_CLIBCURL_SHIM_H
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <curl/curl.h>
 
 /* Swift cannot call C variadic functions, so each type of argument that curl takes gets a wrapper. */
 typedef size_t (*fk_data_callback)(char *bytes, size_t size, size_t count, void *context);
+typedef int (*fk_progress_callback)(void *context, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
 typedef int (*fk_request_callback)(void *context, char *peer, char *local, int peer_port, int local_port);
 
 static inline CURLcode fk_easy_set_long(CURL *easy, CURLoption option, long value) {
@@ -27,6 +30,9 @@ static inline CURLcode fk_easy_set_data_callback(CURL *easy, CURLoption option, 
 }
 static inline CURLcode fk_easy_set_request_callback(CURL *easy, fk_request_callback value) {
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value);
+}
+static inline CURLcode fk_easy_set_progress_callback(CURL *easy, fk_progress_callback value) {
+    return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, value);
 }
 static inline CURLcode fk_easy_get_long(CURL *easy, CURLINFO info, long *value) {
     return curl_easy_getinfo(easy, info, value);
@@ -84,5 +90,22 @@ static inline int fk_close_on_exec(void *context, curl_socket_t descriptor, curl
 }
 static inline CURLcode fk_easy_set_close_on_exec(CURL *easy) {
     return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, fk_close_on_exec);
+}
+
+/* Whether the server has ended the TLS stream of a running transfer with close_notify (RFC 8446 section 6.1):
+   1 yes, 0 no, -1 cannot be told. libcurl itself takes a cut stream for an ended one with OpenSSL before 3.2.
+   To be called from a callback. OpenSSL's function is looked up because only libcurl knows which TLS library it uses. */
+static inline int fk_easy_saw_close_notify(CURL *easy) {
+    const int received_shutdown = 2;
+    struct curl_tlssessioninfo *session = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return -1;
+    if (session->backend != CURLSSLBACKEND_OPENSSL || session->internals == NULL) return -1;
+#ifdef RTLD_DEFAULT
+    void *symbol = dlsym(RTLD_DEFAULT, "SSL_get_shutdown");
+#else
+    void *symbol = dlsym(NULL, "SSL_get_shutdown");
+#endif
+    if (symbol == NULL) return -1;
+    return (((int (*)(const void *))symbol)(session->internals) & received_shutdown) != 0;
 }
 #endif

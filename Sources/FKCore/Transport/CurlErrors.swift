@@ -52,8 +52,8 @@
             case CURLE_BAD_FUNCTION_ARGUMENT:
                 return isConnected ? violation : make(.invalidArgument, "libcurl refuses an option.", retry: false)
             case CURLE_OUT_OF_MEMORY:
-                return isConnected && text.contains("header")
-                    ? violation : make(.connect, "There was no memory left.", retry: true)
+                // Also what libcurl answers to a header line that is longer than it will keep.
+                return isConnected && !hasHead ? violation : make(.connect, "There was no memory left.", retry: true)
             case CURLE_BAD_CONTENT_ENCODING:
                 return make(.encodedBody, "The body has a transfer coding that is not supported.", retry: false)
             case CURLE_GOT_NOTHING:

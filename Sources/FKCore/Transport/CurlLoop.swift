@@ -6,7 +6,7 @@
     /// What the transport's thread runs: one multi handle with all transfers.
     ///
     /// ```text
-    /// inbox -> due pauses and stalls -> curl_multi_perform -> finished transfers -> sleep until a socket, a
+    /// inbox -> curl_multi_perform -> finished transfers -> due pauses and stalls -> sleep until a socket, a
     /// deadline or the inbox has something
     /// ```
     ///
@@ -69,10 +69,10 @@
                 for command in commands { perform(command) }
                 commands.removeAll(keepingCapacity: true)
                 if goesOn {
-                    attendDeadlines()
                     var running: Int32 = 0
                     curl_multi_perform(multi, &running)
                     collectFinished()
+                    attendDeadlines()
                 } else {
                     for id in transfers.keys.sorted() { end(id, .failure(Self.cancelled)) }
                 }
@@ -126,6 +126,8 @@
 
         // MARK: Time
 
+        /// Comes after reading, with the time from before: what a server sent while a handler was busy is never taken for
+        /// silence.
         private func attendDeadlines() {
             if clock.now >= idleDeadline { closeIdleConnections() }
             guard clock.now >= clock.nextDeadline else { return }

@@ -48,6 +48,8 @@
         private var lastActivity: UInt64 = 0
         private var pausedUntil: UInt64?
         private var redirectBody = 0
+        /// What `fk_easy_saw_close_notify` said last; asked only where the end of the body depends on it.
+        private var closeNotify: Int32 = -1
         /// Where the present and the previous request went, when no proxy stood between.
         private var peer: String?
         private var previousPeer: String?
@@ -79,9 +81,11 @@
             easy.set(CURLOPT_WRITEDATA, context)
             easy.set(CURLOPT_HEADERDATA, context)
             easy.set(CURLOPT_PREREQDATA, context)
+            easy.set(CURLOPT_XFERINFODATA, context)
             fk_easy_set_data_callback(easy.pointer, CURLOPT_WRITEFUNCTION, Self.onBody)
             fk_easy_set_data_callback(easy.pointer, CURLOPT_HEADERFUNCTION, Self.onHeader)
             fk_easy_set_request_callback(easy.pointer, Self.onRequest)
+            fk_easy_set_progress_callback(easy.pointer, Self.onProgress)
             return true
         }
 
@@ -93,6 +97,7 @@
             framing = nil
             isConnected = false
             redirectBody = 0
+            closeNotify = -1
             previousPeer = peer
             peer = nil
             easy.reset()
@@ -153,6 +158,13 @@
             return transfer.receive(UnsafeRawBufferPointer(start: bytes, count: size &* count))
         }
 
+        private static let onProgress: fk_progress_callback = { context, _, _, _, _ in
+            guard let context else { return 0 }
+            let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+            transfer.closeNotify = fk_easy_saw_close_notify(transfer.easy.pointer)
+            return 0
+        }
+
         private func willSend(to address: String, port: Int) -> Bool {
             isConnected = true
             touch()
@@ -181,6 +193,7 @@
             case .head(let head):
                 touch()
                 framing = head.framing
+                if framing == .untilClose, isTLS { easy.set(CURLOPT_NOPROGRESS, false) }
                 return receive(head)
             }
         }
@@ -262,6 +275,12 @@
             case nil: break
             }
             if code == CURLE_OK {
+                if framing == .untilClose, closeNotify == 0 {
+                    return .failure(
+                        DownloadError(
+                            .incompleteBody, "The encrypted connection ended without saying that it was the end.",
+                            url: maskedURL, isRetryable: true))
+                }
                 if framing != nil { return .success(summary) }
                 return .failure(
                     DownloadError(
@@ -279,6 +298,8 @@
             TransportSummary(bodyBytes: delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
         }
 
-        var maskedURL: String { URLMasking.mask(current.url) }
+        private var isTLS: Bool { current.url.lowercased().hasPrefix("https:") }
+
+        private var maskedURL: String { URLMasking.mask(current.url) }
     }
 #endif

@@ -17,12 +17,10 @@ package final class CuttingRelay: Sendable {
 
     /// - Parameters:
     ///   - target: the server's port on 127.0.0.1.
-    ///   - limit: bytes from the server that are passed on; nil until the server closes, whose last bytes are then
-    ///     held back as `dropping` says.
-    ///   - dropping: drops this many bytes from the end of what the server sends in its last piece: the length of a TLS
-    ///     close_notify record, for example.
+    ///   - limit: bytes from the server that are passed on; nil passes on all.
+    ///   - dropsAlerts: keeps TLS alerts from the client, so that it never sees a close_notify.
     package init(
-        to target: UInt16, limit: Int? = nil, droppingFromEnd dropping: Int = 0, end: FaultResponse.End = .close
+        to target: UInt16, limit: Int? = nil, dropsAlerts: Bool = false, end: FaultResponse.End = .close
     ) throws {
         let (listener, port) = try Socket.listen()
         self.port = port
@@ -32,7 +30,7 @@ package final class CuttingRelay: Sendable {
             while let client = Socket.accept(listener, stop: stop.descriptor) {
                 FaultServer.thread {
                     if let server = try? Socket.connect(port: target) {
-                        Self.relay(client, server, limit, dropping, stop)
+                        Self.relay(client, server, limit, dropsAlerts, stop)
                         close(server)
                     }
                     if case .reset = end { Socket.setReset(client) }
@@ -45,9 +43,9 @@ package final class CuttingRelay: Sendable {
 
     deinit { stop.open() }
 
-    private static func relay(_ client: Int32, _ server: Int32, _ limit: Int?, _ dropping: Int, _ stop: Gate) {
+    private static func relay(_ client: Int32, _ server: Int32, _ limit: Int?, _ dropsAlerts: Bool, _ stop: Gate) {
         var left = limit ?? .max
-        var heldBack: [UInt8] = []
+        var received: [UInt8] = []
         while left > 0 {
             var polled = [client, server, stop.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             guard poll(&polled, nfds_t(polled.count), -1) > 0, polled[2].revents == 0 else { return }
@@ -58,13 +56,34 @@ package final class CuttingRelay: Sendable {
             if polled[1].revents != 0 {
                 let bytes = Socket.read(server)
                 guard !bytes.isEmpty else { return }
-                heldBack += bytes
-                let count = min(max(0, heldBack.count - dropping), left)
-                guard sendAll(client, heldBack[..<count], stop) else { return }
-                heldBack.removeFirst(count)
-                left -= count
+                received += bytes
+                let passed = (dropsAlerts ? takeRecords(from: &received) : take(all: &received)).prefix(left)
+                guard sendAll(client, passed, stop) else { return }
+                left -= passed.count
             }
         }
+    }
+
+    private static func take(all bytes: inout [UInt8]) -> [UInt8] {
+        defer { bytes = [] }
+        return bytes
+    }
+
+    /// Takes the complete TLS records and leaves out alerts: type 21 in TLS 1.2; in TLS 1.3 an encrypted record of just
+    /// the length that an alert has (RFC 8446 section 5.2: 2 bytes, its type, and 16 bytes of tag).
+    private static func takeRecords(from bytes: inout [UInt8]) -> [UInt8] {
+        var passed: [UInt8] = []
+        var rest = bytes[...]
+        while rest.count >= 5 {
+            let start = rest.startIndex
+            let length = Int(rest[start + 3]) << 8 | Int(rest[start + 4])
+            guard rest.count >= 5 + length else { break }
+            let isAlert = rest[start] == 21 || (rest[start] == 23 && length == 19)
+            if !isAlert { passed += rest.prefix(5 + length) }
+            rest = rest.dropFirst(5 + length)
+        }
+        bytes = Array(rest)
+        return passed
     }
 
     private static func sendAll(_ descriptor: Int32, _ bytes: ArraySlice<UInt8>, _ stop: Gate) -> Bool {

@@ -17,7 +17,7 @@ enum Socket {
     }
 
     #if canImport(Glibc) || canImport(Musl)
-        private static let stream = Int32(SOCK_STREAM.rawValue)
+        private static let stream = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         private static let sendFlags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         private static let peekFlags = Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)
     #else

@@ -1,0 +1,15 @@
+#if canImport(CLibcurl)
+    import FKCore
+    import TestSupport
+    import Testing
+
+    @Suite("The transport over libcurl", .timeLimit(.minutes(2)))
+    struct TransportConformanceTests {
+        @Test(
+            "keeps the transports' contract",
+            arguments: TransportConformance.cases(for: Set(TransportConformance.Feature.allCases)))
+        func conformance(_ test: TransportConformance) async throws {
+            try await test.run { CurlTransport() }
+        }
+    }
+#endif
