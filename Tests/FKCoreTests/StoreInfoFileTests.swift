@@ -180,4 +180,34 @@ struct StoreInfoFileTests {
             #expect(error.code == .corruptInfo)
         }
     }
+
+    @Test("a reader beside a writer always sees one of the writer's records, never going back")
+    func readerBesideWriter() async throws {
+        let scratch = try ScratchWorkPath()
+        let first = TaskRecord.sample()
+        let path = scratch.path.infoPath(first.id)
+        let begun = try InfoFile.create(at: path, record: first)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                var record = first
+                var handle = begun
+                for attempt in 1...500 {
+                    record.attempts = attempt
+                    // Grows now and then, so that renames are crossed as well.
+                    record.task.attributes["k"] = String(repeating: "x", count: attempt * 20)
+                    try InfoFile.update(path, record: record, handle: &handle)
+                }
+            }
+            group.addTask {
+                var last = 0
+                while last < 500 {
+                    let record = try InfoFile.read(path).record
+                    #expect(record.attempts >= last)
+                    #expect(record.task.attributes["k"]?.count ?? 0 == record.attempts * 20)
+                    last = record.attempts
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
 }

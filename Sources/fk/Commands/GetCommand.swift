@@ -1,0 +1,95 @@
+import FKCore
+import FKMiddleware
+
+/// `fk get`
+struct GetCommand: Command {
+    let options: GetOptions
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let tasks = try options.input.normalizedTasks()
+        let add = EngineRequest.add(tasks: tasks, barrel: options.barrel, run: true)
+        if options.run.detach { return try await detach(add) }
+        var barrels: [(name: String, members: [TaskID])] = []
+        if let name = options.barrel { barrels = [(name, tasks.map(\.id))] }
+        return try await TransferRun(
+            global: global, context: context, options: options.run, goal: .added, requests: [add], barrels: barrels,
+            goOn: "the same command, or fk run"
+        ).run()
+    }
+
+    private func detach(_ add: EngineRequest) async throws -> Int32 {
+        let (reply, problems) = try await EngineClient(configure: options.run.configure(global)).perform(add)
+        let answers = Answers(global, context)
+        answers.warn(problems)
+        guard case .added(let list) = reply else { return answers.status(of: reply) }
+        try Detach.start(list.filter { $0.error == nil }.map(\.id), options.run, global, context)
+        return answers.added(list, then: "in the background; follow it with: fk watch")
+    }
+}
+
+/// `fk run` and `fk barrel run`
+struct RunCommand: Command {
+    let options: RunCommandOptions
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        if let ids = Detach.tasks(context) {
+            return try await transfer(.tasks(ids), requests: ids.map { .run(.id($0)) }, goOn: "fk run")
+        }
+        guard !options.barrels.isEmpty else {
+            if options.run.detach { return try detachAll() }
+            return try await transfer(.everything, requests: [], goOn: "fk run", needsAll: false)
+        }
+        let reader = StoreReader(WorkPath(global.workPath))
+        let barrels = try options.barrels.map { (name: $0, members: try reader.barrel($0).members.map(\.id)) }
+        // Whoever was suspended stays so, and does not hold the run.
+        let members = Set(barrels.flatMap(\.members))
+        let suspended = Set(reader.records(members).filter { $0.state == .suspend }.map(\.id))
+        let targets = Array(members.subtracting(suspended))
+        if options.run.detach {
+            try Detach.start(targets, options.run, global, context)
+            if !global.quiet, !global.json { context.errors.writeLine("Running in the background; follow it with: fk watch") }
+            return ExitStatus.done
+        }
+        let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
+        return try await transfer(
+            .tasks(targets), requests: options.barrels.map { .run(.barrel($0)) }, barrels: barrels,
+            goOn: "fk barrel run \(names)")
+    }
+
+    private func transfer(
+        _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [(name: String, members: [TaskID])] = [],
+        goOn: String, needsAll: Bool = true
+    ) async throws -> Int32 {
+        try await TransferRun(
+            global: global, context: context, options: options.run, goal: goal, requests: requests, barrels: barrels,
+            goOn: goOn, needsAll: needsAll
+        ).run()
+    }
+
+    private func detachAll() throws -> Int32 {
+        let waiting = StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
+        try Detach.start(waiting.map(\.id), options.run, global, context)
+        if !global.quiet, !global.json {
+            context.errors.writeLine("\(waiting.count) tasks run in the background; follow them with: fk watch")
+        }
+        return ExitStatus.done
+    }
+}
+
+extension TaskInput {
+    /// The tasks with their URLs in the form in which they are sent and recognised again.
+    ///
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first one that cannot be; nothing was started then.
+    func normalizedTasks() throws -> [TaskDescription] {
+        try tasks.map { task in
+            var task = task
+            task.url = try URLNormalizer.normalize(task.url)
+            task.mirrors = try task.mirrors.map { try URLNormalizer.normalize($0) }
+            return task
+        }
+    }
+}

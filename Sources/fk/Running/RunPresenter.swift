@@ -1,0 +1,189 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// Shows a run: as a live view, as lines, or as JSON, one event a line.
+///
+/// Safe from any thread; `RunSession` calls it with one event after the other.
+final class RunPresenter: Sendable {
+    private struct State {
+        /// Bytes of each running task at its last progress event.
+        var previous: [TaskID: Int64] = [:]
+        var barrelPrevious: [String: Int64] = [:]
+        var barrels: [(name: String, tracker: RunTracker)] = []
+        var started: [TaskID: (date: Date, received: Int64)] = [:]
+        var speed = SpeedMeter()
+        var failures = 0
+        var unchanged = 0
+    }
+
+    private let global: GlobalOptions
+    private let context: CommandContext
+    private let view: ProgressView
+    private let json: JSONLines?
+    private let begun = Date()
+    private let state: Locked<State>
+
+    /// - Parameter barrels: members of the barrels whose sums are shown as well.
+    init(_ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID])] = []) {
+        self.global = global
+        self.context = context
+        json = global.json ? JSONLines(output: context.output) : nil
+        view = ProgressView(
+            output: context.errors, terminal: context.errorTerminal(global.color),
+            mode: global.json ? .quiet : ProgressView.mode(global))
+        state = Locked(
+            State(barrels: barrels.map { (name: $0.name, tracker: RunTracker(targets: Set($0.members))) }))
+    }
+
+    /// How often the session should report: often enough for the eye, once a second for a script.
+    var interval: Double { json == nil && view.mode == .live ? 0.2 : 1 }
+
+    func show(_ event: RunSession.Event) {
+        switch event {
+        case .engine(let tookOver):
+            if tookOver { note("The process that ran the downloads has ended: this one goes on with them.") }
+        case .following(let pid):
+            note("Process \(pid) runs the downloads of this work path: following it.")
+        case .replies(let replies): replies.forEach(show)
+        case .state(let info): changed(info)
+        case .progress(let running, let tracker): progress(running, tracker)
+        case .problem(let text): view.permanent("fk: warning: \(Escaping.visible(text))")
+        }
+    }
+
+    /// A line that only a person wants.
+    func note(_ text: String) {
+        if json == nil, !global.quiet { view.permanent(Escaping.visible(text)) }
+    }
+
+    /// How many tasks failed so far, those that could not even be made included.
+    var failures: Int { state.withLock { $0.failures } }
+
+    // MARK: Tasks
+
+    private func show(_ reply: EngineReply) {
+        switch reply {
+        case .failed(let error): failed(error.url ?? "request", error)
+        case .added(let list):
+            for added in list { if let error = added.error { failed(added.id.short, error) } }
+        case .verbs, .done: break
+        }
+    }
+
+    private func failed(_ name: String, _ error: DownloadError) {
+        state.withLock { $0.failures += 1 }
+        view.finished(FinishedLine(name: name, outcome: .failed(error.description), bytes: 0))
+    }
+
+    private func changed(_ info: DownloadInfo) {
+        json?.write(.state(id: info.id.hex, url: info.url, state: info.state, time: Date()))
+        let begin = state.withLock { state in
+            for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
+            if info.state == .action { state.started[info.id] = (Date(), info.count.received) }
+            if info.state == .error { state.failures += 1 }
+            return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil
+        }
+        let outcome: FinishedLine.Outcome
+        switch info.state {
+        case .complete:
+            if begin == nil { state.withLock { $0.unchanged += 1 } }
+            outcome = begin == nil ? .unchanged : .complete
+        case .error: outcome = .failed(info.error?.shortText ?? "failed")
+        case .suspend: outcome = .suspended
+        case .cancel: outcome = .cancelled
+        default: return
+        }
+        view.finished(
+            FinishedLine(
+                name: info.shownName, outcome: outcome, bytes: info.count.received,
+                seconds: begin.map { Date().timeIntervalSince($0.date) }))
+    }
+
+    private func progress(_ running: [DownloadInfo], _ tracker: RunTracker) {
+        state.withLock { state in
+            state.speed.add(time: Int64(DispatchTime.now().uptimeNanoseconds), bytes: tracker.received)
+            for index in state.barrels.indices {
+                for info in running { _ = state.barrels[index].tracker.update(info) }
+            }
+            if let json { writeProgress(json, running, &state) }
+        }
+        guard json == nil else { return }
+        let rate = state.withLock { $0.speed.bytesPerSecond }
+        view.update(running.map(TaskLine.init), TotalLine(tracker, rate: rate))
+    }
+
+    private func writeProgress(_ json: JSONLines, _ running: [DownloadInfo], _ state: inout State) {
+        for info in running where state.previous[info.id] != info.count.received {
+            var count = info.count
+            count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
+            json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))
+        }
+        for (name, tracker) in state.barrels {
+            let previous = state.barrelPrevious.updateValue(tracker.received, forKey: name)
+            json.write(
+                .barrel(
+                    name: name,
+                    bytes: ByteCount(
+                        received: tracker.received, previousReceived: previous ?? 0,
+                        expected: tracker.expected > 0 ? tracker.expected : nil),
+                    complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total))
+        }
+    }
+
+    // MARK: The end
+
+    /// Ends the live view and writes the summary.
+    func close(_ tracker: RunTracker) {
+        let seconds = Date().timeIntervalSince(begun)
+        state.withLock { state in if let json { writeProgress(json, [], &state) } }
+        json?.write(
+            .summary(
+                complete: tracker.count(.complete), error: tracker.count(.error), suspend: tracker.count(.suspend),
+                bytes: tracker.fetched, seconds: (seconds * 1000).rounded() / 1000))
+        view.close(keepsTotal: false)
+        guard json == nil, !global.quiet, tracker.total > 0 else { return }
+        var parts = ["\(tracker.count(.complete)) of \(tracker.total) complete"]
+        if tracker.count(.error) > 0 { parts.append("\(tracker.count(.error)) failed") }
+        if tracker.count(.suspend) > 0 { parts.append("\(tracker.count(.suspend)) suspended") }
+        if tracker.count(.cancel) > 0 { parts.append("\(tracker.count(.cancel)) cancelled") }
+        if tracker.fetched > 0 {
+            let rate = Formatting.rate(Double(tracker.fetched) / max(seconds, 0.001))
+            let time = Formatting.duration(seconds, precise: true)
+            parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
+        }
+        context.errors.writeLine(parts.joined(separator: ", "))
+    }
+}
+
+extension DownloadError {
+    /// What failed and why, without the URL, which stands beside it.
+    var shortText: String {
+        guard let underlying, !message.contains(underlying) else { return message }
+        return "\(message) (\(underlying))"
+    }
+}
+
+extension DownloadInfo {
+    /// The file's name where it is known, else what the URL suggests.
+    var shownName: String {
+        fileName ?? FileNameRules.name(url: url, head: nil)
+    }
+}
+
+extension TaskLine {
+    init(_ info: DownloadInfo) {
+        self.init(
+            name: info.shownName, received: info.count.received, expected: info.count.expected,
+            rate: info.bytesPerSecond > 0 ? info.bytesPerSecond : nil)
+    }
+}
+
+extension TotalLine {
+    init(_ tracker: RunTracker, rate: Double) {
+        self.init(
+            complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total,
+            received: tracker.received, expected: tracker.isLengthKnown ? tracker.expected : nil,
+            rate: rate > 0 ? rate : nil)
+    }
+}
