@@ -25,6 +25,11 @@ let package = Package(
                 "FKMiddleware", .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
             ]),
         .executableTarget(name: "fk", dependencies: ["FKCore", "FKMiddleware"]),
+        .executableTarget(
+            name: "CustomMiddleware", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/CustomMiddleware"),
+        .executableTarget(name: "PollingInfo", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PollingInfo"),
+        .executableTarget(
+            name: "BarrelProgress", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/BarrelProgress"),
         .target(name: "TestSupport", dependencies: ["FKCore", "FKMiddleware"], path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
         .testTarget(name: "FKCoreTests", dependencies: ["FKCore", "FKMiddleware", "TestSupport"]),

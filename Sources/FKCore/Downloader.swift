@@ -82,7 +82,12 @@ public final class Downloader: Sendable {
     public func takeProblems() async -> [String] { await engine.takeProblems() }
 
     /// Stops what runs, keeps its bytes, and gives the work path free. The downloader cannot be used afterwards.
-    public func close() async { await engine.close() }
+    ///
+    /// Returns when every callback and download middleware has been told of everything that happened.
+    public func close() async {
+        await engine.close()
+        await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
+    }
 }
 
 /// The transport of this platform.

@@ -1,0 +1,118 @@
+// Middlewares of your own in all three chains, and one that is shipped.
+//
+//     CustomMiddleware [--reject TEXT] FOLDER URL...
+//
+// Each request is signed, progress is logged, each finished file is verified and then moved to FOLDER. With --reject, a
+// file that contains TEXT is refused: its task ends in error with that reason. Exit status: 0 when all files arrived.
+
+import FKCore
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Signs each request: runs again on every attempt, so the signature is always fresh. What it adds is never stored.
+struct SignRequest: RequestMiddleware {
+    let key: String
+    let priority = 10
+
+    func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        var request = request
+        let path = request.url?.path ?? "/"
+        let signature = Digester.hex(Digester.bytes(of: "\(key)\n\(path)\n\(task.attempt)", .sha256))
+        request.setValue(signature, forHTTPHeaderField: "X-Signature")
+        request.setValue("\(task.attempt)", forHTTPHeaderField: "X-Attempt")
+        print("signed    \(path), attempt \(task.attempt)")
+        return request
+    }
+
+    // A redirect to another origin does not get it.
+    var secretHeaders: [String] { ["X-Signature"] }
+}
+
+/// Hears of every state change, and of progress at the polled interval. It cannot change the download.
+struct LogProgress: DownloadMiddleware {
+    func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
+        print(
+            "state     \(task.originalURL.lastPathComponent): \(state.rawValue)\(error.map { " (\($0.message))" } ?? "")"
+        )
+    }
+
+    func download(_ task: TaskContext, didReceive count: ByteCount) {
+        let percent = count.fraction.map { "\(Int($0 * 100)) %" } ?? "length unknown"
+        print("progress  \(task.originalURL.lastPathComponent): \(count.received) bytes, \(percent)")
+    }
+}
+
+/// Runs when the file is whole and has its name. What it throws fails the task; the file is then set aside.
+struct VerifyContent: ResponseMiddleware {
+    let forbidden: String?
+    // Before MoveToFolderMiddleware, whose priority is 200.
+    let priority = 50
+
+    struct Forbidden: Error, CustomStringConvertible {
+        let text: String
+        var description: String { "it contains \"\(text)\"" }
+    }
+
+    func process(_ response: DownloadResponse) async throws -> DownloadResponse {
+        // After a failure of the task itself there is no file.
+        guard response.error == nil, let file = response.fileURL else { return response }
+        if let forbidden, try Data(contentsOf: file, options: .alwaysMapped).range(of: Data(forbidden.utf8)) != nil {
+            throw Forbidden(text: forbidden)
+        }
+        print("verified  \(file.lastPathComponent)")
+        return response
+    }
+}
+
+/// Downloads the URLs and returns how many of them failed.
+func download(_ urls: [String], to folder: URL, rejecting forbidden: String?) async throws -> Int {
+    // A work path of its own, so that running the example twice fetches the files twice.
+    let workPath = FileManager.default.temporaryDirectory.appendingPathComponent("fk-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: workPath) }
+    var configure = Configure(workPath: workPath)
+    configure.distributeSpeed = 1
+    let downloader = try Downloader(configure)
+
+    downloader.middlewares.register(request: SignRequest(key: "secret"))
+    downloader.middlewares.register(download: LogProgress())
+    downloader.middlewares.register(response: VerifyContent(forbidden: forbidden))
+    downloader.middlewares.register(response: MoveToFolderMiddleware(folder: folder))
+    downloader.activateQueue()
+
+    var failures = 0
+    for url in urls {
+        let id = try await Builder(url).prepare(in: downloader)
+        guard let info = await downloader.messager.finished(id), info.state == .complete else {
+            let error = await downloader.messager.error(.id(id))
+            print("failed    \(url): \(error?.code.rawValue ?? "unknown"): \(error?.message ?? "")")
+            failures += 1
+            continue
+        }
+        print("complete  \(url) -> \(info.path ?? "?")")
+    }
+    // Returns when every callback has run.
+    await downloader.close()
+    return failures
+}
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+var forbidden: String?
+if arguments.first == "--reject", arguments.count > 1 {
+    forbidden = arguments[1]
+    arguments.removeFirst(2)
+}
+guard arguments.count >= 2 else {
+    print("usage: CustomMiddleware [--reject TEXT] FOLDER URL...")
+    exit(2)
+}
+do {
+    let folder = URL(fileURLWithPath: arguments[0], isDirectory: true)
+    exit(try await download(Array(arguments.dropFirst()), to: folder, rejecting: forbidden) == 0 ? 0 : 1)
+} catch {
+    print("failed    \(error)")
+    exit(1)
+}

@@ -1,0 +1,70 @@
+// The three ways to follow a task: a polled callback, an asynchronous sequence, and one question.
+//
+//     PollingInfo [--limit-rate BYTES] URL...
+//
+// The files go into a temporary work path and are deleted in the end. Exit status: 0 when all files arrived.
+
+import FKCore
+import FKMiddleware
+import Foundation
+
+func describe(_ info: DownloadInfo) -> String {
+    let expected = info.count.expected.map(String.init) ?? "?"
+    // Received since the last report to this listener: FKDownloader's `previousReceived`.
+    let more = info.count.received - info.count.previousReceived
+    return "\(info.state.rawValue), \(info.count.received) of \(expected) bytes, \(more) more"
+}
+
+/// Downloads the URLs one after the other and returns how many of them failed.
+func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
+    let workPath = FileManager.default.temporaryDirectory.appendingPathComponent("fk-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: workPath) }
+    var configure = Configure(workPath: workPath)
+    // Callbacks come every 1 x 0.2 s. The default is 5: one second.
+    configure.distributeSpeed = 1
+    configure.rateLimit = rateLimit
+    let downloader = try Downloader(configure)
+    let messager = downloader.messager
+
+    var failures = 0
+    for url in urls {
+        // 1. A callback. The task need not exist yet; it runs on a queue of its own, never on the main thread.
+        let registration = try await messager.addInfo(.url(url)) { print("callback  \(describe($0))") }
+
+        let id = try await Builder(url).prepare(in: downloader)
+        // Tasks can be prepared before the queue is activated; nothing runs before. Calling it again is harmless.
+        downloader.activateQueue()
+
+        // 2. An asynchronous sequence. It ends after the task is complete, in error, cancelled or gone. A slow reader
+        // gets the newest info and misses older ones.
+        for await info in messager.infos(.id(id)) {
+            print("sequence  \(describe(info))")
+        }
+
+        // 3. One question, at any time. The callback is not needed any more.
+        await messager.removeInfo(registration)
+        let info = await messager.info(.id(id))
+        print("one-shot  \(info?.state.rawValue ?? "unknown"), file \(info?.path ?? "-")")
+        if let error = info?.error { print("failed    \(url): \(error.message)") }
+        if info?.state != .complete { failures += 1 }
+    }
+    await downloader.close()
+    return failures
+}
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+var rateLimit: Int64?
+if arguments.first == "--limit-rate", arguments.count > 1 {
+    rateLimit = Int64(arguments[1])
+    arguments.removeFirst(2)
+}
+guard !arguments.isEmpty else {
+    print("usage: PollingInfo [--limit-rate BYTES] URL...")
+    exit(2)
+}
+do {
+    exit(try await download(arguments, rateLimit: rateLimit) == 0 ? 0 : 1)
+} catch {
+    print("failed    \(error)")
+    exit(1)
+}
