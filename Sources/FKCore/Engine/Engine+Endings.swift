@@ -141,7 +141,8 @@ extension Engine {
         }
         entry.attempt = nil
         change(entry, to: state)
-        write(entry)
+        // A task that is being trashed has no record any more.
+        if state != .unknown { write(entry) }
         releaseSlot(of: entry)
         attempt?.whenEnded.forEach { $0.resume() }
     }

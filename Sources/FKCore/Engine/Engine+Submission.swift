@@ -94,6 +94,8 @@ extension Engine {
             entry.record.ranges = []
         } else if entry.record.state == .action || entry.record.state == .idle {
             return
+        } else if entry.record.state == .unknown {
+            throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)
         }
         entry.record.task.options = description.options
         entry.record.task.mirrors = description.mirrors

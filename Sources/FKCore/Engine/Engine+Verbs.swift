@@ -59,6 +59,8 @@ extension Engine {
         case .forget:
             withdraw(entry)
             let record = entry.record
+            // First of all: a task that is still idle or running would be started again when its slot becomes free.
+            change(entry, to: .unknown)
             await stopAttempt(of: entry, .droppingBytes)
             let removed = removeFiles(of: record)
             forget(entry)
@@ -100,9 +102,7 @@ extension Engine {
         unlink(workPath.infoPath(entry.id))
         for name in entry.record.barrels { leave(entry, barrelNamed: name) }
         entry.isAdmitted = false
-        entry.record.state = .unknown
         account(entry)
-        stateChanged(entry)
         tasks[entry.id] = nil
         taskLimiters[entry.id] = nil
         tasksByURL[entry.record.task.url]?.removeAll { $0 == entry.id }
