@@ -50,6 +50,8 @@ extension Engine {
             withdraw(entry)
             change(entry, to: state)
             await stopAttempt(of: entry, .droppingBytes)
+            // Somebody may have queued it again meanwhile: what runs then is another attempt.
+            guard entry.record.state == state else { return "cancelled, unfinished bytes dropped" }
             removePart(of: entry.record)
             dropBytes(of: entry)
             entry.record.error = nil
