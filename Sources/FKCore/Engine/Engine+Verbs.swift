@@ -9,6 +9,10 @@ extension Engine {
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
+        // What is about to be stopped must not get the slot of another one that is.
+        if [.suspend, .cancel, .trash].contains(verb) {
+            for entry in entries where entry.attempt == nil { ready.remove(entry.id) }
+        }
         var results: [VerbResult] = []
         for entry in entries { results.append(await apply(verb, to: entry, forAll: forAll)) }
         schedule()
