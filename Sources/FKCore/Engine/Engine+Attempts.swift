@@ -62,6 +62,7 @@ extension Engine {
     private func settleExisting(_ entry: TaskEntry, _ path: String) throws(DownloadError) {
         guard entry.record.task.options.existing == .skip else { throw fileExists(path) }
         entry.record.path = path
+        entry.record.isForeign = true
         remember(entry, by: "existing", "\(path) was there already: nothing was fetched")
         let size = Int64((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 0)
         entry.record.expected = size

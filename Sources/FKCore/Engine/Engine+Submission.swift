@@ -91,6 +91,8 @@ extension Engine {
             if let path = entry.record.path, FileManager.default.fileExists(atPath: path) { return }
             // The finished file is gone: fetch it again.
             entry.record.path = nil
+            entry.record.isForeign = nil
+            entry.record.synced = nil
             entry.record.ranges = []
         } else if entry.record.state == .action || entry.record.state == .idle {
             return
