@@ -198,7 +198,7 @@ extension Engine {
             plan: .init(
                 ask: ask, known: known, index: index, segments: max(1, entry.record.ranges.count), part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry), digest: options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters ? 256 << 10 : -1, clock: clock),
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
         attempt.receiver = receiver
