@@ -271,6 +271,7 @@ extension Engine {
             entry.record.validator = nil
         default: return
         }
+        if case .startOver = decision { entry.record.expected = nil }
         entry.record.expected = total ?? entry.record.expected
         if entry.record.ranges.count == 1, entry.record.ranges[0].end == nil { entry.record.ranges[0].end = total }
         let validator = ResumeRules.validator(of: head)
