@@ -123,6 +123,11 @@ extension Engine {
             setDeadline()
         case .fail:
             let head = entry.attempt?.head
+            if let attempt = entry.attempt, entry.received == 0 {
+                // Nothing worth keeping: an empty hidden file would only be in somebody's way.
+                attempt.folder.remove(attempt.part.name)
+                entry.record.partName = nil
+            }
             entry.record.finished = clock.date
             end(entry, as: .error)
             tellResponseChain(entry, head: head, error)
