@@ -62,6 +62,7 @@ extension Engine {
     private func settleExisting(_ entry: TaskEntry, _ path: String) throws(DownloadError) {
         guard entry.record.task.options.existing == .skip else { throw fileExists(path) }
         entry.record.path = path
+        entry.record.isForeign = true
         remember(entry, by: "existing", "\(path) was there already: nothing was fetched")
         let size = Int64((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 0)
         entry.record.expected = size
@@ -202,7 +203,7 @@ extension Engine {
             plan: .init(
                 ask: ask, known: known, index: index, segments: max(1, entry.record.ranges.count), part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry), digest: options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters ? 256 << 10 : -1, clock: clock),
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
         attempt.receiver = receiver
@@ -277,6 +278,7 @@ extension Engine {
             entry.record.validator = nil
         default: return
         }
+        if case .startOver = decision { entry.record.expected = nil }
         entry.record.expected = total ?? entry.record.expected
         if entry.record.ranges.count == 1, entry.record.ranges[0].end == nil { entry.record.ranges[0].end = total }
         let validator = ResumeRules.validator(of: head)

@@ -5,6 +5,11 @@ import Foundation
 extension Engine {
     /// All ranges are there: compare the digest, where one was asked for.
     func verify(_ entry: TaskEntry, _ attempt: Attempt) {
+        do throws(DownloadError) {
+            try settleLength(entry, attempt)
+        } catch {
+            return fail(entry, error, resumed: attempt.isResumed)
+        }
         guard let checksum = entry.record.task.options.checksum else { return publish(entry, attempt) }
         if let digest = attempt.digest { return verified(entry, attempt, checksum, .success(digest)) }
         let part = attempt.part
@@ -12,6 +17,19 @@ extension Engine {
             try part.digest(checksum.algorithm)
         } then: { engine, entry, attempt, result in
             engine.verified(entry, attempt, checksum, result)
+        }
+    }
+
+    /// The part has exactly the file's length: what somebody appended to it, or what a power cut left behind the bytes
+    /// that count, is not the file's.
+    private func settleLength(_ entry: TaskEntry, _ attempt: Attempt) throws(DownloadError) {
+        guard let expected = entry.record.expected else { return }
+        let length = attempt.part.length
+        if length > expected { try attempt.part.truncate(to: expected) }
+        guard length >= expected else {
+            throw DownloadError(
+                .incompleteBody, "Somebody shortened the part file: it has \(length) of \(expected) bytes.",
+                isRetryable: true)
         }
     }
 

@@ -130,6 +130,11 @@ extension Engine {
             setDeadline()
         case .fail:
             let head = entry.attempt?.head
+            if let attempt = entry.attempt, entry.received == 0 {
+                // Nothing worth keeping: an empty hidden file would only be in somebody's way.
+                attempt.folder.remove(attempt.part.name)
+                entry.record.partName = nil
+            }
             entry.record.finished = clock.date
             end(entry, as: .error)
             tellResponseChain(entry, head: head, error)
@@ -148,7 +153,8 @@ extension Engine {
         }
         entry.attempt = nil
         change(entry, to: state)
-        write(entry)
+        // A task that is being trashed has no record any more.
+        if state != .unknown { write(entry) }
         releaseSlot(of: entry)
         attempt?.whenEnded.forEach { $0.resume() }
     }

@@ -91,9 +91,13 @@ extension Engine {
             if let path = entry.record.path, FileManager.default.fileExists(atPath: path) { return }
             // The finished file is gone: fetch it again.
             entry.record.path = nil
+            entry.record.isForeign = nil
+            entry.record.synced = nil
             entry.record.ranges = []
         } else if entry.record.state == .action || entry.record.state == .idle {
             return
+        } else if entry.record.state == .unknown {
+            throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)
         }
         entry.record.task.options = description.options
         entry.record.task.mirrors = description.mirrors

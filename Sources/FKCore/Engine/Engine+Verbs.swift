@@ -9,6 +9,10 @@ extension Engine {
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
+        // What is about to be stopped must not get the slot of another one that is.
+        if [.suspend, .cancel, .trash].contains(verb) {
+            for entry in entries where entry.attempt == nil { ready.remove(entry.id) }
+        }
         var results: [VerbResult] = []
         for entry in entries { results.append(await apply(verb, to: entry, forAll: forAll)) }
         schedule()
@@ -51,6 +55,8 @@ extension Engine {
             withdraw(entry)
             change(entry, to: state)
             await stopAttempt(of: entry, .droppingBytes)
+            // Somebody may have queued it again meanwhile: what runs then is another attempt.
+            guard entry.record.state == state else { return "cancelled, unfinished bytes dropped" }
             removePart(of: entry.record)
             dropBytes(of: entry)
             entry.record.error = nil
@@ -60,6 +66,8 @@ extension Engine {
         case .forget:
             withdraw(entry)
             let record = entry.record
+            // First of all: a task that is still idle or running would be started again when its slot becomes free.
+            change(entry, to: .unknown)
             await stopAttempt(of: entry, .droppingBytes)
             let removed = removeFiles(of: record)
             forget(entry)
@@ -101,9 +109,7 @@ extension Engine {
         unlink(workPath.infoPath(entry.id))
         for name in entry.record.barrels { leave(entry, barrelNamed: name) }
         entry.isAdmitted = false
-        entry.record.state = .unknown
         account(entry)
-        stateChanged(entry)
         tasks[entry.id] = nil
         taskLimiters[entry.id] = nil
         tasksByURL[entry.record.task.url]?.removeAll { $0 == entry.id }

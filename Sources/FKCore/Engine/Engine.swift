@@ -160,6 +160,8 @@ package actor Engine {
             // A late tick is not made up for.
             nextTick = max(nextTick + 1_000_000_000, now)
         }
+        // Here and not in the tick: an expired pause that stays would be a deadline in the past, again and again.
+        if !hostPause.isEmpty { hostPause = hostPause.filter { $0.value > now } }
         if now >= nextReport { report() }
         for id in wakes.popDue(now) { wake(id) }
         schedule()
@@ -172,13 +174,11 @@ package actor Engine {
         executor.setDeadline(due) { [weak self] in self?.assumeIsolated { $0.onTimer() } }
     }
 
-    /// The heartbeat, once a second: lock time, mailbox, changed records, expired host pauses. Nothing waits for it.
+    /// The heartbeat, once a second: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
         try? lock.touch(clock.date)
         readMailbox()
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
-        let now = clock.now
-        hostPause = hostPause.filter { $0.value > now }
     }
 }

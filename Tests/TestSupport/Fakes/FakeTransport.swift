@@ -75,6 +75,7 @@ public final class FakeTransport: Transport {
     }
 
     private let state = Locked(State())
+    private let pauses = Observed<[(seconds: Double, operation: FakeOperation)]>([])
     private let queue = DispatchQueue(label: "fk.fake.transport")
     private let answer: @Sendable (TransportRequest, Int) -> Answer
 
@@ -98,6 +99,14 @@ public final class FakeTransport: Transport {
         }
     }
 
+    /// Returns the seconds of every pause with a time, once there are so many.
+    public func paused(_ count: Int) async -> [Double] {
+        await pauses.wait { $0.count >= count }.map(\.seconds)
+    }
+
+    /// Ends the pauses that have a time, as if it had passed.
+    public func endPauses() { pauses.value.forEach { $0.operation.resume() } }
+
     public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
         let (number, reached) = state.withLock { state in
             state.requests.append(request)
@@ -108,9 +117,10 @@ public final class FakeTransport: Transport {
             state.waiters.removeAll { $0.count <= count }
             return (count, reached)
         }
-        let operation = FakeOperation(queue: queue, handler: handler, answer: answer(request, number)) { [state] in
-            state.withLock { $0.running -= 1 }
-        }
+        let operation = FakeOperation(
+            queue: queue, handler: handler, answer: answer(request, number),
+            onPause: { [pauses] seconds, operation in pauses.update { $0.append((seconds, operation)) } },
+            onEnd: { [state] in state.withLock { $0.running -= 1 } })
         operation.run()
         reached.forEach { $0.resume() }
         return operation
@@ -168,17 +178,21 @@ private final class FakeOperation: TransportOperation, @unchecked Sendable {
     private let queue: DispatchQueue
     private let handler: any TransportHandler
     private let onEnd: @Sendable () -> Void
+    private let onPause: @Sendable (Double, FakeOperation) -> Void
     private var steps: [FakeTransport.Answer.Step]
     private var isEnded = false
     private var isPaused = false
+    /// At a `FakeGate`: `resume()` does not lead past it.
+    private var isWaiting = false
     private var delivered: Int64 = 0
 
     init(
         queue: DispatchQueue, handler: any TransportHandler, answer: FakeTransport.Answer,
-        onEnd: @escaping @Sendable () -> Void
+        onPause: @escaping @Sendable (Double, FakeOperation) -> Void, onEnd: @escaping @Sendable () -> Void
     ) {
         self.queue = queue
         self.handler = handler
+        self.onPause = onPause
         self.onEnd = onEnd
         steps = answer.steps.reversed()
     }
@@ -195,8 +209,15 @@ private final class FakeOperation: TransportOperation, @unchecked Sendable {
         }
     }
 
+    private func passed() {
+        queue.async {
+            self.isWaiting = false
+            self.goOn()
+        }
+    }
+
     private func goOn() {
-        while !isEnded, !isPaused, let step = steps.popLast() {
+        while !isEnded, !isPaused, !isWaiting, let step = steps.popLast() {
             switch step {
             case .head(let head):
                 if case .fail(let error) = handler.transport(didReceive: head) { end(.failure(error)) }
@@ -204,19 +225,20 @@ private final class FakeOperation: TransportOperation, @unchecked Sendable {
                 guard !bytes.isEmpty else { continue }
                 switch bytes.withUnsafeBytes({ handler.transport(didReceive: $0) }) {
                 case .consumed: delivered += Int64(bytes.count)
-                case .pause:
+                case .pause(let seconds):
                     steps.append(step)
                     isPaused = true
+                    if let seconds { onPause(seconds, self) }
                 case .enough: end(.success(.init(bodyBytes: delivered, lengthVerified: true)))
                 case .fail(let error): end(.failure(error))
                 }
             case .wait(let gate):
-                isPaused = true
-                gate.pass { self.resume() }
+                isWaiting = true
+                gate.pass { self.passed() }
             case .fail(let error): end(.failure(error))
             }
         }
-        if steps.isEmpty, !isPaused { end(.success(.init(bodyBytes: delivered, lengthVerified: true))) }
+        if steps.isEmpty, !isPaused, !isWaiting { end(.success(.init(bodyBytes: delivered, lengthVerified: true))) }
     }
 
     private func end(_ result: Result<TransportSummary, DownloadError>) {

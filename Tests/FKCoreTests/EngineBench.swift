@@ -1,0 +1,155 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// An engine with everything around it in the test's hand: transport, clock, folders.
+final class Bench: Sendable {
+    typealias Answer = FakeTransport.Answer
+
+    let folder: TemporaryFolder
+    let clock: ManualClock
+    let transport: FakeTransport
+    let engine: Engine
+    let downloader: Downloader
+    /// `name:state` for every change of state, in order, as the engine's observers hear of it.
+    let log = Observed<[String]>([])
+
+    /// - Parameters:
+    ///   - folder: holds `work` (the work path) and `out` (the destination of tasks); a new one by default.
+    ///   - isActive: whether the queue is activated at once.
+    ///   - settings: on top of the defaults; retries have no jitter here.
+    init(
+        in folder: TemporaryFolder? = nil, scope: Engine.Scope = .all, clock: ManualClock = ManualClock(),
+        isActive: Bool = true, chains: MiddlewareChains = MiddlewareChains(),
+        settings: (inout Configure) -> Void = { _ in },
+        answer: @escaping @Sendable (TransportRequest, Int) -> Answer
+    ) async throws {
+        self.folder = try folder ?? TemporaryFolder()
+        self.clock = clock
+        transport = FakeTransport(answer)
+        var configure = Configure(workPath: self.folder.file("work"))
+        configure.retry.jitter = 0
+        settings(&configure)
+        engine = try Engine(configure: configure, scope: scope, transport: transport, chains: chains, clock: clock)
+        downloader = Downloader(engine: engine)
+        _ = await engine.observeStates { [log] info in
+            let name = info.url.split(separator: "/").last ?? ""
+            log.update { $0.append("\(name):\(info.state)") }
+        }
+        if isActive { await engine.activate() }
+    }
+
+    /// Every URL delivers the same file.
+    convenience init(
+        in folder: TemporaryFolder? = nil, content: [UInt8], settings: (inout Configure) -> Void = { _ in }
+    ) async throws {
+        try await self.init(in: folder, settings: settings) { request, _ in .file(content, to: request) }
+    }
+
+    var chains: MiddlewareChains { engine.chains }
+    var control: Control { downloader.control }
+    var messager: Messager { downloader.messager }
+    /// The folder tasks of `add` go to.
+    var out: String { folder.path + "/out" }
+    var workPath: WorkPath { engine.workPath }
+
+    // MARK: Tasks
+
+    /// A description with `out` as its destination; `path` may be a whole URL.
+    func task(_ path: String, _ change: (inout TaskDescription) -> Void = { _ in }) -> TaskDescription {
+        var task = TaskDescription(url: path.contains("://") ? path : "http://h.example/\(path)")
+        task.directory = out
+        change(&task)
+        return task
+    }
+
+    @discardableResult
+    func add(
+        _ path: String, barrel: String? = nil, _ change: (inout TaskDescription) -> Void = { _ in }
+    ) async throws -> TaskID {
+        let added = try await engine.add([task(path, change)], barrel: barrel, run: true)
+        if let error = added[0].error { throw error }
+        return added[0].id
+    }
+
+    func finished(_ id: TaskID) async -> DownloadInfo? { await messager.finished(id) }
+
+    func state(_ id: TaskID) async -> DownloadState { await messager.state(.id(id)) }
+
+    func record(_ id: TaskID) async throws -> TaskRecord { try #require(try await engine.record(id)) }
+
+    /// The record as it stands on the disk.
+    func stored(_ id: TaskID) throws -> TaskRecord { try InfoFile.read(workPath.infoPath(id)).record }
+
+    // MARK: Waiting
+
+    /// Returns once the task of that name has been in that state so many times.
+    func reached(_ name: String, _ state: DownloadState, times: Int = 1) async {
+        _ = await log.wait { list in list.count { $0 == "\(name):\(state)" } >= times }
+    }
+
+    /// Returns once everything the engine had to do before now is done.
+    func sync() async { _ = await engine.load }
+
+    /// Moves the clock and waits until the engine has acted on it.
+    func advance(_ seconds: Double) async {
+        clock.advance(seconds: seconds)
+        await sync()
+    }
+
+    // MARK: Files
+
+    func out(_ name: String) throws -> [UInt8] { try folder.read("out/\(name)") }
+
+    /// Everything in the destination, hidden files included, sorted.
+    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: out))?.sorted() ?? [] }
+
+    /// The values of a request header over all requests so far; `-` where there was none.
+    func sent(_ header: String) -> [String] {
+        transport.requests.map { $0.urlRequest.value(forHTTPHeaderField: header) ?? "-" }
+    }
+
+    /// Work path and destination as they are at this moment, as a crash would leave them, in a new folder.
+    func snapshot() throws -> TemporaryFolder {
+        let copy = try TemporaryFolder()
+        for name in ["work", "out"] where FileManager.default.fileExists(atPath: folder.file(name).path) {
+            try FileManager.default.copyItem(at: folder.file(name), to: copy.file(name))
+        }
+        return copy
+    }
+}
+
+struct RequestStep: RequestMiddleware {
+    var name = "request step"
+    var priority = 100
+    var secretHeaders: [String] = []
+    let body: @Sendable (URLRequest, TaskContext) async throws -> URLRequest
+    func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        try await body(request, task)
+    }
+}
+
+struct ResponseStep: ResponseMiddleware {
+    var name = "response step"
+    var priority = 100
+    let body: @Sendable (DownloadResponse) async throws -> DownloadResponse
+    func process(_ response: DownloadResponse) async throws -> DownloadResponse { try await body(response) }
+}
+
+struct DownloadStep: DownloadMiddleware {
+    var name = "download step"
+    var priority = 100
+    var onState: @Sendable (TaskContext, DownloadState, DownloadError?) -> Void = { _, _, _ in }
+    var onCount: @Sendable (TaskContext, ByteCount) -> Void = { _, _ in }
+    func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
+        onState(task, state, error)
+    }
+    func download(_ task: TaskContext, didReceive count: ByteCount) { onCount(task, count) }
+}

@@ -1,0 +1,206 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: queue, slots and hosts", .timeLimit(.minutes(1)))
+struct EngineQueueTests {
+    static let content = Bytes.pattern(count: 100)
+
+    private func order(_ bench: Bench) -> [String] {
+        bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent }
+    }
+
+    @Test("FIFO and LIFO, with priority above both", arguments: QueueOrder.allCases)
+    func ordering(_ order: QueueOrder) async throws {
+        let bench = try await Bench(content: Self.content) {
+            $0.maxAction = 1
+            $0.order = order
+        }
+        let gate = Observed(false)
+        let first = bench.chains.register(
+            request: RequestStep { request, _ in
+                _ = await gate.wait { $0 }
+                return request
+            })
+        try await bench.add("blocks")
+        for name in ["a", "b", "c"] { try await bench.add(name) }
+        try await bench.add("urgent") { $0.priority = 5 }
+        try await bench.add("late") { $0.priority = -1 }
+        bench.chains.request.remove(first)
+        gate.update { $0 = true }
+        await bench.engine.waitUntilDrained()
+        let middle = order == .fifo ? ["a", "b", "c"] : ["c", "b", "a"]
+        #expect(self.order(bench) == ["blocks", "urgent"] + middle + ["late"])
+    }
+
+    @Test("the order can change while tasks wait")
+    func changedOrder() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, number in
+            .file(Self.content, to: request, gate: number == 1 ? gate : nil)
+        }
+        for name in ["blocks", "a", "b", "c"] { try await bench.add(name) }
+        var configure = await bench.downloader.configure
+        configure.order = .lifo
+        try await bench.downloader.update(configure)
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        #expect(order(bench) == ["blocks", "c", "b", "a"])
+    }
+
+    @Test("never more than maxAction at once", arguments: [1, 3, 16])
+    func slots(_ maxAction: Int) async throws {
+        let bench = try await Bench(content: Self.content) { $0.maxAction = maxAction }
+        _ = try await bench.engine.add((0..<50).map { bench.task("f\($0)") }, barrel: nil, run: true)
+        await bench.engine.waitUntilDrained()
+        #expect(bench.transport.requests.count == 50)
+        #expect(bench.transport.peak <= maxAction)
+        #expect(await bench.messager.all().allSatisfy { $0.state == .complete })
+    }
+
+    @Test("50 tasks run through while the clock stands still: nothing waits for a tick")
+    func noTick() async throws {
+        let bench = try await Bench(content: Self.content) { $0.maxAction = 2 }
+        for index in 0..<50 { try await bench.add("f\(index)") }
+        await bench.engine.waitUntilDrained()
+        #expect(bench.names.count == 50)
+        #expect(bench.clock.now == ManualClock().now)
+    }
+
+    @Test("maxAction raised starts waiting tasks at once; lowered it lets running ones finish")
+    func liveChange() async throws {
+        let gates = (0..<6).map { _ in FakeGate() }
+        let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, number in
+            .file(Self.content, to: request, gate: gates[number - 1])
+        }
+        for index in 0..<6 { try await bench.add("f\(index)") }
+        await bench.transport.started(2)
+        var configure = await bench.downloader.configure
+        configure.maxAction = 4
+        try await bench.downloader.update(configure)
+        await bench.transport.started(4)
+        #expect(await bench.engine.load.running == 4)
+        configure.maxAction = 1
+        try await bench.downloader.update(configure)
+        #expect(await bench.engine.load.running == 4)
+        for gate in gates[0..<3] { gate.open() }
+        for name in ["f0", "f1", "f2"] { await bench.reached(name, .complete) }
+        await bench.sync()
+        #expect(bench.transport.requests.count == 4)
+        for gate in gates { gate.open() }
+        await bench.engine.waitUntilDrained()
+        #expect(bench.transport.requests.count == 6)
+    }
+
+    @Test("limits also change through a request")
+    func setLimits() async throws {
+        let bench = try await Bench(content: Self.content)
+        let reply = await bench.engine.perform(.setLimits(maxAction: 1_000, rateLimit: 5_000))
+        guard case .done = reply else { return #expect(Bool(false), "\(reply)") }
+        #expect(await bench.downloader.configure.maxAction == 256)
+        #expect(await bench.downloader.configure.rateLimit == 5_000)
+        _ = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: 0))
+        #expect(await bench.downloader.configure.rateLimit == nil)
+    }
+
+    @Test("at most so many at once to one host; another host is not held up")
+    func perHost() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: {
+            $0.maxAction = 10
+            $0.maxConnectionsPerHost = 2
+        }) { request, _ in
+            .file(Self.content, to: request, gate: gate)
+        }
+        for index in 0..<4 { try await bench.add("http://a.example/a\(index)") }
+        let other = try await bench.add("http://b.example/b")
+        let port = try await bench.add("http://a.example:81/c")
+        await bench.transport.started(4)
+        await bench.sync()
+        #expect(Set(order(bench)) == ["a0", "a1", "b", "c"])
+        let waiting = try #require(await bench.messager.info("http://a.example/a2"))
+        #expect(waiting.state == .idle && waiting.waiting == "host")
+        #expect(await bench.state(other) == .action)
+        #expect(await bench.state(port) == .action)
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        #expect(bench.transport.requests.count == 6)
+    }
+
+    @Test("Retry-After keeps every task away from that host for so long, and no other host")
+    func hostPause() async throws {
+        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, number in
+            number == 1 ? .status(503, [.init("Retry-After", "40")]) : .file(Self.content, to: request)
+        }
+        try await bench.add("http://a.example/first")
+        await bench.reached("first", .idle, times: 2)
+        let second = try await bench.add("http://a.example/second")
+        let other = try await bench.add("http://b.example/other")
+        #expect(await bench.finished(other)?.state == .complete)
+        #expect(await bench.messager.info(.id(second))?.waiting == "host")
+        await bench.advance(39)
+        #expect(order(bench) == ["first", "other"])
+        await bench.advance(1)
+        await bench.engine.waitUntilDrained()
+        #expect(Set(order(bench).suffix(2)) == ["first", "second"])
+    }
+
+    @Test("a host pause that ends between two ticks does not keep the engine's thread busy")
+    func hostPauseEnds() async throws {
+        let bench = try await Bench(content: Self.content)
+        try await bench.add("http://b.example/other")
+        await bench.engine.waitUntilDrained()
+        await bench.engine.pauseForTest("http://a.example", seconds: 0.5)
+        await bench.advance(0.6)
+        #expect(await bench.engine.hostPause.isEmpty)
+    }
+
+    @Test("nothing runs before activateQueue; then everything does")
+    func activation() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a")
+        await bench.advance(10)
+        #expect(bench.transport.requests.isEmpty)
+        #expect(await bench.messager.info(.id(id))?.waiting == "queue")
+        bench.downloader.activateQueue()
+        bench.downloader.activateQueue()
+        #expect(await bench.finished(id)?.state == .complete)
+    }
+
+    @Test("the same task twice in one batch is one task")
+    func twice() async throws {
+        let bench = try await Bench(content: Self.content)
+        let added = try await bench.engine.add(
+            [bench.task("a"), bench.task("a"), bench.task("b")], barrel: nil, run: true)
+        #expect(added.map(\.isNew) == [true, false, true])
+        #expect(added[0].id == added[1].id)
+        await bench.engine.waitUntilDrained()
+        #expect(bench.transport.requests.count == 2)
+    }
+
+    @Test("5,000 tasks complete, never more than maxAction at once, and nothing of them stays running")
+    func many() async throws {
+        let bench = try await Bench(content: Array(Self.content.prefix(20))) { $0.maxAction = 8 }
+        let tasks = (0..<5_000).map { index in bench.task("http://h\(index % 7).example/f\(index)") }
+        let added = try await bench.engine.add(tasks, barrel: "all", run: true)
+        #expect(added.allSatisfy { $0.error == nil && $0.isNew })
+        await bench.engine.waitUntilDrained()
+        let sum = try await bench.messager.barrelInfo("all")
+        #expect(sum.isComplete && sum.total == 5_000)
+        #expect(sum.count.received == 100_000)
+        #expect(bench.transport.peak <= 8)
+        #expect(bench.names.count == 5_000)
+        #expect(await bench.engine.load == (5_000, 0, 0))
+    }
+}
+
+extension Engine {
+    /// As if the host had answered with that Retry-After.
+    fileprivate func pauseForTest(_ host: String, seconds: Double) {
+        hostPause[host] = clock.now + Int64(seconds * 1e9)
+        setDeadline()
+    }
+}

@@ -1,0 +1,243 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: failures and retries", .timeLimit(.minutes(1)))
+struct EngineRetryTests {
+    static let content = Bytes.pattern(count: 1_000)
+
+    private func hosts(_ bench: Bench) -> [String] {
+        bench.transport.requests.compactMap { $0.urlRequest.url?.host }
+    }
+
+    @Test("503, then success: one back-off later, by the monotonic clock")
+    func thenSuccess() async throws {
+        let bench = try await Bench { request, number in
+            number == 1 ? .status(503) : .file(Self.content, to: request)
+        }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        let info = try #require(await bench.messager.info(.id(id)))
+        #expect(info.waiting == "retry" && info.error?.status == 503)
+        #expect(info.waitingUntil == bench.clock.date + 1)
+        await bench.advance(0.99)
+        #expect(bench.transport.requests.count == 1)
+        await bench.advance(0.01)
+        let done = try #require(await bench.finished(id))
+        #expect(done.state == .complete && done.attempts == 2 && done.error == nil)
+    }
+
+    @Test("delays double up to maxDelay; after maxAttempts the task is in error")
+    func backOff() async throws {
+        let bench = try await Bench(settings: {
+            $0.retry.maxAttempts = 6
+            $0.retry.maxDelay = 5
+        }) { _, _ in
+            Bench.Answer([.fail(DownloadError(.connect, "refused", isRetryable: true))])
+        }
+        let id = try await bench.add("a")
+        for (attempt, delay) in [1.0, 2, 4, 5, 5].enumerated() {
+            await bench.reached("a", .idle, times: attempt + 2)
+            #expect(await bench.messager.info(.id(id))?.waitingUntil == bench.clock.date + delay)
+            await bench.advance(delay - 0.001)
+            #expect(bench.transport.requests.count == attempt + 1)
+            await bench.advance(0.001)
+        }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .error && info.attempts == 6 && info.error?.code == .connect)
+        await bench.advance(1_000)
+        #expect(bench.transport.requests.count == 6)
+    }
+
+    @Test("a task's own maxAttempts counts instead")
+    func ownAttempts() async throws {
+        let bench = try await Bench { _, _ in .status(500) }
+        let id = try await bench.add("a") { $0.options.maxAttempts = 1 }
+        #expect(await bench.finished(id)?.attempts == 1)
+        #expect(await bench.messager.error(.id(id))?.status == 500)
+    }
+
+    @Test("Retry-After decides the delay, at most maxRetryAfter", arguments: [("7", 7.0), ("99999999", 600.0)])
+    func retryAfter(_ value: String, _ seconds: Double) async throws {
+        let bench = try await Bench { request, number in
+            number == 1 ? .status(429, [.init("Retry-After", value)]) : .file(Self.content, to: request)
+        }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        await bench.advance(seconds - 1)
+        #expect(bench.transport.requests.count == 1)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == .complete)
+    }
+
+    @Test("404: error with the status and the beginning of the body, which never becomes a file")
+    func status() async throws {
+        let bench = try await Bench { _, _ in
+            var answer = Bench.Answer.status(404)
+            answer.steps.append(.bytes(Array("No\u{1b}[31m such file\r\n".utf8)))
+            answer.steps.append(.bytes(Array(repeating: UInt8(ascii: "x"), count: 5_000)))
+            return answer
+        }
+        let id = try await bench.add("a")
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .error && info.error?.status == 404 && info.error?.code == .httpStatus)
+        let reason = try #require(info.error?.underlying)
+        #expect(reason.hasPrefix("No [31m such file xxx") && reason.utf8.count <= 512)
+        #expect(info.error?.url == "http://h.example/a")
+        #expect(bench.names == [])
+        #expect(bench.transport.requests.count == 1)
+    }
+
+    @Test("a lost connection keeps its bytes and goes on after them")
+    func lostConnection() async throws {
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, cut: number <= 2 ? 300 : nil)
+        }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        #expect(try bench.stored(id).received == 300)
+        await bench.advance(1)
+        await bench.reached("a", .idle, times: 3)
+        await bench.advance(2)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Range") == ["-", "bytes=300-", "bytes=600-"])
+        #expect(try bench.out("a") == Self.content)
+    }
+
+    @Test("mirrors are tried in the order of the plan: A, A, B")
+    func mirrors() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "b.example" ? .file(Self.content, to: request) : .status(404)
+        }
+        let id = try await bench.add("http://a.example/a") { $0.mirrors = ["http://a.example/a", "http://b.example/b"] }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(hosts(bench) == ["a.example", "a.example", "b.example"])
+        #expect(bench.names == ["a"])
+    }
+
+    @Test("a mirror at another host is not held up by the first host's Retry-After, and that host is")
+    func mirrorDuringPause() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "b.example"
+                ? .file(Self.content, to: request) : .status(503, [.init("Retry-After", "100")])
+        }
+        let id = try await bench.add("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
+        #expect(await bench.finished(id)?.state == .complete)
+        let later = try await bench.add("http://a.example/later")
+        #expect(await bench.messager.info(.id(later))?.waiting == "host")
+        #expect(hosts(bench) == ["a.example", "b.example"])
+        let free = try await bench.add("http://b.example/free")
+        #expect(await bench.finished(free)?.state == .complete)
+    }
+
+    @Test("attempts and the due time outlive the engine")
+    func persisted() async throws {
+        let clock = ManualClock()
+        let first = try await Bench(clock: clock) { _, _ in .status(503) }
+        let id = try await first.add("a")
+        await first.reached("a", .idle, times: 2)
+        #expect(try first.stored(id).attempts == 1)
+        await first.downloader.close()
+        let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        #expect(await second.messager.info(.id(id))?.waiting == "retry")
+        await second.advance(0.9)
+        #expect(second.transport.requests.isEmpty)
+        await second.advance(0.1)
+        let info = try #require(await second.finished(id))
+        #expect(info.state == .complete && info.attempts == 2)
+    }
+
+    @Test("a mirror that is next is next after a restart, too")
+    func mirrorAfterRestart() async throws {
+        let clock = ManualClock()
+        let down: @Sendable (TransportRequest, Int) -> Bench.Answer = { request, _ in
+            request.urlRequest.url?.host == "b.example" ? .file(Self.content, to: request) : .status(503)
+        }
+        let first = try await Bench(clock: clock, answer: down)
+        let id = try await first.add("http://a.example/a") {
+            $0.mirrors = ["http://a.example/a", "http://b.example/b"]
+        }
+        await first.reached("a", .idle, times: 2)
+        await first.advance(1)
+        await first.downloader.close()
+        let record = try first.stored(id)
+        let second = try await Bench(in: first.folder, clock: clock, answer: down)
+        await second.advance(10)
+        #expect(await second.finished(id)?.state == .complete)
+        #expect(hosts(first).count + hosts(second).count == 3, "\(record.attempts): \(hosts(first)) \(hosts(second))")
+        #expect(hosts(second).last == "b.example")
+    }
+
+    @Test("a wall clock set back an hour does not stop a retry", arguments: [-3_600.0, 3_600])
+    func wallClock(_ shift: Double) async throws {
+        let bench = try await Bench { request, number in
+            number == 1 ? .status(503) : .file(Self.content, to: request)
+        }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        bench.clock.setDate(bench.clock.date + shift)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == .complete)
+    }
+
+    @Test("a wall clock set back between two engines makes nobody wait longer than the longest delay")
+    func wallClockRestart() async throws {
+        let first = try await Bench { _, _ in .status(503) }
+        let id = try await first.add("a")
+        await first.reached("a", .idle, times: 2)
+        await first.downloader.close()
+        let clock = ManualClock()
+        clock.setDate(clock.date - 1e9)
+        let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        await second.advance(600)
+        #expect(await second.finished(id)?.state == .complete)
+    }
+
+    @Test("suspending and resuming is no failure: the number of retries is whole after it")
+    func suspendIsNoFailure() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.retry.maxAttempts = 2 }) { request, number in
+            number <= 3
+                ? .file(Self.content, to: request, gate: gate, pauseAt: 10)
+                : .file(Self.content, to: request, cut: number == 4 ? 10 : nil)
+        }
+        let id = try await bench.add("a")
+        for round in 1...3 {
+            await bench.transport.started(round)
+            try await bench.control.suspend(.id(id))
+            try await bench.control.resume(.id(id))
+        }
+        await bench.reached("a", .action, times: 4)
+        await bench.reached("a", .idle, times: 5)
+        await bench.advance(60)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+    }
+
+    @Test("401 on a resumed transfer: the request chain signs anew, once")
+    func expired() async throws {
+        let tokens = Observed(0)
+        let bench = try await Bench { request, number in
+            switch number {
+            case 1: .file(Self.content, to: request, cut: 500)
+            case 2: .status(401)
+            default: .file(Self.content, to: request)
+            }
+        }
+        bench.chains.register(
+            request: RequestStep { request, _ in
+                var request = request
+                request.setValue("token \(tokens.update { $0 += 1; return $0 })", forHTTPHeaderField: "Authorization")
+                return request
+            })
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Authorization") == ["token 1", "token 2", "token 3"])
+        #expect(try bench.out("a") == Self.content)
+    }
+}
