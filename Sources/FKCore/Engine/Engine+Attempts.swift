@@ -78,8 +78,6 @@ extension Engine {
 
     /// Opens the part file and compares it with what the record says is in it.
     private func prepareAttempt(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) -> Attempt {
-        let plan = [entry.record.task.url] + entry.record.task.mirrors
-        let url = plan[entry.urlIndex % plan.count]
         let part: PartFile
         if let name = entry.record.partName, !entry.record.ranges.isEmpty, folder.contains(name) {
             part = try PartFile(in: folder, name: name)
@@ -95,7 +93,8 @@ extension Engine {
         }
         return Attempt(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
-            isResumed: entry.record.received > 0, url: url)
+            isResumed: entry.record.received > 0,
+            url: entry.nextURL)
     }
 
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {

@@ -43,6 +43,7 @@ extension Engine {
                 return
             }
         }
+        entry.host = TaskEntry.host(of: entry.nextURL)
         ready.push(
             .init(
                 id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host))
