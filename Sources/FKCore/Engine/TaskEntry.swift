@@ -45,6 +45,9 @@ final class TaskEntry {
         self.info = info
         self.isNew = isNew
         hasCleanCounters = isNew
+        // An attempt that was interrupted is tried again where it was; one that failed goes on along the plan.
+        let begun = record.waiting?.until == nil ? max(0, record.attempts - 1) : record.attempts
+        urlIndex = begun % (record.task.mirrors.count + 1)
         host = ""
         host = Self.host(of: nextURL)
     }
