@@ -42,8 +42,12 @@ extension Engine {
     /// A response chain that was interrupted with its process runs again: the file goes back to where it was before.
     private func unpublish(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) {
         guard let path = entry.record.path, let part = entry.record.partName else { return }
-        _ = try folder.rename((path as NSString).lastPathComponent, to: part, replacing: true)
         entry.record.path = nil
+        // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
+        if Foundation.rename(path, folder.path(of: part)) == 0 { return }
+        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil else {
+            throw diskError("take back", path)
+        }
     }
 
     /// A foreign file under the name the task would get, as far as that is known before the server answers.
