@@ -143,6 +143,7 @@ extension Engine {
     package func observe(_ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void) throws
         -> UInt64
     {
+        try checkOpen()
         let target: Observers.Target
         switch selector {
         case .url(let url): target = .url(try URLNormalizer.normalize(url))
@@ -162,6 +163,7 @@ extension Engine {
     }
 
     package func observeBarrel(_ name: String, _ callback: @escaping @Sendable (BarrelInfo) -> Void) throws -> UInt64 {
+        try checkOpen()
         _ = try barrelInfo(name)
         let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
         observers.add(listener)
@@ -223,6 +225,8 @@ extension Engine {
     }
 
     private func handle(_ id: MessageID, _ request: Result<EngineRequest, DownloadError>) async {
+        // What a closing engine has not done is left for the next one.
+        guard !isClosing else { return }
         let reply: EngineReply
         switch request {
         case .success(let request): reply = await perform(request)
@@ -230,6 +234,7 @@ extension Engine {
             problems.append(error.message)
             reply = .failed(error)
         }
+        guard !isClosing else { return }
         do {
             try mailbox.reply(to: id, reply)
             try mailbox.finish(id)

@@ -6,6 +6,7 @@ extension Engine {
     /// Carries out what another component or process asks for. Errors come back as `.failed`.
     package func perform(_ request: EngineRequest) async -> EngineReply {
         do {
+            try checkOpen()
             switch request {
             case .add(let tasks, let barrel, let run):
                 return .added(try await add(tasks, barrel: barrel, run: run))
@@ -36,6 +37,7 @@ extension Engine {
     package func add(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool
     ) async throws -> [EngineReply.Added] {
+        try checkOpen()
         let barrel = try name.map { try openBarrel($0, creating: true) }
         var results: [EngineReply.Added] = []
         results.reserveCapacity(descriptions.count)
@@ -44,6 +46,7 @@ extension Engine {
             if index % 64 == 63 {
                 schedule()
                 await Task.yield()
+                try checkOpen()
             }
         }
         if let barrel { save(barrel) }
