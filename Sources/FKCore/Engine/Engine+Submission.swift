@@ -66,7 +66,7 @@ extension Engine {
                 isNew = false
                 try readmit(entry, as: description)
             } else {
-                entry = try make(description, barrel: barrel?.record.name)
+                entry = try make(description, barrel: barrel)
                 isNew = true
             }
             if let barrel { join(entry, barrel) }
@@ -78,12 +78,14 @@ extension Engine {
         }
     }
 
-    private func make(_ description: TaskDescription, barrel: String?) throws -> TaskEntry {
+    private func make(_ description: TaskDescription, barrel: Barrel?) throws -> TaskEntry {
         var record = TaskRecord(task: description, number: try numbers.next(), created: clock.date)
-        if let barrel { record.barrels = [barrel] }
+        if let barrel { record.barrels = [barrel.record.name] }
         let info = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
         let entry = TaskEntry(record: record, info: info, isNew: true)
         remember(entry)
+        // A member before it is counted, so that it is counted once.
+        _ = barrel?.insert(entry.id, url: description.url)
         stateChanged(entry)
         return entry
     }
