@@ -61,6 +61,8 @@ extension Engine {
         }
         if state.isSettled { observers.settled(entry.id) }
         if state == .action { armReports() }
+        // A barrel's listeners also hear of members that never run: suspended, cancelled or trashed while they waited.
+        if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
     }
 
     private func tell(_ entry: TaskEntry) {
@@ -100,8 +102,8 @@ extension Engine {
 
     // MARK: Polled reports
 
-    func armReports() {
-        guard nextReport == .max, !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
+    func armReports(whileIdle: Bool = false) {
+        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
         nextReport = clock.now + Int64(configure.distributeInterval * 1e9)
         setDeadline()
     }
