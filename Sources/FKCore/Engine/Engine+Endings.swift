@@ -152,9 +152,11 @@ extension Engine {
             attempt.counters.detach()
         }
         entry.attempt = nil
-        change(entry, to: state)
+        let isNews = set(entry, to: state)
         // A task that is being trashed has no record any more.
         if state != .unknown { write(entry) }
+        // Only now: who hears that a task is complete may end the process, or look into the info file.
+        if isNews { stateChanged(entry) }
         releaseSlot(of: entry)
         attempt?.whenEnded.forEach { $0.resume() }
     }

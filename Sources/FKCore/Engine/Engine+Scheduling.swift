@@ -87,11 +87,16 @@ extension Engine {
 
     /// Every change of state goes through here: counts, observers and middlewares hear of it once.
     func change(_ entry: TaskEntry, to state: DownloadState) {
-        guard entry.record.state != state else { return }
+        if set(entry, to: state) { stateChanged(entry) }
+    }
+
+    /// The same without telling anybody: true when `stateChanged` is due.
+    func set(_ entry: TaskEntry, to state: DownloadState) -> Bool {
+        guard entry.record.state != state else { return false }
         entry.record.state = state
         entry.isDirty = true
         if state != .action { entry.speed = SpeedMeter() }
-        stateChanged(entry)
+        return true
     }
 
     /// Why an idle task is not running, as far as this engine knows.
