@@ -20,14 +20,14 @@ extension Engine {
     }
 
     /// Puts a task into state idle and into the queue.
-    func queue(_ entry: TaskEntry) {
+    func queue(_ entry: TaskEntry, mayRun: Bool = true) {
         wakes.remove(entry.id)
         entry.record.error = nil
         entry.record.waiting = nil
         entry.record.finished = nil
-        entry.isAdmitted = true
+        entry.isAdmitted = mayRun
         change(entry, to: .idle)
-        enqueue(entry)
+        if mayRun { enqueue(entry) }
     }
 
     /// An idle task waits in the ready queue, or among the wakes while its retry is not due.

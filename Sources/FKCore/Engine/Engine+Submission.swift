@@ -64,7 +64,7 @@ extension Engine {
             if let known = try find(id) {
                 entry = known
                 isNew = false
-                try readmit(entry, as: description)
+                try readmit(entry, as: description, mayRun: run || scope == .all)
             } else {
                 entry = try make(description, barrel: barrel)
                 isNew = true
@@ -91,7 +91,7 @@ extension Engine {
     }
 
     /// A task asked for a second time goes on where it stopped, with the options of the new asking.
-    private func readmit(_ entry: TaskEntry, as description: TaskDescription) throws {
+    private func readmit(_ entry: TaskEntry, as description: TaskDescription, mayRun: Bool) throws {
         if entry.record.state == .complete {
             if let path = entry.record.path, FileManager.default.fileExists(atPath: path) { return }
             // The finished file is gone: fetch it again.
@@ -108,7 +108,8 @@ extension Engine {
         entry.record.task.mirrors = description.mirrors
         entry.record.attempts = 0
         entry.urlIndex = 0
-        queue(entry)
+        taskLimiters[entry.id] = nil
+        queue(entry, mayRun: mayRun || entry.isAdmitted)
         write(entry)
     }
 
@@ -127,8 +128,6 @@ extension Engine {
             return try find(id).map { [$0] } ?? []
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
-            // A task without a destination of its own is found by its name alone.
-            if let entry = try find(TaskID(url: url)), !hasLoadedAll, tasksByURL[url]?.count == 1 { return [entry] }
             loadAll()
             return (tasksByURL[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
         case .barrel(let name):
