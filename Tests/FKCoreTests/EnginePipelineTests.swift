@@ -79,11 +79,15 @@ struct EnginePipelineTests {
         #expect(bench.sent("If-Range") == ["-", "\"1\""])
         #expect(bench.sent("X-Key") == ["secret 1", "secret 2"])
         #expect(bench.sent("X-Own") == ["1", "1"])
-        #expect(bench.transport.requests.map { $0.urlRequest.url?.query } == ["attempt=1&sig=signed", "attempt=2&sig=signed"])
+        #expect(
+            bench.transport.requests.map { $0.urlRequest.url?.query } == [
+                "attempt=1&sig=signed", "attempt=2&sig=signed",
+            ])
         #expect(bench.transport.requests.allSatisfy { $0.secretHeaders == ["x-key", "x-token"] })
         #expect(try bench.out("a.bin") == Self.content)
         let raw = try InfoFile.rawPayload(bench.workPath.infoPath(id))
-        #expect(!raw.contains("secret 1") && !raw.contains("secret 2") && !raw.contains("signed") && !raw.contains("X-Key"))
+        #expect(
+            !raw.contains("secret 1") && !raw.contains("secret 2") && !raw.contains("signed") && !raw.contains("X-Key"))
     }
 
     struct Odd: Error, CustomStringConvertible { var description: String { "the odd reason" } }

@@ -112,7 +112,9 @@ struct EngineRetryTests {
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.host == "b.example" ? .file(Self.content, to: request) : .status(404)
         }
-        let id = try await bench.add("http://a.example/a") { $0.mirrors = ["http://a.example/a", "http://b.example/b"] }
+        let id = try await bench.add("http://a.example/a") {
+            $0.mirrors = ["http://a.example/a", "http://b.example/b"]
+        }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(hosts(bench) == ["a.example", "a.example", "b.example"])
         #expect(bench.names == ["a"])
