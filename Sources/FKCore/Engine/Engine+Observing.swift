@@ -184,7 +184,10 @@ extension Engine {
         observers.addDrained(callback)
     }
 
-    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) { observers.addFinish(number, body) }
+    /// Calls `body` when that listener is taken away from this side; at once when it has been already.
+    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) {
+        if observers.contains(number) { observers.addFinish(number, body) } else { body() }
+    }
 
     package func stopObserving(_ number: UInt64) { observers.remove(number) }
 
