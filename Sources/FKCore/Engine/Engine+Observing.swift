@@ -103,7 +103,8 @@ extension Engine {
     // MARK: Polled reports
 
     func armReports(whileIdle: Bool = false) {
-        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
+        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty
+        else { return }
         nextReport = clock.now + Int64(configure.distributeInterval * 1e9)
         setDeadline()
     }
