@@ -124,7 +124,7 @@ package actor RunSession {
         await refresh(engine)
         for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
         await engine.close()
-        engine.callbacks.sync {}
+        engine.callbacks.sync()
         continuation.finish()
         await listener.value
     }
