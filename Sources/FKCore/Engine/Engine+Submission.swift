@@ -6,6 +6,7 @@ extension Engine {
     /// Carries out what another component or process asks for. Errors come back as `.failed`.
     package func perform(_ request: EngineRequest) async -> EngineReply {
         do {
+            try checkOpen()
             switch request {
             case .add(let tasks, let barrel, let run):
                 return .added(try await add(tasks, barrel: barrel, run: run))
@@ -36,6 +37,7 @@ extension Engine {
     package func add(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool
     ) async throws -> [EngineReply.Added] {
+        try checkOpen()
         let barrel = try name.map { try openBarrel($0, creating: true) }
         var results: [EngineReply.Added] = []
         results.reserveCapacity(descriptions.count)
@@ -61,7 +63,7 @@ extension Engine {
             if let known = try find(id) {
                 entry = known
                 isNew = false
-                try readmit(entry, as: description)
+                if run || scope == .all { try readmit(entry, as: description) }
             } else {
                 entry = try make(description, barrel: barrel?.record.name)
                 isNew = true
@@ -94,7 +96,7 @@ extension Engine {
             entry.record.isForeign = nil
             entry.record.synced = nil
             entry.record.ranges = []
-        } else if entry.record.state == .action || entry.record.state == .idle {
+        } else if entry.record.state == .action || entry.attempt != nil {
             return
         } else if entry.record.state == .unknown {
             throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)
