@@ -42,6 +42,8 @@ package actor RunSession {
     private var engine: Engine?
     private var isStopped = false
     private var hasReplied = false
+    /// Of the followed tasks, for the moment when one is gone.
+    private var urls: [TaskID: String] = [:]
     private var speeds = FollowedSpeeds()
 
     /// - Parameters:
@@ -181,7 +183,7 @@ package actor RunSession {
             adopt(replies)
         }
         while !isStopped {
-            let infos = openRecords(reader).map { speeds.measured(DownloadInfo($0)) }
+            let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
             onEvent(.progress(running: infos.filter { $0.state == .action }, tracker))
             if hasReachedGoal(infos) { return true }
@@ -191,14 +193,27 @@ package actor RunSession {
         return true
     }
 
-    private func openRecords(_ reader: StoreReader) -> [TaskRecord] {
-        guard case .everything = goal else { return reader.records(tracker.openIDs) }
-        return reader.records { !$0.state.isSettled }
+    /// The tasks that were open when they were last looked at and, with the goal `.everything`, all that are open now.
+    private func followedRecords(_ reader: StoreReader) -> [TaskRecord] {
+        var isReadable = true
+        var missing = tracker.openIDs
+        var records = reader.records(missing) { _ in isReadable = false }
+        missing.subtract(records.map(\.id))
+        for record in records { urls[record.id] = record.task.url }
+        // Trashed by somebody: nothing more will ever be heard of them.
+        if isReadable {
+            for id in missing { changed(DownloadInfo(id: id, url: urls[id] ?? "", state: .unknown)) }
+        }
+        if case .everything = goal {
+            let known = Set(records.map(\.id))
+            records += reader.records { !$0.state.isSettled && !known.contains($0.id) }
+        }
+        return records
     }
 
     private func hasReachedGoal(_ infos: [DownloadInfo]) -> Bool {
         guard case .everything = goal else { return tracker.isSettled }
-        return infos.isEmpty
+        return infos.allSatisfy(\.state.isSettled)
     }
 
     /// Posts the requests and waits for the replies; nil when the engine went away without answering.

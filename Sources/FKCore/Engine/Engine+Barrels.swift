@@ -53,6 +53,7 @@ extension Engine {
 
     /// Makes existing tasks members as well; they stay what they are.
     func join(_ selectors: [TaskSelector], barrelNamed name: String) throws -> Int {
+        try checkOpen()
         let barrel = try openBarrel(name, creating: true)
         var count = 0
         for entry in try selectors.flatMap({ try find($0) }) where !barrel.memberIDs.contains(entry.id) {
@@ -71,6 +72,7 @@ extension Engine {
     }
 
     func remove(_ urls: [String], fromBarrel name: String) throws -> String {
+        try checkOpen()
         let barrel = try openBarrel(name, creating: false)
         var removed = 0
         for text in urls {
@@ -92,6 +94,7 @@ extension Engine {
     }
 
     func deleteBarrel(_ name: String) throws -> String {
+        try checkOpen()
         let barrel = try openBarrel(name, creating: false)
         for id in barrel.members {
             guard let entry = try find(id) else { continue }
@@ -100,6 +103,7 @@ extension Engine {
         }
         barrels[name] = nil
         try BarrelFile.delete(name, in: workPath)
+        observers.removeBarrel(name)
         return "barrel \(name) deleted; its \(barrel.members.count) tasks stay"
     }
 
