@@ -45,7 +45,8 @@ extension Engine {
         entry.record.path = nil
         // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
         if Foundation.rename(path, folder.path(of: part)) == 0 { return }
-        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil else {
+        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
+        else {
             throw diskError("take back", path)
         }
     }

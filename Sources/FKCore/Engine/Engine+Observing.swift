@@ -103,7 +103,8 @@ extension Engine {
     // MARK: Polled reports
 
     func armReports(whileIdle: Bool = false) {
-        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
+        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty
+        else { return }
         nextReport = clock.now + Int64(configure.distributeInterval * 1e9)
         setDeadline()
     }
@@ -184,7 +185,10 @@ extension Engine {
         observers.addDrained(callback)
     }
 
-    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) { observers.addFinish(number, body) }
+    /// Calls `body` when that listener is taken away from this side; at once when it has been already.
+    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) {
+        if observers.contains(number) { observers.addFinish(number, body) } else { body() }
+    }
 
     package func stopObserving(_ number: UInt64) { observers.remove(number) }
 

@@ -71,6 +71,10 @@ struct Observers {
     /// What to call when the listener is removed from this side: by the engine closing, or its task being trashed.
     mutating func addFinish(_ number: UInt64, _ body: @escaping @Sendable () -> Void) { onFinish[number] = body }
 
+    func contains(_ number: UInt64) -> Bool {
+        barrels.contains { $0.number == number } || tasks.values.contains { $0.contains { $0.number == number } }
+    }
+
     mutating func remove(_ number: UInt64) {
         for (target, listeners) in tasks where listeners.contains(where: { $0.number == number }) {
             let left = listeners.filter { $0.number != number }
