@@ -121,12 +121,14 @@ package actor RunSession {
         if !isStopped { await waitForGoal(engine) }
         reporter.cancel()
         await report(engine)
-        await refresh(engine)
+        let settled = await settledInfos(engine)
         for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
         await engine.close()
-        engine.callbacks.sync {}
+        engine.callbacks.sync()
         continuation.finish()
         await listener.value
+        // Only now: told before the changes that are still on their way, each of them would be told again.
+        for info in settled { changed(info) }
     }
 
     private func waitForGoal(_ engine: Engine) async {
@@ -136,11 +138,13 @@ package actor RunSession {
         }
     }
 
-    /// Tells the tracker of tasks that were settled before anybody could hear of a change.
-    private func refresh(_ engine: Engine) async {
+    /// Tasks that were settled, perhaps before anybody could hear of a change.
+    private func settledInfos(_ engine: Engine) async -> [DownloadInfo] {
+        var infos: [DownloadInfo] = []
         for id in tracker.openIDs {
-            if let info = try? await engine.infos(.id(id)).first { changed(info) }
+            if let info = try? await engine.infos(.id(id)).first, info.state.isSettled { infos.append(info) }
         }
+        return infos
     }
 
     private func report(_ engine: Engine) async {

@@ -8,11 +8,13 @@ extension Engine {
         if FileManager.default.fileExists(atPath: workPath.barrelPath(name)) {
             let barrel = try openBarrel(name, creating: false)
             barrel.record.options = options
+            barrel.isDirty = true
             save(barrel)
             return "barrel \(name) is there already: its settings were replaced"
         }
         let barrel = try openBarrel(name, creating: true)
         barrel.record.options = options
+        barrel.isDirty = true
         save(barrel)
         return "barrel \(name) created"
     }
