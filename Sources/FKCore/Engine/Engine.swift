@@ -69,6 +69,8 @@ package actor Engine {
     var observers = Observers()
     var nextTick: Int64
     var nextReport: Int64 = .max
+    /// When unread replies are cleared away next.
+    var nextSweep: Int64 = 0
     /// Admitted tasks that can still run: idle or in action.
     var openCount = 0
     var problems: [String] = []
@@ -197,6 +199,11 @@ package actor Engine {
     private func tick() {
         try? lock.touch(clock.date)
         readMailbox()
+        let now = clock.now
+        if now >= nextSweep {
+            mailbox.sweep(now: clock.date)
+            nextSweep = now + 60_000_000_000
+        }
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
     }
