@@ -102,6 +102,7 @@ extension Engine {
                 let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
                 let path = attempt.folder.path(of: candidate)
                 entry.record.path = path
+                entry.openInfo = entry.openInfo ?? OpenInfoFile()
                 try save(entry)
                 if configure.durability == .power { try synchronizeInfo(entry) }
                 let isNamed = try attempt.folder.rename(

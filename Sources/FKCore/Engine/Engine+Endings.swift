@@ -155,6 +155,7 @@ extension Engine {
         let isNews = set(entry, to: state)
         // A task that is being trashed has no record any more.
         if state != .unknown { write(entry) }
+        entry.openInfo = nil
         // Only now: who hears that a task is complete may end the process, or look into the info file.
         if isNews { stateChanged(entry) }
         releaseSlot(of: entry)
@@ -221,7 +222,8 @@ extension Engine {
         do {
             try InfoFile.update(
                 workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
-                counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged)
+                counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged,
+                open: entry.openInfo)
         } catch {
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }

@@ -24,6 +24,8 @@ final class TaskEntry {
     var isDirty = false
     /// Ranges were added, dropped or begun anew since the record was last written.
     var rangesChanged = false
+    /// The info file, from the moment the final name is written down to the end of the attempt.
+    var openInfo: OpenInfoFile?
     /// No live counter was ever written to the info file: a record without a word about them is safe.
     var hasCleanCounters: Bool
     /// Counted among the tasks that can still run.
@@ -68,10 +70,8 @@ final class TaskEntry {
 
     /// The scheme, host and port of a normalized URL.
     static func host(of url: String) -> String {
-        guard let authority = url.range(of: "://") else { return url }
-        let end = url[authority.upperBound...].firstIndex { $0 == "/" || $0 == "?" } ?? url.endIndex
-        let start = url[authority.upperBound..<end].lastIndex(of: "@").map { url.index(after: $0) }
-        return "\(url[..<authority.upperBound])\(url[(start ?? authority.upperBound)..<end])"
+        let parts = URLParts(url)
+        return parts.scheme.map { "\($0)://\(parts.hostPort)" } ?? url
     }
 
     /// What middlewares are told.

@@ -24,6 +24,25 @@ package struct InfoContents: Sendable {
     package var counters: [Int64]
 }
 
+/// An info file that stays open between two updates. Used by one thread.
+package final class OpenInfoFile {
+    private var descriptor: Int32 = -1
+
+    package init() {}
+
+    deinit { close() }
+
+    func descriptor(_ path: String) throws -> Int32 {
+        if descriptor < 0 { descriptor = try FileIO.open(path, O_WRONLY) }
+        return descriptor
+    }
+
+    package func close() {
+        if descriptor >= 0 { FileIO.close(descriptor) }
+        descriptor = -1
+    }
+}
+
 /// The file that holds all about one task (`TaskRecord`), updated in place.
 ///
 /// Two slots take turns: an update writes the slot of the older generation, so a torn write, a kill at any
@@ -86,10 +105,12 @@ package enum InfoFile {
     ///   - rangesChanged: true when ranges were added, dropped, cut or begun anew since the last write. The live
     ///     counters then count for nothing until the record that gives them their new meaning is in the file.
     ///     The caller sees to it that the counters already hold the new ranges' positions.
+    ///   - open: keeps the file open from one update to the next, where two follow each other closely; nil opens and
+    ///     closes it.
     /// - Throws: `.notFound` when the file is gone; `.noSpace`, `.disk`; `.tooLarge` for a record of more than 16 MiB.
     package static func update(
         _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
-        rangesChanged: Bool = false
+        rangesChanged: Bool = false, open: OpenInfoFile? = nil
     ) throws {
         let payload = try record.json()
         let next = handle.generation + 1
@@ -97,19 +118,21 @@ package enum InfoFile {
         defer { if rangesChanged { counters?.validateMirror() } }
         if payload.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
             try grow(path, payload: payload, generation: next, handle: &handle, counters: counters)
+            // What is open is the file that was just replaced.
+            open?.close()
             return
         }
         let offset = InfoFormat.Geometry(slotSize: Int(handle.slotSize)).slotOffset(generation: next)
-        let descriptor = try FileIO.open(path, O_WRONLY)
+        let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_WRONLY)
         do {
             try withSlot(generation: next, payload: payload) {
                 try FileIO.write($0, to: descriptor, at: offset, path: path)
             }
         } catch {
-            FileIO.close(descriptor)
+            if open == nil { FileIO.close(descriptor) }
             throw error
         }
-        try FileIO.close(descriptor, written: path)
+        if open == nil { try FileIO.close(descriptor, written: path) }
         handle.generation = next
     }
 

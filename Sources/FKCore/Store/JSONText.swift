@@ -32,7 +32,12 @@ struct JSONText {
         bytes.append(0x22)
         var text = text
         text.withUTF8 { utf8 in
-            for byte in utf8 {
+            guard let special = utf8.firstIndex(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5c }) else {
+                bytes.append(contentsOf: utf8)
+                return
+            }
+            bytes.append(contentsOf: utf8[..<special])
+            for byte in utf8[special...] {
                 if byte >= 0x20, byte != 0x22, byte != 0x5c {
                     bytes.append(byte)
                 } else if byte == 0x22 || byte == 0x5c {

@@ -17,6 +17,7 @@ package enum FileNameRules {
     /// with `_`; device names of other systems suffixed with `_`; at most `maxBytes` bytes, cut before the extension
     /// at a character. Empty, `.` and `..` become `download`.
     package static func clean(_ name: String) -> String {
+        if isPlain(name) { return name }
         let last =
             name.unicodeScalars.split(whereSeparator: { $0 == "/" || $0 == "\\" })
             .last.map { String(String.UnicodeScalarView($0)) } ?? ""
@@ -29,6 +30,29 @@ package enum FileNameRules {
         result = markDevice(result)
         if ownSuffixes.contains(where: result.lowercased().hasSuffix) { result += "_" }
         return fit(result, into: maxBytes)
+    }
+
+    /// True for the usual name, at which none of the rules has anything to change: ASCII letters, digits, `-`, `_` and
+    /// single dots, with a stem that cannot be a device's.
+    private static func isPlain(_ name: String) -> Bool {
+        var stem = 0
+        var isInStem = true
+        var last: UInt8 = 0
+        for byte in name.utf8 {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "A")...UInt8(ascii: "Z"):
+                break
+            case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): if last == 0 { return false }
+            default: return false
+            }
+            if byte == UInt8(ascii: ".") { isInStem = false }
+            if isInStem { stem += 1 }
+            last = byte
+        }
+        let isDigitFirst = name.utf8.first.map { (0x30...0x39).contains($0) } ?? false
+        return (stem > 4 || isDigitFirst) && last != UInt8(ascii: ".") && name.utf8.count <= maxBytes
+            && !ownSuffixes.contains(where: { name.lowercased().hasSuffix($0) })
     }
 
     /// The name for what a URL delivers: Content-Disposition's, else the last part of the path of the URL the task was
