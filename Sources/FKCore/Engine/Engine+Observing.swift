@@ -223,6 +223,8 @@ extension Engine {
     }
 
     private func handle(_ id: MessageID, _ request: Result<EngineRequest, DownloadError>) async {
+        // It stays where it is, for the next engine.
+        guard !isClosing else { return }
         let reply: EngineReply
         switch request {
         case .success(let request): reply = await perform(request)

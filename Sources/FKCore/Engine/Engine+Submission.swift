@@ -3,9 +3,13 @@ import Foundation
 
 /// Tasks in: made from descriptions, or found again on disk.
 extension Engine {
-    /// Carries out what another component or process asks for. Errors come back as `.failed`.
+    /// Carries out what another component or process asks for. Errors come back as `.failed`; an engine that closes
+    /// answers `.workPathBusy` and touches nothing, for the work path may be another process's already.
     package func perform(_ request: EngineRequest) async -> EngineReply {
         do {
+            guard !isClosing else {
+                throw DownloadError(.workPathBusy, "The downloader is closing.", isRetryable: true)
+            }
             switch request {
             case .add(let tasks, let barrel, let run):
                 return .added(try await add(tasks, barrel: barrel, run: run))

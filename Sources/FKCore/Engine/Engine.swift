@@ -44,6 +44,8 @@ package actor Engine {
     var configure: Configure
     var isActive = false
     var isClosing = false
+    /// Who called `close` while it was at work; nil once it has ended.
+    private var closeWaiters: [CheckedContinuation<Void, Never>]? = []
     var isScheduling = false
     /// Every record of the work path has been read.
     var hasLoadedAll = false
@@ -112,9 +114,13 @@ package actor Engine {
         onTimer()
     }
 
-    /// Stops what runs, keeps its bytes, writes every record and gives the work path free.
+    /// Stops what runs, keeps its bytes, writes every record and gives the work path free. Everybody who calls it
+    /// returns only then.
     package func close() async {
-        guard !isClosing else { return }
+        guard !isClosing else {
+            if closeWaiters != nil { await withCheckedContinuation { closeWaiters?.append($0) } }
+            return
+        }
         isClosing = true
         for entry in running.values { await stopAttempt(of: entry, .keepingBytes) }
         for entry in tasks.values where entry.isDirty { write(entry) }
@@ -123,6 +129,8 @@ package actor Engine {
         observers.finish()
         numbers.close()
         lock.release()
+        closeWaiters?.forEach { $0.resume() }
+        closeWaiters = nil
         executor.stop()
     }
 
