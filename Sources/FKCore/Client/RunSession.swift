@@ -17,7 +17,7 @@ package actor RunSession {
         /// What became of the requests, once.
         case replies([EngineReply])
         case state(DownloadInfo)
-        /// At the session's interval: the running tasks and the sums.
+        /// At the session's interval: the running tasks, a few of those that wait for their next attempt, and the sums.
         case progress(running: [DownloadInfo], RunTracker)
         case problem(String)
     }
@@ -43,6 +43,8 @@ package actor RunSession {
     private var isStopped = false
     private var hasReplied = false
     private var speeds = FollowedSpeeds()
+    /// The followed tasks as they were at the last look.
+    private var followed: [TaskID: DownloadInfo] = [:]
 
     /// - Parameters:
     ///   - requests: carried out first, in order.
@@ -145,7 +147,8 @@ package actor RunSession {
         for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
         let running = await engine.runningInfos().filter { targets?.contains($0.id) ?? true }
         for info in running { _ = tracker.update(info) }
-        onEvent(.progress(running: running, tracker))
+        let retrying = await engine.retryingInfos(20).filter { targets?.contains($0.id) ?? true }
+        onEvent(.progress(running: running + retrying, tracker))
     }
 
     private func changed(_ info: DownloadInfo) {
@@ -183,7 +186,8 @@ package actor RunSession {
         while !isStopped {
             let infos = openRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
-            onEvent(.progress(running: infos.filter { $0.state == .action }, tracker))
+            forgetMissing(infos)
+            onEvent(.progress(running: infos.filter { $0.state == .action || $0.waitingUntil != nil }, tracker))
             if hasReachedGoal(infos) { return true }
             if !EngineLock.isHeld(workPath) { return false }
             try await Task.sleep(for: .seconds(max(interval, 0.25)))
@@ -194,6 +198,27 @@ package actor RunSession {
     private func openRecords(_ reader: StoreReader) -> [TaskRecord] {
         guard case .everything = goal else { return reader.records(tracker.openIDs) }
         return reader.records { !$0.state.isSettled }
+    }
+
+    /// Tasks that somebody trashed have no record any more.
+    private func forgetMissing(_ infos: [DownloadInfo]) {
+        let present = Set(infos.map(\.id))
+        for id in tracker.openIDs where !present.contains(id) {
+            let workPath = WorkPath(configure.workPath)
+            // Settled meanwhile, or not readable at this moment: the next look tells.
+            guard !FileManager.default.fileExists(atPath: workPath.infoPath(id)) else { continue }
+            var info = followed[id] ?? DownloadInfo(id: id, url: requested(id)?.url ?? "", state: .unknown)
+            info.state = .unknown
+            changed(info)
+        }
+        followed = Dictionary(uniqueKeysWithValues: infos.map { ($0.id, $0) })
+    }
+
+    private func requested(_ id: TaskID) -> TaskDescription? {
+        for case .add(let tasks, _, _) in requests {
+            if let task = tasks.first(where: { $0.id == id }) { return task }
+        }
+        return nil
     }
 
     private func hasReachedGoal(_ infos: [DownloadInfo]) -> Bool {

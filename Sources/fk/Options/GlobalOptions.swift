@@ -10,6 +10,8 @@ enum ColorChoice: String, Sendable, CaseIterable {
 struct GlobalOptions: Sendable, Hashable {
     /// Absolute.
     var workPath: String
+    /// `--work-path` was given: commands that are suggested need it as well.
+    var isWorkPathGiven = false
     var json = false
     var quiet = false
     var progress = true
@@ -19,6 +21,7 @@ struct GlobalOptions: Sendable, Hashable {
         if let path = arguments["work-path"] {
             guard !path.isEmpty else { throw arguments.error("--work-path: the folder's name is empty.") }
             workPath = Paths.absolute(path, from: context.workingDirectory)
+            isWorkPathGiven = true
         } else {
             workPath = Paths.defaultWorkPath(environment: context.environment, folder: context.workingDirectory)
         }
@@ -26,5 +29,10 @@ struct GlobalOptions: Sendable, Hashable {
         quiet = arguments.has("quiet")
         progress = !arguments.has("no-progress") && !quiet
         color = try arguments.choice("color", "--color", of: ColorChoice.self) ?? .auto
+    }
+
+    /// A command to suggest, so that it can be typed as it stands.
+    func suggested(_ command: String) -> String {
+        isWorkPathGiven ? "\(command) --work-path \(Paths.shellWord(workPath))" : command
     }
 }
