@@ -166,7 +166,7 @@ import Testing
         arguments: [
             ("0", 0), ("1", 1), ("1k", 1024), ("1.5K", 1536), ("2M", 2 << 20), ("1GiB", 1 << 30), ("1T", 1 << 40),
         ] as [(String, Int64)])
-    func sizes(text: String, expected: Int64) {
+    func sizes(text: String, expected: Int64) throws {
         #expect(try ByteSize.parse(text) == expected)
     }
 

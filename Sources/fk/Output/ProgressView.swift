@@ -57,6 +57,8 @@ final class ProgressView: Sendable {
         var isFailure = false
         if case .failed = line.outcome { isFailure = true }
         guard mode != .quiet || isFailure else { return }
+        // Its line in the frame goes with it, not only with the next frame.
+        state.withLock { $0.last?.tasks.removeAll { $0.name == line.name } }
         let columns = terminal.isTerminal ? size().columns - 1 : nil
         permanent(line.text(columns: columns, usesColor: terminal.usesColor, usesUnicode: terminal.usesUnicode))
     }

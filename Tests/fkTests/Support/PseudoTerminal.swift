@@ -61,6 +61,19 @@ final class PseudoTerminal {
         #endif
     }
 
+    /// Types the text: the program reads it when it asks.
+    func type(_ text: String) {
+        _ = text.withCString { write(primary, $0, strlen($0)) }
+    }
+
+    /// Gives the terminal another size.
+    func resize(columns: Int, rows: Int) {
+        var size = winsize()
+        size.ws_col = UInt16(columns)
+        size.ws_row = UInt16(rows)
+        _ = ioctl(primary, UInt(TIOCSWINSZ), &size)
+    }
+
     /// Runs the program to its end.
     ///
     /// - Parameter environment: replaces the process's own, but for PATH and HOME.
