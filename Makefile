@@ -8,7 +8,8 @@ SWIFTFLAGS ?=
 
 # The Swift runtime inside the program: it starts faster and runs where no Swift is installed. macOS brings its own.
 ifeq ($(shell uname -s),Linux)
-RELEASE := -c release --static-swift-stdlib
+# lld, because the default linker warns about the toolchain's own libraries.
+RELEASE := -c release --static-swift-stdlib -Xswiftc -use-ld=lld -Xlinker -s
 else
 RELEASE := -c release
 endif

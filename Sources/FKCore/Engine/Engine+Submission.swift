@@ -4,12 +4,10 @@ import Foundation
 /// Tasks in: made from descriptions, or found again on disk.
 extension Engine {
     /// Carries out what another component or process asks for. Errors come back as `.failed`; an engine that closes
-    /// answers `.workPathBusy` and touches nothing, for the work path may be another process's already.
+    /// answers `.cancelled` and touches nothing, for the work path may be another process's already.
     package func perform(_ request: EngineRequest) async -> EngineReply {
         do {
-            guard !isClosing else {
-                throw DownloadError(.workPathBusy, "The downloader is closing.", isRetryable: true)
-            }
+            try checkOpen()
             switch request {
             case .add(let tasks, let barrel, let run):
                 return .added(try await add(tasks, barrel: barrel, run: run))
@@ -40,6 +38,7 @@ extension Engine {
     package func add(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool
     ) async throws -> [EngineReply.Added] {
+        try checkOpen()
         let barrel = try name.map { try openBarrel($0, creating: true) }
         var results: [EngineReply.Added] = []
         results.reserveCapacity(descriptions.count)
@@ -65,7 +64,7 @@ extension Engine {
             if let known = try find(id) {
                 entry = known
                 isNew = false
-                try readmit(entry, as: description)
+                if run || scope == .all { try readmit(entry, as: description) }
             } else {
                 entry = try make(description, barrel: barrel?.record.name)
                 isNew = true
@@ -98,7 +97,7 @@ extension Engine {
             entry.record.isForeign = nil
             entry.record.synced = nil
             entry.record.ranges = []
-        } else if entry.record.state == .action || entry.record.state == .idle {
+        } else if entry.record.state == .action || entry.attempt != nil {
             return
         } else if entry.record.state == .unknown {
             throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)

@@ -5,6 +5,7 @@ import Foundation
 extension Engine {
     /// - Parameter forAll: `resume` then queues cancelled and failed tasks again as well (FKDownloader's resumeAll).
     package func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool = false) async throws -> [VerbResult] {
+        try checkOpen()
         let entries = try find(selector)
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")

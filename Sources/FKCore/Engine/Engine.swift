@@ -131,7 +131,14 @@ package actor Engine {
         lock.release()
         closeWaiters?.forEach { $0.resume() }
         closeWaiters = nil
-        executor.stop()
+    }
+
+    // The thread outlives `close`, so that a late question gets an answer instead of waiting for ever.
+    deinit { executor.stop() }
+
+    /// - Throws: `.cancelled` once the engine is closing: the work path may be another process's by then.
+    func checkOpen() throws(DownloadError) {
+        if isClosing { throw DownloadError(.cancelled, "The downloader is closed: make another one.") }
     }
 
     /// What could not be read or repaired so far; handed out once.

@@ -14,8 +14,6 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     private let lock = NSLock()
     private var work: [Work] = []
     private var isStopped = false
-    /// The thread takes no more work.
-    private var hasEnded = false
     private var isSleeping = false
     private var deadline: Int64 = .max
     private var onDeadline: (@Sendable () -> Void)?
@@ -24,13 +22,9 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     private let clock: any EngineClock
     private let ended = DispatchSemaphore(value: 0)
     private var thread: Thread?
-    /// Runs what comes after the thread has ended: whoever awaits an engine that is closed must get an answer.
-    private let afterwards = DispatchQueue(label: "fk.engine.closed")
-    private static let afterwardsOf = DispatchSpecificKey<ObjectIdentifier>()
 
     package init(clock: any EngineClock) {
         self.clock = clock
-        afterwards.setSpecific(key: Self.afterwardsOf, value: ObjectIdentifier(self))
         let thread = Thread { [self] in
             loop()
             ended.signal()
@@ -61,8 +55,7 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
         wake()
     }
 
-    /// Ends the thread once all submitted work is done. Work submitted later is still run one after the other, on a
-    /// queue; deadlines are not kept any more.
+    /// Ends the thread once all submitted work is done. Work submitted later is run by nobody.
     package func stop() {
         lock.lock()
         isStopped = true
@@ -71,19 +64,13 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     }
 
     package func checkIsolated() {
-        precondition(isIsolatingCurrentContext() == true, "not on the engine's thread")
+        precondition(Thread.current === thread, "not on the engine's thread")
     }
 
-    package func isIsolatingCurrentContext() -> Bool? {
-        Thread.current === thread || DispatchQueue.getSpecific(key: Self.afterwardsOf) == ObjectIdentifier(self)
-    }
+    package func isIsolatingCurrentContext() -> Bool? { Thread.current === thread }
 
     private func submit(_ item: Work) {
         lock.lock()
-        guard !hasEnded else {
-            lock.unlock()
-            return afterwards.async { self.perform(item) }
-        }
         work.append(item)
         let mustWake = isSleeping
         isSleeping = false
@@ -111,24 +98,21 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
                 due = onDeadline
                 deadline = .max
             }
+            let stop = isStopped
             let next = deadline
-            hasEnded = isStopped && batch.isEmpty && due == nil
-            let ends = hasEnded
-            isSleeping = batch.isEmpty && due == nil && !isStopped
+            isSleeping = batch.isEmpty && due == nil && !stop
             let sleeps = isSleeping
             lock.unlock()
 
             due?()
-            batch.forEach(perform)
-            if ends { return }
+            for item in batch {
+                switch item {
+                case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+                case .closure(let closure): closure()
+                }
+            }
+            if stop, batch.isEmpty, due == nil { return }
             if sleeps { sleep(until: next, now: now) }
-        }
-    }
-
-    private func perform(_ item: Work) {
-        switch item {
-        case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
-        case .closure(let closure): closure()
         }
     }
 

@@ -62,26 +62,33 @@
         }
 
         private func run() {
-            var goesOn = true
-            while goesOn {
-                goesOn = inbox.take(&commands)
-                clock.tick()
-                for command in commands { perform(command) }
-                commands.removeAll(keepingCapacity: true)
-                if goesOn {
-                    var running: Int32 = 0
-                    curl_multi_perform(multi, &running)
-                    collectFinished()
-                    attendDeadlines()
-                } else {
-                    for id in transfers.keys.sorted() { end(id, .failure(Self.cancelled)) }
-                }
-                if finished > 0 {
-                    finished = 0
-                    inbox.onBatchEnd?()
-                }
-                if goesOn { sleep() }
+            #if canImport(ObjectiveC)
+                while autoreleasepool(invoking: turn) {}
+            #else
+                while turn() {}
+            #endif
+        }
+
+        /// - Returns: false once everything has ended.
+        private func turn() -> Bool {
+            let goesOn = inbox.take(&commands)
+            clock.tick()
+            for command in commands { perform(command) }
+            commands.removeAll(keepingCapacity: true)
+            if goesOn {
+                var running: Int32 = 0
+                curl_multi_perform(multi, &running)
+                collectFinished()
+                attendDeadlines()
+            } else {
+                for id in transfers.keys.sorted() { end(id, .failure(Self.cancelled)) }
             }
+            if finished > 0 {
+                finished = 0
+                inbox.onBatchEnd?()
+            }
+            if goesOn { sleep() }
+            return goesOn
         }
 
         // MARK: Commands

@@ -116,7 +116,7 @@ package struct HeaderCollector {
 /// How the end of a message's body is known (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Equatable {
     /// 204 and 304 have no body, whatever their fields say.
-    case none
+    case noBody
     case length(Int64)
     /// A last chunk (HTTP/1.1) or the end of the stream (HTTP/2).
     case delimited
@@ -150,7 +150,7 @@ package enum BodyFraming: Sendable, Equatable {
             }
         }
         if isChunked { fields.removeAll { $0.name.caseInsensitiveEquals("Content-Length") } }
-        if status == 204 || status == 304 { return .success(.none) }
+        if status == 204 || status == 304 { return .success(.noBody) }
         if isChunked { return .success(.delimited) }
         if let length { return .success(.length(length)) }
         return .success(isHTTP1 ? .untilClose : .delimited)

@@ -96,7 +96,7 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     /// `1.0`, `1.1`, `2` or `3`.
     public var httpVersion: String
     public var fields: [Field]
-    /// The URL that answered, after redirects.
+    /// The URL that answered, after redirects, without userinfo and fragment.
     public var url: String
     /// How many redirects were followed to get here.
     public var redirects: Int

@@ -131,6 +131,12 @@ private final class Core: Sendable {
     private func readRequest(_ descriptor: Int32, _ connection: Int, _ buffer: inout [UInt8]) -> FaultRequest? {
         let headEnd = Array("\r\n\r\n".utf8)
         while true {
+            if buffer.first == 0x16 {
+                // A TLS handshake; like other plain servers, answer in plain text.
+                let answer = Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
+                _ = answer.withUnsafeBytes { Socket.send(descriptor, $0) }
+                return nil
+            }
             if let end = buffer.firstRange(of: headEnd) {
                 let head = Array(buffer[..<end.lowerBound])
                 buffer.removeSubrange(..<end.upperBound)

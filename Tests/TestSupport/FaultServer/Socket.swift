@@ -9,7 +9,7 @@ import Foundation
 #endif
 
 /// The few calls on TCP sockets that the test servers need, with the differences between systems kept here.
-enum Socket {
+package enum Socket {
     struct Failure: Error, CustomStringConvertible {
         var call: String
         var code: Int32
@@ -100,7 +100,7 @@ enum Socket {
     }
 
     /// A port that nothing listened on a moment ago.
-    static func freePort() throws -> UInt16 {
+    package static func freePort() throws -> UInt16 {
         let (descriptor, port) = try listen()
         close(descriptor)
         return port

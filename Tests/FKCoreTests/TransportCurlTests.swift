@@ -1,0 +1,88 @@
+#if canImport(CLibcurl)
+    import FKCore
+    import FKMiddleware
+    import Foundation
+    import TestSupport
+    import Testing
+
+    @Suite("What the transport over libcurl has of its own", .timeLimit(.minutes(1)))
+    struct TransportCurlTests {
+        @Test("ends are reported in batches, after the handlers have had them")
+        func batches() async throws {
+            let server = try FaultServer()
+            server.route("/a") { _ in .ok([1]) }
+            let transport = CurlTransport()
+            defer { transport.shutdown() }
+            let ended = Locked(0)
+            let batches = Observed<[Int]>([])
+            transport.onBatchEnd = {
+                let count = ended.withLock { $0 }
+                batches.update { $0.append(count) }
+            }
+            for _ in 0..<20 {
+                let handler = RecordingHandler(onFinish: { ended.withLock { $0 += 1 } })
+                _ = transport.start(try TransportConformance.Context.request(server.url("/a")), handler: handler)
+            }
+            let seen = await batches.wait { $0.last == 20 }
+            #expect(seen == seen.sorted())
+            #expect(Set(seen).count == seen.count, "a batch without an end: \(seen)")
+        }
+
+        @Test("a transport that nobody shuts down still ends what runs")
+        func dropped() async throws {
+            let server = try FaultServer()
+            let gate = Gate()
+            server.route("/a") { _ in .raw([.stall(gate)]) }
+            let handler = RecordingHandler()
+            var transport: CurlTransport? = CurlTransport()
+            _ = transport?.start(try TransportConformance.Context.request(server.url("/a")), handler: handler)
+            await server.waitForRequests(1)
+            transport = nil
+            #expect(await handler.finished().error?.code == .cancelled)
+        }
+
+        @Test("shutdown closes every connection and the thread")
+        func noLeaks() async throws {
+            let server = try FaultServer()
+            server.route("/a") { _ in .ok([1]) }
+            weak var weakHandler: RecordingHandler?
+            weak var weakTransport: CurlTransport?
+            do {
+                let transport = CurlTransport()
+                let handler = RecordingHandler()
+                weakHandler = handler
+                weakTransport = transport
+                let operation = transport.start(
+                    try TransportConformance.Context.request(server.url("/a")), handler: handler)
+                await handler.finished()
+                transport.shutdown()
+                operation.cancel()
+            }
+            #expect(weakHandler == nil)
+            #expect(weakTransport == nil)
+        }
+
+        @Test("a redirect from a public name to a private address is refused before anything is sent, when asked for")
+        func privateRedirect() async throws {
+            // The proxy plays the public host; the redirect's target is judged by its text.
+            let proxy = try FaultServer()
+            proxy.routeOthers { request in
+                request.target.contains("public.test") ? .redirect(to: "http://10.0.0.1/admin") : .ok([1])
+            }
+            let transport = CurlTransport()
+            defer { transport.shutdown() }
+            for allowed in [true, false] {
+                var options = TransportConformance.Context.options
+                options.proxy = proxy.base
+                options.allowsPrivateRedirect = allowed
+                let handler = RecordingHandler()
+                _ = transport.start(
+                    try TransportConformance.Context.request("http://public.test/", options: options), handler: handler)
+                let record = await handler.finished()
+                #expect(record.error?.code == (allowed ? nil : .redirect))
+            }
+            #expect(
+                proxy.requests.map(\.target) == ["http://public.test/", "http://10.0.0.1/admin", "http://public.test/"])
+        }
+    }
+#endif

@@ -1,0 +1,106 @@
+import FKCore
+import FKMiddleware
+import Testing
+
+@Suite("Rules for redirects")
+struct TransportRedirectTests {
+    private func rules(
+        _ url: String, _ method: String = "GET", change: (inout TransportOptions) -> Void = { _ in }
+    ) -> RedirectRules {
+        var options = TransportOptions()
+        change(&options)
+        return RedirectRules(url: url, method: method, options: options)
+    }
+
+    @Test("the method after each status", arguments: [301, 302, 303, 307, 308], ["GET", "HEAD", "POST", "PUT"])
+    func method(status: Int, method: String) throws {
+        var rules = rules("http://a.test/", method)
+        let hop = try rules.follow(status: status, to: "http://a.test/b")
+        let becomesGet =
+            switch (status, method) {
+            case (303, "POST"), (303, "PUT"), (303, "GET"), (301, "POST"), (302, "POST"), (_, "GET"): true
+            default: false
+            }
+        #expect(hop.method == (becomesGet ? "GET" : method))
+        #expect(hop.keepsBody == (hop.method == method))
+    }
+
+    @Test(
+        "secrets stay with the first origin",
+        arguments: [
+            (["http://a.test/b"], [true]), (["http://a.test:80/b"], [true]), (["https://a.test/b"], [false]),
+            (["http://a.test:81/b"], [false]), (["http://b.test/"], [false]), (["http://sub.a.test/"], [false]),
+            (["http://b.test/", "http://a.test/c"], [false, false]),
+            (["http://a.test/b", "http://b.test/"], [true, false]),
+        ])
+    func secrets(targets: [String], kept: [Bool]) throws {
+        var rules = rules("http://a.test/")
+        #expect(try targets.map { try rules.follow(status: 302, to: $0).keepsSecrets } == kept)
+    }
+
+    @Test("https to http needs leave, also after a detour")
+    func insecure() throws {
+        var strict = rules("https://a.test/")
+        #expect(throws: DownloadError.self) { try strict.follow(status: 302, to: "http://a.test/") }
+        var upgraded = rules("http://a.test/")
+        _ = try upgraded.follow(status: 302, to: "https://a.test/")
+        #expect(throws: DownloadError.self) { try upgraded.follow(status: 302, to: "http://a.test/b") }
+        var lenient = rules("https://a.test/") { $0.allowsInsecureRedirect = true }
+        #expect(try lenient.follow(status: 302, to: "http://a.test/").keepsSecrets == false)
+    }
+
+    @Test("count, circles and what is no target")
+    func refusals() throws {
+        var counted = rules("http://a.test/0") { $0.maxRedirects = 2 }
+        _ = try counted.follow(status: 302, to: "http://a.test/1")
+        _ = try counted.follow(status: 302, to: "http://a.test/2")
+        #expect(throws: DownloadError.self) { try counted.follow(status: 302, to: "http://a.test/3") }
+        #expect(counted.count == 2)
+        for target in [
+            "http://a.test/#x", "ftp://a.test/", "file:///a", "http://", "http://a.test/\u{7f}", "http://a.test/\r\n",
+        ] {
+            var rules = rules("http://user:secret@a.test/?key=secret")
+            if target == "http://a.test/#x" { _ = try rules.follow(status: 302, to: "http://a.test/") }
+            let error = #expect(throws: DownloadError.self) { try rules.follow(status: 302, to: target) }
+            #expect(error?.code == .redirect)
+            #expect(error?.isRetryable == false)
+            #expect(error.map { "\($0)".contains("secret") } == false)
+        }
+    }
+
+    @Test("the same URL by another method is no circle")
+    func postThenGet() throws {
+        var rules = rules("http://a.test/", "POST")
+        #expect(try rules.follow(status: 303, to: "http://a.test/").method == "GET")
+        #expect(throws: DownloadError.self) { try rules.follow(status: 303, to: "http://a.test/") }
+    }
+
+    @Test(
+        "from public to private needs leave when that is refused",
+        arguments: [
+            ("http://a.test/", "8.8.8.8", "http://127.0.0.1/", true), ("http://a.test/", nil, "http://[::1]/", true),
+            ("http://a.test/", "8.8.8.8", "http://localhost/", true),
+            ("http://8.8.8.8/", nil, "http://10.0.0.1/", true),
+            ("http://a.test/", "8.8.8.8", "http://b.test/", false),
+            ("http://a.test/", "8.8.8.8", "http://1.1.1.1/", false),
+            ("http://a.test/", "10.0.0.1", "http://127.0.0.1/", false),
+            ("http://localhost/", nil, "http://10.0.0.1/", false),
+        ] as [(String, String?, String, Bool)])
+    func privateTarget(from: String, address: String?, to: String, isRefused: Bool) {
+        var allowing = rules(from)
+        #expect(throws: Never.self) { try allowing.follow(status: 302, to: to, fromAddress: address) }
+        var refusing = rules(from) { $0.allowsPrivateRedirect = false }
+        let error = Result { try refusing.follow(status: 302, to: to, fromAddress: address) }
+        #expect((try? error.get()) == nil ? isRefused : !isRefused)
+    }
+
+    @Test("a name that leads to a private address is found out when connected")
+    func connected() throws {
+        var rules = rules("http://a.test/") { $0.allowsPrivateRedirect = false }
+        try rules.checkConnected(to: "127.0.0.1", from: nil)
+        _ = try rules.follow(status: 302, to: "http://b.test/", fromAddress: "8.8.8.8")
+        try rules.checkConnected(to: "1.1.1.1", from: "8.8.8.8")
+        try rules.checkConnected(to: "10.0.0.1", from: "10.0.0.2")
+        #expect(throws: DownloadError.self) { try rules.checkConnected(to: "10.0.0.1", from: "8.8.8.8") }
+    }
+}
