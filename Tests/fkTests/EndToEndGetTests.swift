@@ -148,7 +148,9 @@ import Testing
         #expect(try await sandbox.json("info", server.url("/busy")).number("attempts") == min(retries + 1, 3))
     }
 
-    @Test("404 ends with 1, the status and the words of the page, and leaves nothing behind") func notFound() async throws {
+    @Test("404 ends with 1, the status and the words of the page, and leaves nothing behind") func notFound()
+        async throws
+    {
         server.route("/gone") { _ in
             .status(404, body: Array("<html><title>404</title><body><h1>No such thing here</h1></body>".utf8))
         }

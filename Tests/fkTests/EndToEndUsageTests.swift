@@ -49,7 +49,9 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test("A folder that cannot be written to is named, and the server asked for nothing", arguments: ["file", "file/sub"])
+    @Test(
+        "A folder that cannot be written to is named, and the server asked for nothing",
+        arguments: ["file", "file/sub"])
     func folder(path: String) async throws {
         let server = try FaultServer()
         try sandbox.put("", "file")
@@ -62,7 +64,8 @@ import Testing
     @Test(
         "A typing error gets a suggestion",
         arguments: [
-            (["gte"], "'get'"), (["barrel", "shwo", "x"], "'show'"), (["get", "--retrry", "3", "http://h/a"], "'--retry'"),
+            (["gte"], "'get'"), (["barrel", "shwo", "x"], "'show'"),
+            (["get", "--retrry", "3", "http://h/a"], "'--retry'"),
             (["list", "--sate", "idle"], "'--state'"),
         ])
     func suggestion(words: [String], expected: String) async throws {
@@ -75,7 +78,8 @@ import Testing
         "What does not exist ends with 4",
         arguments: [
             ["info", "http://h/nothing"], ["why", "abcdef"], ["suspend", "http://h/nothing"], ["resume", "abcdef"],
-            ["cancel", "0123456789"], ["retry", "http://h/x"], ["trash", "-y", "http://h/x"], ["barrel", "show", "nix"],
+            ["cancel", "0123456789"], ["retry", "http://h/x"], ["trash", "-y", "http://h/x"],
+            ["barrel", "show", "nix"],
             ["barrel", "run", "nix"], ["barrel", "watch", "nix"], ["barrel", "add", "nix", "http://h/a"],
             ["barrel", "suspend", "nix"], ["barrel", "delete", "nix"], ["barrel", "export", "nix"],
             ["list", "--barrel", "nix"], ["info", "not-an-id"],

@@ -7,8 +7,10 @@ import Foundation
 /// Safe from any thread; `RunSession` calls it with one event after the other.
 final class RunPresenter: Sendable {
     private struct State {
-        /// Bytes of each running task at its last progress event.
+        /// Bytes of each running task at its last progress event, or at the beginning.
         var previous: [TaskID: Int64] = [:]
+        /// What the last progress event of each task said.
+        var told: [TaskID: Int64] = [:]
         var barrelPrevious: [String: Int64] = [:]
         var barrels: [(name: String, tracker: RunTracker)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
@@ -141,7 +143,7 @@ final class RunPresenter: Sendable {
     }
 
     private func writeProgress(_ json: JSONLines, of info: DownloadInfo, _ state: inout State) {
-        guard state.previous[info.id] != info.count.received else { return }
+        guard state.told.updateValue(info.count.received, forKey: info.id) != info.count.received else { return }
         var count = info.count
         count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
         json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))
