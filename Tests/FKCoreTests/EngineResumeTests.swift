@@ -103,7 +103,8 @@ struct EngineResumeTests {
         #expect(bench.transport.requests.count == 2)
     }
 
-    @Test("a 200 with our own strong ETag: the server only ignores If-Range, so a plain Range is tried", arguments: sizes)
+    @Test(
+        "a 200 with our own strong ETag: the server only ignores If-Range, so a plain Range is tried", arguments: sizes)
     func ignoresIfRange(_ size: Int) async throws {
         let content = Bytes.pattern(count: size)
         let (bench, info) = try await resumed(content) { request, _ in
@@ -147,7 +148,9 @@ struct EngineResumeTests {
         let (bench, info) = try await resumed(content) { bench in
             let part = bench.folder.path + "/out/" + (try #require(bench.names.first))
             #expect(truncate(part, 100) == 0)
-        } _: { request, _ in .file(content, to: request) }
+        } _: { request, _ in
+            .file(content, to: request)
+        }
         #expect(info.state == .complete)
         #expect(bench.sent("Range") == ["-", "bytes=100-"])
         #expect(try bench.out("a") == content)
@@ -158,7 +161,9 @@ struct EngineResumeTests {
         let content = Bytes.pattern(count: size)
         let (bench, info) = try await resumed(content) { bench in
             for name in bench.names { unlink("\(bench.out)/\(name)") }
-        } _: { request, _ in .file(content, to: request) }
+        } _: { request, _ in
+            .file(content, to: request)
+        }
         #expect(info.state == .complete)
         #expect(bench.sent("Range") == ["-", "-"])
         #expect(try bench.out("a") == content)

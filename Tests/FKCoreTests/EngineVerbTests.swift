@@ -199,7 +199,8 @@ struct EngineVerbTests {
         #expect(try await bench.control.resumeAll().isEmpty)
     }
 
-    @Test("suspendAll and cancelAll start nothing while they stop what runs", arguments: [Verb.suspend, .cancel, .trash])
+    @Test(
+        "suspendAll and cancelAll start nothing while they stop what runs", arguments: [Verb.suspend, .cancel, .trash])
     func allAtOnce(_ verb: Verb) async throws {
         let gate = FakeGate()
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, _ in

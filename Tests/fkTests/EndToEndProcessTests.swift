@@ -162,16 +162,4 @@ import Testing
         }
         #expect(server.requests.count == 8)
     }
-
-    @Test(
-        "An engine that does not answer is named, and nobody waits for ever",
-        .disabled(if: getenv("FK_SLOW_TESTS") == nil))
-    func stopped() async throws {
-        let engine = try await startStalled("a")
-        engine.signal(SIGSTOP)
-        let result = try await sandbox.fk("suspend", url("a"))
-        engine.signal(SIGCONT)
-        #expect(result.status == 3)
-        #expect(result.errors.contains("does not answer"))
-    }
 }

@@ -42,9 +42,9 @@ package actor RunSession {
     private var engine: Engine?
     private var isStopped = false
     private var hasReplied = false
+    /// Of the followed tasks, for the moment when one is gone.
+    private var urls: [TaskID: String] = [:]
     private var speeds = FollowedSpeeds()
-    /// The followed tasks as they were at the last look.
-    private var followed: [TaskID: DownloadInfo] = [:]
 
     /// - Parameters:
     ///   - requests: carried out first, in order.
@@ -184,9 +184,8 @@ package actor RunSession {
             adopt(replies)
         }
         while !isStopped {
-            let infos = openRecords(reader).map { speeds.measured(DownloadInfo($0)) }
+            let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
-            forgetMissing(infos)
             onEvent(.progress(running: infos.filter { $0.state == .action || $0.waitingUntil != nil }, tracker))
             if hasReachedGoal(infos) { return true }
             if !EngineLock.isHeld(workPath) { return false }
@@ -195,23 +194,24 @@ package actor RunSession {
         return true
     }
 
-    private func openRecords(_ reader: StoreReader) -> [TaskRecord] {
-        guard case .everything = goal else { return reader.records(tracker.openIDs) }
-        return reader.records { !$0.state.isSettled }
-    }
-
-    /// Tasks that somebody trashed have no record any more.
-    private func forgetMissing(_ infos: [DownloadInfo]) {
-        let present = Set(infos.map(\.id))
-        for id in tracker.openIDs where !present.contains(id) {
-            let workPath = WorkPath(configure.workPath)
-            // Settled meanwhile, or not readable at this moment: the next look tells.
-            guard !FileManager.default.fileExists(atPath: workPath.infoPath(id)) else { continue }
-            var info = followed[id] ?? DownloadInfo(id: id, url: requested(id)?.url ?? "", state: .unknown)
-            info.state = .unknown
-            changed(info)
+    /// The tasks that were open when they were last looked at and, with the goal `.everything`, all that are open now.
+    private func followedRecords(_ reader: StoreReader) -> [TaskRecord] {
+        var isReadable = true
+        var missing = tracker.openIDs
+        var records = reader.records(missing) { _ in isReadable = false }
+        missing.subtract(records.map(\.id))
+        for record in records { urls[record.id] = record.task.url }
+        // Trashed by somebody: nothing more will ever be heard of them.
+        if isReadable {
+            for id in missing {
+                changed(DownloadInfo(id: id, url: urls[id] ?? requested(id)?.url ?? "", state: .unknown))
+            }
         }
-        followed = Dictionary(uniqueKeysWithValues: infos.map { ($0.id, $0) })
+        if case .everything = goal {
+            let known = Set(records.map(\.id))
+            records += reader.records { !$0.state.isSettled && !known.contains($0.id) }
+        }
+        return records
     }
 
     private func requested(_ id: TaskID) -> TaskDescription? {
@@ -223,7 +223,7 @@ package actor RunSession {
 
     private func hasReachedGoal(_ infos: [DownloadInfo]) -> Bool {
         guard case .everything = goal else { return tracker.isSettled }
-        return infos.isEmpty
+        return infos.allSatisfy(\.state.isSettled)
     }
 
     /// Posts the requests and waits for the replies; nil when the engine went away without answering.

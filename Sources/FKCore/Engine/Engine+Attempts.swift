@@ -42,8 +42,12 @@ extension Engine {
     /// A response chain that was interrupted with its process runs again: the file goes back to where it was before.
     private func unpublish(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) {
         guard let path = entry.record.path, let part = entry.record.partName else { return }
-        _ = try folder.rename((path as NSString).lastPathComponent, to: part, replacing: true)
         entry.record.path = nil
+        // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
+        if Foundation.rename(path, folder.path(of: part)) == 0 { return }
+        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil else {
+            throw diskError("take back", path)
+        }
     }
 
     /// A foreign file under the name the task would get, as far as that is known before the server answers.
@@ -78,8 +82,6 @@ extension Engine {
 
     /// Opens the part file and compares it with what the record says is in it.
     private func prepareAttempt(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) -> Attempt {
-        let plan = [entry.record.task.url] + entry.record.task.mirrors
-        let url = plan[entry.urlIndex % plan.count]
         let part: PartFile
         if let name = entry.record.partName, !entry.record.ranges.isEmpty, folder.contains(name) {
             part = try PartFile(in: folder, name: name)
@@ -95,7 +97,8 @@ extension Engine {
         }
         return Attempt(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
-            isResumed: entry.record.received > 0, url: url)
+            isResumed: entry.record.received > 0,
+            url: entry.nextURL)
     }
 
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {
@@ -296,13 +299,15 @@ extension RangeAsk {
 }
 
 extension ResponseHead {
-    /// The head as it is kept in an info file: only fields that say something about the file.
+    /// The head as it is kept in an info file: only fields that say something about the file, and of the URL nothing that
+    /// a request middleware may have signed it with.
     var essentials: ResponseHead {
         let kept = [
             "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
             "accept-ranges",
         ]
         var head = self
+        head.url = URLMasking.mask(url)
         head.fields = fields.filter { field in kept.contains { field.name.caseInsensitiveEquals($0) } }
         return head
     }

@@ -8,11 +8,13 @@ extension Engine {
         if FileManager.default.fileExists(atPath: workPath.barrelPath(name)) {
             let barrel = try openBarrel(name, creating: false)
             barrel.record.options = options
+            barrel.isDirty = true
             save(barrel)
             return "barrel \(name) is there already: its settings were replaced"
         }
         let barrel = try openBarrel(name, creating: true)
         barrel.record.options = options
+        barrel.isDirty = true
         save(barrel)
         return "barrel \(name) created"
     }
@@ -51,6 +53,7 @@ extension Engine {
 
     /// Makes existing tasks members as well; they stay what they are.
     func join(_ selectors: [TaskSelector], barrelNamed name: String) throws -> Int {
+        try checkOpen()
         let barrel = try openBarrel(name, creating: true)
         var count = 0
         for entry in try selectors.flatMap({ try find($0) }) where !barrel.memberIDs.contains(entry.id) {
@@ -69,6 +72,7 @@ extension Engine {
     }
 
     func remove(_ urls: [String], fromBarrel name: String) throws -> String {
+        try checkOpen()
         let barrel = try openBarrel(name, creating: false)
         var removed = 0
         for text in urls {
@@ -90,6 +94,7 @@ extension Engine {
     }
 
     func deleteBarrel(_ name: String) throws -> String {
+        try checkOpen()
         let barrel = try openBarrel(name, creating: false)
         for id in barrel.members {
             guard let entry = try find(id) else { continue }
@@ -98,6 +103,7 @@ extension Engine {
         }
         barrels[name] = nil
         try BarrelFile.delete(name, in: workPath)
+        observers.removeBarrel(name)
         return "barrel \(name) deleted; its \(barrel.members.count) tasks stay"
     }
 

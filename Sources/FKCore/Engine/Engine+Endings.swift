@@ -105,7 +105,7 @@ extension Engine {
     func fail(_ entry: TaskEntry, _ error: DownloadError, resumed: Bool) {
         var error = error
         let plan = [entry.record.task.url] + entry.record.task.mirrors
-        let url = entry.attempt?.url ?? plan[entry.urlIndex % plan.count]
+        let url = entry.attempt?.url ?? entry.nextURL
         error.url = error.url ?? URLMasking.mask(url)
         let previous = entry.previousError
         entry.previousError = error
@@ -125,7 +125,7 @@ extension Engine {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
                 entry.record.waiting = Waiting(reason, until: clock.date + seconds)
             }
-            if let pause { hostPause[entry.host] = clock.now + Int64(pause * 1e9) }
+            if let pause { hostPause[TaskEntry.host(of: url)] = clock.now + Int64(pause * 1e9) }
             end(entry, as: .idle)
             setDeadline()
         case .fail:
@@ -152,9 +152,11 @@ extension Engine {
             attempt.counters.detach()
         }
         entry.attempt = nil
-        change(entry, to: state)
+        let isNews = set(entry, to: state)
         // A task that is being trashed has no record any more.
         if state != .unknown { write(entry) }
+        // Only now: who hears that a task is complete may end the process, or look into the info file.
+        if isNews { stateChanged(entry) }
         releaseSlot(of: entry)
         attempt?.whenEnded.forEach { $0.resume() }
     }

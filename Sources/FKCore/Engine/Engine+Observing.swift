@@ -66,6 +66,8 @@ extension Engine {
         }
         if state.isSettled { observers.settled(entry.id) }
         if state == .action { armReports() }
+        // A barrel's listeners also hear of members that never run: suspended, cancelled or trashed while they waited.
+        if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
     }
 
     private func tell(_ entry: TaskEntry) {
@@ -105,8 +107,8 @@ extension Engine {
 
     // MARK: Polled reports
 
-    func armReports() {
-        guard nextReport == .max, !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
+    func armReports(whileIdle: Bool = false) {
+        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
         nextReport = clock.now + Int64(configure.distributeInterval * 1e9)
         setDeadline()
     }
@@ -148,6 +150,7 @@ extension Engine {
     package func observe(_ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void) throws
         -> UInt64
     {
+        try checkOpen()
         let target: Observers.Target
         switch selector {
         case .url(let url): target = .url(try URLNormalizer.normalize(url))
@@ -167,6 +170,7 @@ extension Engine {
     }
 
     package func observeBarrel(_ name: String, _ callback: @escaping @Sendable (BarrelInfo) -> Void) throws -> UInt64 {
+        try checkOpen()
         _ = try barrelInfo(name)
         let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
         observers.add(listener)
@@ -228,7 +232,7 @@ extension Engine {
     }
 
     private func handle(_ id: MessageID, _ request: Result<EngineRequest, DownloadError>) async {
-        // It stays where it is, for the next engine.
+        // What a closing engine has not done is left for the next one.
         guard !isClosing else { return }
         let reply: EngineReply
         switch request {
@@ -237,6 +241,7 @@ extension Engine {
             problems.append(error.message)
             reply = .failed(error)
         }
+        guard !isClosing else { return }
         do {
             try mailbox.reply(to: id, reply)
             try mailbox.finish(id)

@@ -20,14 +20,14 @@ extension Engine {
     }
 
     /// Puts a task into state idle and into the queue.
-    func queue(_ entry: TaskEntry) {
+    func queue(_ entry: TaskEntry, mayRun: Bool = true) {
         wakes.remove(entry.id)
         entry.record.error = nil
         entry.record.waiting = nil
         entry.record.finished = nil
-        entry.isAdmitted = true
+        entry.isAdmitted = mayRun
         change(entry, to: .idle)
-        enqueue(entry)
+        if mayRun { enqueue(entry) }
     }
 
     /// An idle task waits in the ready queue, or among the wakes while its retry is not due.
@@ -43,6 +43,7 @@ extension Engine {
                 return
             }
         }
+        entry.host = TaskEntry.host(of: entry.nextURL)
         ready.push(
             .init(
                 id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host))
@@ -86,11 +87,16 @@ extension Engine {
 
     /// Every change of state goes through here: counts, observers and middlewares hear of it once.
     func change(_ entry: TaskEntry, to state: DownloadState) {
-        guard entry.record.state != state else { return }
+        if set(entry, to: state) { stateChanged(entry) }
+    }
+
+    /// The same without telling anybody: true when `stateChanged` is due.
+    func set(_ entry: TaskEntry, to state: DownloadState) -> Bool {
+        guard entry.record.state != state else { return false }
         entry.record.state = state
         entry.isDirty = true
         if state != .action { entry.speed = SpeedMeter() }
-        stateChanged(entry)
+        return true
     }
 
     /// Why an idle task is not running, as far as this engine knows.

@@ -47,6 +47,7 @@ extension Engine {
             if index % 64 == 63 {
                 schedule()
                 await Task.yield()
+                try checkOpen()
             }
         }
         if let barrel { save(barrel) }
@@ -64,9 +65,9 @@ extension Engine {
             if let known = try find(id) {
                 entry = known
                 isNew = false
-                if run || scope == .all { try readmit(entry, as: description) }
+                try readmit(entry, as: description, mayRun: run || scope == .all)
             } else {
-                entry = try make(description, barrel: barrel?.record.name)
+                entry = try make(description, barrel: barrel)
                 isNew = true
             }
             if let barrel { join(entry, barrel) }
@@ -78,18 +79,20 @@ extension Engine {
         }
     }
 
-    private func make(_ description: TaskDescription, barrel: String?) throws -> TaskEntry {
+    private func make(_ description: TaskDescription, barrel: Barrel?) throws -> TaskEntry {
         var record = TaskRecord(task: description, number: try numbers.next(), created: clock.date)
-        if let barrel { record.barrels = [barrel] }
+        if let barrel { record.barrels = [barrel.record.name] }
         let info = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
         let entry = TaskEntry(record: record, info: info, isNew: true)
         remember(entry)
+        // A member before it is counted, so that it is counted once.
+        _ = barrel?.insert(entry.id, url: description.url)
         stateChanged(entry)
         return entry
     }
 
     /// A task asked for a second time goes on where it stopped, with the options of the new asking.
-    private func readmit(_ entry: TaskEntry, as description: TaskDescription) throws {
+    private func readmit(_ entry: TaskEntry, as description: TaskDescription, mayRun: Bool) throws {
         if entry.record.state == .complete {
             if let path = entry.record.path, FileManager.default.fileExists(atPath: path) { return }
             // The finished file is gone: fetch it again.
@@ -97,7 +100,7 @@ extension Engine {
             entry.record.isForeign = nil
             entry.record.synced = nil
             entry.record.ranges = []
-        } else if entry.record.state == .action || entry.attempt != nil {
+        } else if entry.record.state == .action || entry.record.state == .idle {
             return
         } else if entry.record.state == .unknown {
             throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)
@@ -106,7 +109,8 @@ extension Engine {
         entry.record.task.mirrors = description.mirrors
         entry.record.attempts = 0
         entry.urlIndex = 0
-        queue(entry)
+        taskLimiters[entry.id] = nil
+        queue(entry, mayRun: mayRun || entry.isAdmitted)
         write(entry)
     }
 
@@ -125,8 +129,6 @@ extension Engine {
             return try find(id).map { [$0] } ?? []
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
-            // A task without a destination of its own is found by its name alone.
-            if let entry = try find(TaskID(url: url)), !hasLoadedAll, tasksByURL[url]?.count == 1 { return [entry] }
             loadAll()
             return (tasksByURL[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
         case .barrel(let name):

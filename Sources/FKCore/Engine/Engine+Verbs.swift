@@ -40,7 +40,7 @@ extension Engine {
     private func carryOut(_ effect: StateMachine.Effect, on entry: TaskEntry, to state: DownloadState) async -> String {
         switch effect {
         case .queue:
-            if entry.record.state != .suspend { entry.record.attempts = 0 }
+            entry.record.attempts = 0
             entry.urlIndex = 0
             entry.previousError = nil
             queue(entry)

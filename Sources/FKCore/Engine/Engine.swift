@@ -44,8 +44,9 @@ package actor Engine {
     var configure: Configure
     var isActive = false
     var isClosing = false
-    /// Who called `close` while it was at work; nil once it has ended.
-    private var closeWaiters: [CheckedContinuation<Void, Never>]? = []
+    private var isClosed = false
+    /// Who asked to close while it was closing already.
+    private var whenClosed: [CheckedContinuation<Void, Never>] = []
     var isScheduling = false
     /// Every record of the work path has been read.
     var hasLoadedAll = false
@@ -118,7 +119,7 @@ package actor Engine {
     /// returns only then.
     package func close() async {
         guard !isClosing else {
-            if closeWaiters != nil { await withCheckedContinuation { closeWaiters?.append($0) } }
+            if !isClosed { await withCheckedContinuation { whenClosed.append($0) } }
             return
         }
         isClosing = true
@@ -129,16 +130,17 @@ package actor Engine {
         observers.finish()
         numbers.close()
         lock.release()
-        closeWaiters?.forEach { $0.resume() }
-        closeWaiters = nil
+        isClosed = true
+        whenClosed.forEach { $0.resume() }
+        whenClosed = []
     }
 
-    // The thread outlives `close`, so that a late question gets an answer instead of waiting for ever.
+    /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer.
     deinit { executor.stop() }
 
-    /// - Throws: `.cancelled` once the engine is closing: the work path may be another process's by then.
+    /// - Throws: `.cancelled` once the engine closes: the work path may be another engine's by then.
     func checkOpen() throws(DownloadError) {
-        if isClosing { throw DownloadError(.cancelled, "The downloader is closed: make another one.") }
+        guard !isClosing else { throw DownloadError(.cancelled, "The downloader is closed.") }
     }
 
     /// What could not be read or repaired so far; handed out once.
@@ -151,7 +153,9 @@ package actor Engine {
     ///
     /// - Throws: `.configurationLocked` when the work path differs.
     package func update(_ configure: Configure) throws {
-        guard configure.workPath.standardizedFileURL == self.configure.workPath.standardizedFileURL else {
+        try checkOpen()
+        // A URL of a folder may or may not end in a slash: paths are what counts.
+        guard WorkPath(configure.workPath) == workPath else {
             throw DownloadError(
                 .configurationLocked,
                 "The work path cannot change while a downloader is live: close it and make another one.")

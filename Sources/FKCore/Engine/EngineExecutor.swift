@@ -56,6 +56,8 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     }
 
     /// Ends the thread once all submitted work is done. Work submitted later is run by nobody.
+    ///
+    /// Safe on the thread itself.
     package func stop() {
         lock.lock()
         isStopped = true

@@ -6,8 +6,9 @@ final class TaskEntry {
     let id: TaskID
     var record: TaskRecord
     var info: InfoHandle
-    /// Scheme, host and port: what `Configure.maxConnectionsPerHost` counts by.
-    let host: String
+    /// Scheme, host and port of the URL tried next: what `Configure.maxConnectionsPerHost` counts by. Stays while the
+    /// task is queued or holds a slot.
+    var host: String
     /// The running attempt, also for the moment in which it is being stopped.
     var attempt: Attempt?
     /// False for tasks that are known but that nobody asked this engine to run.
@@ -44,7 +45,17 @@ final class TaskEntry {
         self.info = info
         self.isNew = isNew
         hasCleanCounters = isNew
-        host = Self.host(of: record.task.url)
+        // An attempt that was interrupted is tried again where it was; one that failed goes on along the plan.
+        let begun = record.waiting?.until == nil ? max(0, record.attempts - 1) : record.attempts
+        urlIndex = begun % (record.task.mirrors.count + 1)
+        host = ""
+        host = Self.host(of: nextURL)
+    }
+
+    /// The plan's entry that the next attempt takes.
+    var nextURL: String {
+        let plan = [record.task.url] + record.task.mirrors
+        return plan[urlIndex % plan.count]
     }
 
     /// Bytes in the part file at this moment.

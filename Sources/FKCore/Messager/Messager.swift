@@ -95,7 +95,6 @@ public struct Messager: Sendable {
     /// Forgets the group; its tasks stay. Its callbacks end.
     public func removeBarrel(_ name: String) async throws {
         _ = try await engine.deleteBarrel(name)
-        await engine.stopObserving(.barrel(name))
     }
 
     @discardableResult

@@ -15,6 +15,8 @@ public final class FakeTransport: Transport {
             /// Goes on only once the gate is open.
             case wait(FakeGate)
             case fail(DownloadError)
+            /// A good end; without this step it is one with a verified length.
+            case finish(lengthVerified: Bool)
         }
         public var steps: [Step]
         public init(_ steps: [Step]) { self.steps = steps }
@@ -236,6 +238,7 @@ private final class FakeOperation: TransportOperation, @unchecked Sendable {
                 isWaiting = true
                 gate.pass { self.passed() }
             case .fail(let error): end(.failure(error))
+            case .finish(let isVerified): end(.success(.init(bodyBytes: delivered, lengthVerified: isVerified)))
             }
         }
         if steps.isEmpty, !isPaused, !isWaiting { end(.success(.init(bodyBytes: delivered, lengthVerified: true))) }

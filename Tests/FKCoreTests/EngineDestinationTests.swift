@@ -1,0 +1,222 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: names and destinations", .timeLimit(.minutes(1)))
+struct EngineDestinationTests {
+    static let content = Bytes.pattern(count: 1_000)
+    static let other: [UInt8] = [9, 9, 9]
+
+    private static func named(_ name: String, _ request: TransportRequest) -> Bench.Answer {
+        var answer = Bench.Answer.file(content, to: request)
+        if case .head(var head) = answer.steps[0] {
+            head.fields.append(.init("Content-Disposition", "attachment; filename=\"\(name)\""))
+            answer.steps[0] = .head(head)
+        }
+        return answer
+    }
+
+    /// What becomes of a file that is there: its task's state, the names in the folder, and what the old one holds.
+    struct Case: Sendable, CustomTestStringConvertible {
+        var policy: ExistingFilePolicy?
+        var isExplicit: Bool
+        var state: DownloadState
+        var names: [String]
+        var isKept: Bool
+        var requests: Int
+        var testDescription: String {
+            "\(policy.map(\.rawValue) ?? "default"), \(isExplicit ? "name given" : "derived")"
+        }
+    }
+
+    static let cases = [
+        Case(policy: nil, isExplicit: true, state: .error, names: ["a.bin"], isKept: true, requests: 0),
+        Case(policy: nil, isExplicit: false, state: .complete, names: ["a.1.bin", "a.bin"], isKept: true, requests: 1),
+        Case(policy: .refuse, isExplicit: true, state: .error, names: ["a.bin"], isKept: true, requests: 0),
+        Case(policy: .refuse, isExplicit: false, state: .error, names: ["a.bin"], isKept: true, requests: 0),
+        Case(policy: .overwrite, isExplicit: true, state: .complete, names: ["a.bin"], isKept: false, requests: 1),
+        Case(policy: .overwrite, isExplicit: false, state: .complete, names: ["a.bin"], isKept: false, requests: 1),
+        Case(
+            policy: .rename, isExplicit: true, state: .complete, names: ["a.1.bin", "a.bin"], isKept: true, requests: 1),
+        Case(
+            policy: .rename, isExplicit: false, state: .complete, names: ["a.1.bin", "a.bin"], isKept: true,
+            requests: 1),
+        Case(policy: .skip, isExplicit: true, state: .complete, names: ["a.bin"], isKept: true, requests: 0),
+        Case(policy: .skip, isExplicit: false, state: .complete, names: ["a.bin"], isKept: true, requests: 0),
+    ]
+
+    @Test("a file that is there already", arguments: cases)
+    func existing(_ expected: Case) async throws {
+        let bench = try await Bench(content: Self.content)
+        try bench.folder.write(Self.other, to: "out/a.bin")
+        let id = try await bench.add(expected.isExplicit ? "x" : "a.bin") {
+            $0.options.existing = expected.policy
+            if expected.isExplicit { $0.fileName = "a.bin" }
+        }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == expected.state)
+        #expect(bench.names == expected.names)
+        #expect(try bench.out("a.bin") == (expected.isKept ? Self.other : Self.content))
+        #expect(bench.transport.requests.count == expected.requests)
+        if expected.state == .error {
+            #expect(info.error?.code == .fileExists)
+            #expect(info.error?.message.contains("a.bin") == true)
+        } else if expected.requests == 1 {
+            #expect(try bytes(#require(info.path)) == Self.content)
+        } else {
+            #expect(info.path == bench.out + "/a.bin" && info.count.received == 3)
+        }
+        try await bench.control.trash(.id(id))
+        #expect(bench.names == (expected.isKept ? ["a.bin"] : []))
+    }
+
+    @Test("a name the server decides, with a file of that name", arguments: [ExistingFilePolicy.refuse, .skip])
+    func existingServerName(_ policy: ExistingFilePolicy) async throws {
+        let bench = try await Bench { request, _ in Self.named("s.bin", request) }
+        try bench.folder.write(Self.other, to: "out/s.bin")
+        let id = try await bench.add("a.bin") { $0.options.existing = policy }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == (policy == .skip ? .complete : .error))
+        #expect(try bench.out("s.bin") == Self.other)
+        try await bench.control.trash(.id(id))
+        #expect(bench.names == ["s.bin"])
+    }
+
+    @Test(
+        "Content-Disposition decides the name, never the folder",
+        arguments: [
+            ("nice name.txt", "nice name.txt"), ("../../etc/passwd", "passwd"), (".bashrc", "_bashrc"),
+        ])
+    func disposition(_ sent: String, _ name: String) async throws {
+        let bench = try await Bench { request, _ in Self.named(sent, request) }
+        let id = try await bench.add("a.bin")
+        let info = try #require(await bench.finished(id))
+        #expect(info.path == "\(bench.out)/\(name)" && bench.names == [name])
+        #expect(info.fileName == name)
+    }
+
+    @Test("a name asked for is the name, whatever the server says")
+    func askedFor() async throws {
+        let bench = try await Bench { request, _ in Self.named("s.bin", request) }
+        let id = try await bench.add("a.bin") { $0.fileName = "mine.bin" }
+        #expect(await bench.finished(id)?.path == bench.out + "/mine.bin")
+    }
+
+    @Test("tasks that want the same name at the same time each get one")
+    func sameName() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
+        var ids: [TaskID] = []
+        for index in 0..<3 { ids.append(try await bench.add("http://h\(index).example/a.bin")) }
+        await bench.transport.started(3)
+        gate.open()
+        for id in ids { #expect(await bench.finished(id)?.state == .complete) }
+        #expect(bench.names == ["a.1.bin", "a.2.bin", "a.bin"])
+        #expect(Set(await bench.messager.all().map(\.path)).count == 3)
+    }
+
+    @Test("one URL with two destinations is two tasks; a verb for the URL means both")
+    func twoDestinations() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let one = try await bench.add("a.bin") { $0.directory = bench.out + "/one" }
+        let two = try await bench.add("a.bin") { $0.directory = bench.out + "/deep/two" }
+        let none = try await bench.add("a.bin") { $0.directory = nil }
+        #expect(Set([one, two, none]).count == 3)
+        #expect(await bench.messager.all("http://h.example/a.bin").map(\.id) == [one, two, none])
+        await bench.downloader.close()
+        let second = try await Bench(in: bench.folder, scope: .chosen) { request, _ in .file(Self.content, to: request)
+        }
+        #expect(try await second.control.suspend("http://h.example/a.bin").map(\.id) == [one, two, none])
+        try await second.control.resume("http://h.example/a.bin")
+        await second.engine.waitUntilDrained()
+        #expect(try second.out("one/a.bin") == Self.content)
+        #expect(try second.out("deep/two/a.bin") == Self.content)
+        #expect(await second.messager.filePath(.id(none)) == second.workPath.filesFolder(none) + "/a.bin")
+        try await second.control.trash(.id(none))
+        #expect(!FileManager.default.fileExists(atPath: second.workPath.filesFolder(none)))
+    }
+
+    @Test(
+        "a destination that cannot be: an error that names it, and nothing is fetched",
+        arguments: [
+            "/proc/x", "/proc/x/deep/er", "FILE", "FILE/below",
+        ])
+    func impossible(_ directory: String) async throws {
+        let bench = try await Bench(content: Self.content)
+        try bench.folder.write([1], to: "file")
+        let path = directory.replacing("FILE", with: bench.folder.path + "/file")
+        let id = try await bench.add("a.bin") { $0.directory = path }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .error && info.error?.code == .destination)
+        // It names the part of the path that is the obstacle.
+        #expect(
+            info.error?.message.contains(path.replacing("/deep/er", with: "")) == true,
+            "\(String(describing: info.error))")
+        #expect(bench.transport.requests.isEmpty)
+    }
+
+    @Test("a folder bears the name that was asked for", arguments: [ExistingFilePolicy.refuse, .overwrite])
+    func folderOfThatName(_ policy: ExistingFilePolicy) async throws {
+        let bench = try await Bench(content: Self.content)
+        try FileManager.default.createDirectory(
+            atPath: bench.out + "/a.bin", withIntermediateDirectories: true)
+        let id = try await bench.add("x") {
+            $0.fileName = "a.bin"
+            $0.options.existing = policy
+        }
+        let error = try #require(await bench.finished(id)?.error)
+        #expect(error.code == (policy == .refuse ? .fileExists : .destination))
+        #expect(error.message.contains("a.bin"))
+    }
+
+    @Test("a symlink at the part file's name is not followed")
+    func symlinkPart() async throws {
+        let bench = try await Bench(content: Self.content)
+        let task = bench.task("a.bin")
+        try bench.folder.write(Self.other, to: "victim")
+        try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
+        let part = bench.out + "/" + FileNameRules.partName(for: "a.bin", id: task.id)
+        #expect(symlink(bench.folder.file("victim").path, part) == 0)
+        let id = try await bench.add("a.bin")
+        let error = try #require(await bench.finished(id)?.error)
+        #expect(error.code == .destination && error.message.contains(part))
+        #expect(try bench.folder.read("victim") == Self.other)
+        #expect(bench.transport.requests.isEmpty)
+    }
+
+    @Test(
+        "a symlink at the final name is never written through",
+        arguments: [
+            ExistingFilePolicy?.none, .refuse, .overwrite, .rename,
+        ])
+    func symlinkName(_ policy: ExistingFilePolicy?) async throws {
+        let bench = try await Bench(content: Self.content)
+        try bench.folder.write(Self.other, to: "victim")
+        try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
+        #expect(symlink(bench.folder.file("victim").path, bench.out + "/a.bin") == 0)
+        let id = try await bench.add("a.bin") { $0.options.existing = policy }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == (policy == .refuse ? .error : .complete))
+        #expect(try bench.folder.read("victim") == Self.other)
+        if let path = info.path {
+            #expect(try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType == .typeRegular)
+        }
+    }
+
+    @Test("the folder is removed between two attempts: it is made again")
+    func folderRemoved() async throws {
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, cut: number == 1 ? 500 : nil)
+        }
+        let id = try await bench.add("a.bin")
+        await bench.reached("a.bin", .idle, times: 2)
+        try FileManager.default.removeItem(atPath: bench.out)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Range") == ["-", "-"])
+        #expect(try bench.out("a.bin") == Self.content)
+    }
+}

@@ -1,0 +1,185 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: digests, lengths and limits", .timeLimit(.minutes(1)))
+struct EngineVerifyTests {
+    @Test("a right digest, computed while writing", arguments: Checksum.Algorithm.allCases, [0, 10, 400_000])
+    func right(_ algorithm: Checksum.Algorithm, _ size: Int) async throws {
+        let content = Bytes.pattern(count: size)
+        let bench = try await Bench(content: content)
+        let id = try await bench.add("a.bin") { $0.options.checksum = try? checksum(algorithm, content) }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a.bin") == content)
+    }
+
+    private func checksum(_ algorithm: Checksum.Algorithm, _ content: [UInt8]) throws -> Checksum {
+        let digester = Digester(algorithm)
+        content.withUnsafeBytes { digester.update($0) }
+        return try Checksum(algorithm, hex: digester.hex())
+    }
+
+    @Test("a wrong digest: error, no final name, set aside; a mirror may do better")
+    func wrong() async throws {
+        let bad = Bytes.pattern(count: 1_000)
+        let good = Bytes.pattern(count: 1_000, seed: 2)
+        let bench = try await Bench { request, _ in
+            .file(request.urlRequest.url?.host == "good.example" ? good : bad, to: request)
+        }
+        let expected = try Checksum(.sha256, hex: Bytes.sha256(good))
+        let id = try await bench.add("a.bin") { $0.options.checksum = expected }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .error && info.error?.code == .checksumMismatch)
+        #expect(info.error?.message.contains(Bytes.sha256(bad)) == true)
+        let aside = FileNameRules.rejectedName(for: "a.bin", id: id)
+        #expect(bench.names == [aside])
+        #expect(try bench.out(aside) == bad)
+        #expect(try bench.stored(id).received == 0)
+
+        let other = try await bench.add("b.bin") {
+            $0.options.checksum = expected
+            $0.mirrors = ["http://good.example/b.bin"]
+        }
+        #expect(await bench.finished(other)?.state == .complete)
+        #expect(try bench.out("b.bin") == good)
+        #expect(bench.sent("Range") == ["-", "-", "-"])
+    }
+
+    @Test("after a resume the digest is read back from the disk", arguments: [true, false])
+    func readBack(_ isRight: Bool) async throws {
+        let content = Bytes.pattern(count: 400_000)
+        let bench = try await Bench { request, number in
+            .file(content, to: request, cut: number == 1 ? 100_000 : nil)
+        }
+        let id = try await bench.add("a.bin") {
+            $0.options.checksum = try? Checksum(.sha256, hex: isRight ? Bytes.sha256(content) : Bytes.sha256([1]))
+        }
+        await bench.reached("a.bin", .idle, times: 2)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == (isRight ? .complete : .error))
+        #expect(bench.names.contains("a.bin") == isRight)
+    }
+
+    @Test("somebody changed a held byte: only the digest can tell, and does")
+    func tampered() async throws {
+        let content = Bytes.pattern(count: 10_000)
+        let bench = try await Bench { request, number in
+            .file(content, to: request, cut: number == 1 ? 5_000 : nil)
+        }
+        let id = try await bench.add("a.bin") {
+            $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(content))
+        }
+        await bench.reached("a.bin", .idle, times: 2)
+        let part = try #require(bench.names.first)
+        var held = try bench.out(part)
+        held[100] ^= 1
+        let file = try FileHandle(forWritingTo: bench.folder.file("out/\(part)"))
+        try file.write(contentsOf: held)
+        try file.close()
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.error?.code == .checksumMismatch)
+        #expect(!bench.names.contains("a.bin"))
+    }
+
+    @Test("maxSize: refused by the head, or by counting where the head says nothing", arguments: [true, false])
+    func maxSize(_ hasLength: Bool) async throws {
+        let bench = try await Bench { request, _ in
+            hasLength
+                ? .file(Bytes.pattern(count: 1_001), to: request)
+                : Bench.Answer([
+                    .head(ResponseHead(status: 200, url: "http://h.example/a")), .bytes(Bytes.pattern(count: 600)),
+                    .bytes(Bytes.pattern(count: 600)),
+                ])
+        }
+        let id = try await bench.add("a") { $0.options.maxSize = 1_000 }
+        let info = try #require(await bench.finished(id))
+        #expect(info.error?.code == .tooLarge && info.attempts == 1)
+        #expect(!bench.names.contains("a"))
+        let allowed = try await bench.add("b") { $0.options.maxSize = 1_200 }
+        #expect(await bench.finished(allowed)?.state == .complete)
+    }
+
+    @Test("an empty file is a file")
+    func empty() async throws {
+        let bench = try await Bench(content: [])
+        let id = try await bench.add("a")
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .complete && info.count == ByteCount(received: 0, expected: 0))
+        #expect(try bench.out("a") == [])
+    }
+
+    @Test("no length and a clean end: complete, and marked as unverified", arguments: [10, 400_000])
+    func unknownLength(_ size: Int) async throws {
+        let content = Bytes.pattern(count: size)
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in
+            Bench.Answer([
+                .head(ResponseHead(status: 200, url: "http://h.example/a")), .bytes(Array(content.prefix(size / 2))),
+                .wait(gate), .bytes(Array(content.dropFirst(size / 2))), .finish(lengthVerified: false),
+            ])
+        }
+        let id = try await bench.add("a")
+        await gate.reached()
+        let half = try #require(await bench.messager.info(.id(id)))
+        #expect(half.count.received == Int64(size / 2) && half.count.expected == nil)
+        gate.open()
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .complete && info.count.expected == Int64(size))
+        #expect(try bench.stored(id).lengthVerified == false)
+        #expect(try bench.out("a") == content)
+    }
+
+    @Test("more bytes than the length says are dropped")
+    func excess() async throws {
+        let content = Bytes.pattern(count: 1_000)
+        let bench = try await Bench { request, _ in
+            var answer = Bench.Answer.file(content, to: request)
+            answer.steps.append(.bytes([1, 2, 3]))
+            return answer
+        }
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == content)
+    }
+
+    @Test("a rate limit holds the transport back, of the task or of all", arguments: [true, false])
+    func rate(_ isOwn: Bool) async throws {
+        let content = Bytes.pattern(count: 10_000)
+        let bench = try await Bench(settings: { if !isOwn { $0.rateLimit = 1_000 } }) { request, _ in
+            .file(content, to: request)
+        }
+        let id = try await bench.add("a") { if isOwn { $0.options.rateLimit = 1_000 } }
+        #expect(await bench.transport.paused(1) == [10.0])
+        #expect(await bench.messager.info(.id(id))?.count.received == 0)
+        await bench.advance(9)
+        bench.transport.endPauses()
+        #expect(await bench.transport.paused(2).count == 2)
+        await bench.advance(1)
+        bench.transport.endPauses()
+        #expect(await bench.finished(id)?.state == .complete)
+    }
+
+    @Test("a limit lifted while it runs lets it go on")
+    func rateLifted() async throws {
+        let bench = try await Bench(settings: { $0.rateLimit = 1 }) { request, _ in
+            .file(Bytes.pattern(count: 10_000), to: request)
+        }
+        let id = try await bench.add("a")
+        _ = await bench.transport.paused(1)
+        _ = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: 0))
+        bench.transport.endPauses()
+        #expect(await bench.finished(id)?.state == .complete)
+    }
+
+    @Test("with Durability.power the file is complete all the same, and known to be synced")
+    func durable() async throws {
+        let content = Bytes.pattern(count: 1_000)
+        let bench = try await Bench(content: content) { $0.durability = .power }
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.stored(id).synced == true && bench.out("a") == content)
+    }
+}
