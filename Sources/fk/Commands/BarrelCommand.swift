@@ -36,7 +36,7 @@ struct BarrelEditCommand: Command {
     }
 
     private func add(_ options: BarrelAddOptions) async throws -> Int32 {
-        let barrel = try StoreReader(WorkPath(global.workPath)).barrel(options.name)
+        let barrel = try global.openReader().barrel(options.name)
         let tasks = try options.entries.map { entry in
             try entry.task(in: barrel.options, folder: context.workingDirectory)
         }

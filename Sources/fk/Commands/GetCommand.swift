@@ -44,7 +44,7 @@ struct RunCommand: Command {
             if options.run.detach { return try detachAll() }
             return try await transfer(.everything, requests: [], goOn: global.suggested("fk run"), needsAll: false)
         }
-        let reader = StoreReader(WorkPath(global.workPath))
+        let reader = try global.openReader()
         let barrels = try options.barrels.map { (name: $0, members: try reader.barrel($0).members.map(\.id)) }
         // Whoever was suspended stays so, and does not hold the run.
         let members = Set(barrels.flatMap(\.members))

@@ -1,3 +1,5 @@
+import FKCore
+
 /// When to use colour.
 enum ColorChoice: String, Sendable, CaseIterable {
     /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
@@ -29,6 +31,15 @@ struct GlobalOptions: Sendable, Hashable {
         quiet = arguments.has("quiet")
         progress = !arguments.has("no-progress") && !quiet
         color = try arguments.choice("color", "--color", of: ColorChoice.self) ?? .auto
+    }
+
+    /// Reads the work path, which has to be there.
+    ///
+    /// - Throws: `.notFound`, `.workPathUnusable` or `.laterVersion`.
+    func openReader() throws -> StoreReader {
+        let workPath = WorkPath(workPath)
+        try workPath.open(create: false)
+        return StoreReader(workPath)
     }
 
     /// A command to suggest, so that it can be typed as it stands.
