@@ -20,9 +20,15 @@ import Testing
     func killed() async throws {
         let count = 16_000_000
         let large = Bytes.pattern(count: count)
-        let nginx = try NginxServer(slowRate: 4_000_000)
+        // Only the first request is slow: the moment to kill in is then as long as the slowest machine needs.
+        let nginx = try NginxServer(
+            extra: """
+                set $speed 0;
+                if ($http_range = "") { set $speed 800000; }
+                location /once-slow/ { rewrite ^/once-slow(/.*) $1 break; limit_rate $speed; }
+                """)
         try nginx.write(large, to: "large")
-        let url = "\(nginx.base)/slow/large"
+        let url = "\(nginx.base)/once-slow/large"
         let first = try sandbox.start("get", url)
         #expect(try await sandbox.record(url) { $0.received > 3_000_000 && $0.state == .action } != nil)
         first.kill()
@@ -31,7 +37,7 @@ import Testing
         #expect(second.status == 0)
         #expect(Bytes.sha256(try sandbox.bytes("large")) == Bytes.sha256(large))
         let log = try await nginx.log(atLeast: 2)
-        #expect(log.last?.status == 206)
+        #expect(log.contains { $0.status == 206 })
         #expect(log.reduce(0) { $0 + $1.bodyBytesSent } <= count + 8 << 20)
         #expect(try JSON.lines(second.output).last?.number("bytes") ?? .max <= count - 3_000_000)
     }

@@ -16,18 +16,19 @@ import Testing
         server.serve("/a", body)
     }
 
-    /// On a terminal of its own.
+    /// On a terminal of its own. `work` runs meanwhile, told of what was written.
     private func onTerminal(
         _ words: [String], typing text: String = "", columns: Int = 80,
-        during work: @Sendable () async throws -> Void = {}
+        during work: @Sendable (PseudoTerminal, Observed<String>) async throws -> Void = { _, _ in }
     ) async throws -> PseudoTerminal.Output {
         let environment = ["FK_WORK_PATH": sandbox.workPath, "TERM": "xterm", "LC_ALL": "C.UTF-8"]
+        let terminal = try PseudoTerminal(columns: columns, rows: 24)
+        terminal.type(text)
+        let written = Observed("")
         async let output = offPool {
-            let terminal = try PseudoTerminal(columns: columns, rows: 24)
-            terminal.type(text)
-            return try terminal.run(FKProgram.path, words, environment: environment)
+            try terminal.run(FKProgram.path, words, environment: environment) { text in written.update { $0 = text } }
         }
-        try await work()
+        try await work(terminal, written)
         return try await output
     }
 
@@ -101,16 +102,12 @@ import Testing
         server.serve("/slow-1", body, stallingAt: 100_000, gate)
         server.serve("/slow-2", body, stallingAt: 200_000, gate)
         let urls = ["/slow-1", "/slow-2", "/gone"].map(server.url)
-        let output = try await onTerminal(["get", "-d", sandbox.files] + urls) {
-            for (url, count) in zip(urls, [100_000, 200_000] as [Int64]) {
-                #expect(try await sandbox.record(url) { $0.received == count } != nil)
+        let output = try await onTerminal(["get", "-d", sandbox.files] + urls) { _, written in
+            let isShown = try await eventually {
+                let text = written.value
+                return [" 25%", " 50%", "0/3 files, 1 failed"].allSatisfy(text.contains) ? true : nil
             }
-            // Long enough for a frame that shows it: the next entry of the log is written by a later frame.
-            let frames = Observed(0)
-            for _ in 0..<50 where frames.value < 50 {
-                frames.update { $0 += 1 }
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            #expect(isShown == true)
             gate.open()
         }
         #expect(output.status == 1)
@@ -121,6 +118,23 @@ import Testing
         #expect(output.screen.count { $0.hasPrefix("✓ slow-") } == 2)
         #expect(output.screen.contains { $0.hasPrefix("✗ gone") })
         #expect(output.screen.last?.hasPrefix("2 of 3 complete, 1 failed") == true)
+    }
+
+    @Test("The live view follows the size of the terminal") func resize() async throws {
+        let gate = Gate()
+        server.serve("/slow", body, stallingAt: 100_000, gate)
+        let output = try await onTerminal(["get", "-d", sandbox.files, server.url("/slow")]) { terminal, written in
+            #expect(try await eventually { written.value.contains("━") ? true : nil } == true)
+            terminal.resize(columns: 50, rows: 10)
+            // A frame that begins with clearing is the first one of another width; bars have no room in it.
+            let frame = try await eventually {
+                let text = written.value
+                return text.range(of: "\u{1b}[J\u{1b}[?7l", options: .backwards).map { text[$0.upperBound...] }
+            }
+            gate.open()
+            #expect(frame?.contains("━") == false)
+        }
+        #expect(output.status == 0)
     }
 
     @Test("--no-progress draws nothing on a terminal either") func noProgress() async throws {

@@ -95,7 +95,7 @@ final class ProgressView: Sendable {
         // Overwritten line by line and cleared only behind each line's end: nothing flickers.
         var text = moveToFrameStart(state.drawn, columns: size.columns)
         // Rows that the terminal has wrapped would be joined again when it gets wider.
-        if state.columns != size.columns { text += "\u{1b}[J" }
+        if state.columns != size.columns, !state.drawn.isEmpty { text += "\u{1b}[J" }
         state.columns = size.columns
         for line in above { text += line + "\u{1b}[K\n" }
         let layout = frameLayout(&state, size)

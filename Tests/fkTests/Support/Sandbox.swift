@@ -69,6 +69,15 @@ final class Sandbox: Sendable {
     }
 }
 
+/// The exit status or the signal's number.
+private func childStatus(_ info: siginfo_t) -> Int32 {
+    #if canImport(Glibc)
+        info._sifields._sigchld.si_status
+    #else
+        info.si_status
+    #endif
+}
+
 /// An `fk` at work.
 final class RunningFK: Sendable {
     let pid: Int32
@@ -93,11 +102,23 @@ final class RunningFK: Sendable {
         let status = Observed<Int32?>(nil)
         self.status = status
         process.terminationHandler = { process in
-            let number = process.terminationStatus
-            status.update { $0 = process.terminationReason == .exit ? number : 128 + number }
+            let number = process.terminationReason == .exit ? 0 : 128 as Int32
+            let code = process.terminationStatus
+            status.update { $0 = $0 ?? number + code }
         }
         try process.run()
-        pid = process.processIdentifier
+        let pid = process.processIdentifier
+        self.pid = pid
+        // Foundation notices the end by a descriptor that programs started at the same moment by other tests may have
+        // inherited, and then waits for them as well. Asking the system, without taking the status away, does not.
+        Thread.detachNewThread {
+            var ended = siginfo_t()
+            while waitid(P_PID, id_t(pid), &ended, WEXITED | WNOWAIT) != 0 {
+                guard errno == EINTR else { return }
+            }
+            let number = childStatus(ended)
+            status.update { $0 = $0 ?? (ended.si_code == CLD_EXITED ? number : 128 + number) }
+        }
     }
 
     var hasEnded: Bool { status.value != nil }
