@@ -11,4 +11,8 @@ if words == ["--version"] || words == ["--version", "--json"] || words == ["--js
 }
 
 SignalTrap.ignoreWriteSignals()
+guard !CommandContext.process.workingDirectory.isEmpty else {
+    OutputStream.standardError.writeLine("fk: The current folder does not exist any more: go to another one.")
+    exit(ExitStatus.taskFailed)
+}
 exit(await Dispatcher(context: .process).run(words))

@@ -153,3 +153,7 @@ struct DownloadStep: DownloadMiddleware {
     }
     func download(_ task: TaskContext, didReceive count: ByteCount) { onCount(task, count) }
 }
+
+extension Engine {
+    var hasListeners: Bool { !observers.tasks.isEmpty || !observers.barrels.isEmpty }
+}

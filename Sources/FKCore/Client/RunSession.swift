@@ -96,8 +96,12 @@ package actor RunSession {
     private func runAsEngine(_ engine: Engine, tookOver: Bool) async throws {
         self.engine = engine
         onEvent(.engine(tookOver: tookOver))
-        let (states, continuation) = AsyncStream.makeStream(of: DownloadInfo.self)
-        _ = await engine.observeStates { continuation.yield($0) }
+        let news = Locked<[DownloadInfo]>([])
+        let (hasNews, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        _ = await engine.observeStates { info in
+            news.withLock { $0.append(info) }
+            continuation.yield()
+        }
         await engine.activate()
         if case .everything = goal {
             for info in try await engine.infos(.all) where !info.state.isSettled { changed(info) }
@@ -116,31 +120,36 @@ package actor RunSession {
                 await self.report(engine)
             }
         }
-        // Only now: before, the tracker did not know which tasks count. The stream has kept them all.
-        let listener = Task { for await info in states { self.changed(info) } }
+        // Only now: before, the tracker did not know which tasks count. The news have all been kept.
+        let listener = Task { for await _ in hasNews { self.take(news) } }
         if !isStopped { await waitForGoal(engine) }
         reporter.cancel()
         await report(engine)
-        await refresh(engine)
+        let settled = await settledInfos(engine)
         for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
         await engine.close()
-        engine.callbacks.sync {}
+        engine.callbacks.sync()
         continuation.finish()
         await listener.value
+        take(news)
+        // Only now: told before the changes that are still on their way, each of them would be told again.
+        for info in settled { changed(info) }
     }
 
     private func waitForGoal(_ engine: Engine) async {
         switch goal {
         case .everything: await engine.waitUntilDrained()
-        case .tasks, .added: for id in targets ?? [] { await engine.waitUntilSettled(id) }
+        case .tasks, .added: await engine.waitUntilSettled(Array(targets ?? []))
         }
     }
 
-    /// Tells the tracker of tasks that were settled before anybody could hear of a change.
-    private func refresh(_ engine: Engine) async {
+    /// Tasks that were settled, perhaps before anybody could hear of a change.
+    private func settledInfos(_ engine: Engine) async -> [DownloadInfo] {
+        var infos: [DownloadInfo] = []
         for id in tracker.openIDs {
-            if let info = try? await engine.infos(.id(id)).first { changed(info) }
+            if let info = try? await engine.infos(.id(id)).first, info.state.isSettled { infos.append(info) }
         }
+        return infos
     }
 
     private func report(_ engine: Engine) async {
@@ -149,6 +158,14 @@ package actor RunSession {
         for info in running { _ = tracker.update(info) }
         let retrying = await engine.retryingInfos(20).filter { targets?.contains($0.id) ?? true }
         onEvent(.progress(running: running + retrying, tracker))
+    }
+
+    private func take(_ news: Locked<[DownloadInfo]>) {
+        let infos = news.withLock { news in
+            defer { news.removeAll(keepingCapacity: true) }
+            return news
+        }
+        for info in infos { changed(info) }
     }
 
     private func changed(_ info: DownloadInfo) {

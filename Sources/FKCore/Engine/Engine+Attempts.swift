@@ -15,27 +15,46 @@ extension Engine {
         entry.record.waiting = nil
         change(entry, to: .action)
         do throws(DownloadError) {
-            let folder = try folder(of: entry)
-            if isPublished(entry.record) {
-                if chains.response.isEmpty { return complete(entry) }
-                try unpublish(entry, in: folder)
-            }
-            if let path = existingFile(for: entry, in: folder) { return try settleExisting(entry, path) }
-            let attempt = try prepareAttempt(entry, in: folder)
-            entry.attempt = attempt
-            fetchNext(entry, attempt)
+            try begin(entry)
         } catch {
-            fail(entry, error, resumed: false)
+            // The folder may have gone since it was opened for an earlier task: open it anew, once.
+            guard error.code == .destination, folders.removeValue(forKey: folderPath(of: entry)) != nil else {
+                return fail(entry, error, resumed: false)
+            }
+            do throws(DownloadError) { try begin(entry) } catch { fail(entry, error, resumed: false) }
         }
+    }
+
+    private func begin(_ entry: TaskEntry) throws(DownloadError) {
+        let folder = try folder(of: entry)
+        if isPublished(entry.record) {
+            if chains.response.isEmpty { return complete(entry) }
+            try unpublish(entry, in: folder)
+        }
+        if let path = existingFile(for: entry, in: folder) { return try settleExisting(entry, path) }
+        let attempt = try prepareAttempt(entry, in: folder)
+        entry.attempt = attempt
+        fetchNext(entry, attempt)
+    }
+
+    private func folderPath(of entry: TaskEntry) -> String {
+        entry.record.task.directory ?? workPath.filesFolder(entry.id)
     }
 
     /// The task's destination, opened once and shared by all tasks that go there.
     private func folder(of entry: TaskEntry) throws(DownloadError) -> Folder {
-        let path = entry.record.task.directory ?? workPath.filesFolder(entry.id)
-        if let folder = folders[path], folder.isStillThere { return folder }
+        let path = folderPath(of: entry)
+        let now = clock.now
+        if let (folder, seen) = folders[path] {
+            if now - seen < 1_000_000_000 { return folder }
+            if folder.isStillThere {
+                folders[path] = (folder, now)
+                return folder
+            }
+        }
         let folder = try Folder(path: path)
         if folders.count >= 64 { folders.removeAll() }
-        folders[path] = folder
+        folders[path] = (folder, now)
         return folder
     }
 
@@ -45,7 +64,8 @@ extension Engine {
         entry.record.path = nil
         // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
         if Foundation.rename(path, folder.path(of: part)) == 0 { return }
-        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil else {
+        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
+        else {
             throw diskError("take back", path)
         }
     }
@@ -85,7 +105,7 @@ extension Engine {
         let part: PartFile
         if let name = entry.record.partName, !entry.record.ranges.isEmpty, folder.contains(name) {
             part = try PartFile(in: folder, name: name)
-            let length = part.length
+            let length = part.openedLength
             for (index, range) in entry.record.ranges.enumerated() where range.position > length {
                 remember(entry, by: "resume", "the part file is shorter than recorded: \(length) bytes")
                 entry.record.ranges[index].position = max(range.start, length)
@@ -107,7 +127,7 @@ extension Engine {
             for: task.fileName ?? FileNameRules.name(url: task.url, head: nil), id: entry.id)
         entry.record.partName = name
         let part = try PartFile(in: folder, name: name)
-        guard part.length > 0 else { return part }
+        guard part.openedLength > 0 else { return part }
         guard entry.isNew else {
             try part.truncate(to: 0)
             return part

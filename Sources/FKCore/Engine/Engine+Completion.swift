@@ -101,14 +101,12 @@ extension Engine {
             while true {
                 let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
                 let path = attempt.folder.path(of: candidate)
-                if policy == .overwrite || !attempt.folder.contains(candidate) {
-                    entry.record.path = path
-                    try save(entry)
-                    if configure.durability == .power { try synchronizeInfo(entry) }
-                    let isNamed = try attempt.folder.rename(
-                        attempt.part.name, to: candidate, replacing: policy == .overwrite)
-                    if isNamed { return true }
-                }
+                entry.record.path = path
+                try save(entry)
+                if configure.durability == .power { try synchronizeInfo(entry) }
+                let isNamed = try attempt.folder.rename(
+                    attempt.part.name, to: candidate, replacing: policy == .overwrite)
+                if isNamed { return true }
                 switch policy {
                 case .rename, .overwrite: number += 1
                 case .refuse: throw fileExists(path)

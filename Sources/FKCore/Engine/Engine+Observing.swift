@@ -108,7 +108,8 @@ extension Engine {
     // MARK: Polled reports
 
     func armReports(whileIdle: Bool = false) {
-        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty else { return }
+        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty
+        else { return }
         nextReport = clock.now + Int64(configure.distributeInterval * 1e9)
         setDeadline()
     }
@@ -189,7 +190,10 @@ extension Engine {
         observers.addDrained(callback)
     }
 
-    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) { observers.addFinish(number, body) }
+    /// Calls `body` when that listener is taken away from this side; at once when it has been already.
+    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) {
+        if observers.contains(number) { observers.addFinish(number, body) } else { body() }
+    }
 
     package func stopObserving(_ number: UInt64) { observers.remove(number) }
 
@@ -205,12 +209,16 @@ extension Engine {
     // MARK: Waiting
 
     /// Returns once the task is suspended, cancelled, in error, complete or gone.
-    package func waitUntilSettled(_ id: TaskID) async {
-        guard !isClosing, let entry = try? find(id), !entry.record.state.isSettled || entry.attempt != nil else {
-            return
+    package func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
+
+    /// The same for all of many tasks: one wait, however many there are.
+    package func waitUntilSettled(_ ids: [TaskID]) async {
+        while !isClosing {
+            // One that was settled may have been queued again while others were waited for.
+            let open = ids.filter { id in (try? find(id)).flatMap { $0 }.map { !$0.record.state.isSettled } ?? false }
+            guard !open.isEmpty else { return }
+            await withCheckedContinuation { observers.waitForSettling(of: open, $0) }
         }
-        if entry.record.state.isSettled { return }
-        await withCheckedContinuation { observers.waitForSettling(of: id, $0) }
     }
 
     /// Returns once no admitted task can run any more: all are complete, in error, suspended or cancelled.

@@ -182,6 +182,8 @@ extension Engine {
             complete(entry)
         case .action, .prepare:
             entry.record.state = entry.record.task.type == .background ? .idle : .suspend
+            // The attempt did not fail: its process ended.
+            entry.record.attempts = max(0, entry.record.attempts - 1)
             entry.record.waiting = nil
             write(entry)
         case .idle:

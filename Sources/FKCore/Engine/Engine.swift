@@ -33,7 +33,7 @@ package actor Engine {
     nonisolated package let chains: MiddlewareChains
     nonisolated let clock: any EngineClock
     nonisolated let inbox: EngineInbox
-    nonisolated let callbacks = DispatchQueue(label: "fk.callbacks")
+    nonisolated let callbacks = CallbackQueue()
     nonisolated let diskWork = DispatchQueue(label: "fk.disk", attributes: .concurrent)
     let transport: any Transport
     let scope: Scope
@@ -60,7 +60,8 @@ package actor Engine {
     var hostLoad: [String: Int] = [:]
     /// Until when (monotonic nanoseconds) a host asked to be left alone.
     var hostPause: [String: Int64] = [:]
-    var folders: [String: Folder] = [:]
+    /// Open destination folders, with the time (monotonic nanoseconds) at which each was last seen in its place.
+    var folders: [String: (folder: Folder, seen: Int64)] = [:]
     var barrels: [String: Barrel] = [:]
     let totalLimiter: RateLimiter
     var taskLimiters: [TaskID: RateLimiter] = [:]
@@ -68,6 +69,8 @@ package actor Engine {
     var observers = Observers()
     var nextTick: Int64
     var nextReport: Int64 = .max
+    /// When unread replies are cleared away next.
+    var nextSweep: Int64 = 0
     /// Admitted tasks that can still run: idle or in action.
     var openCount = 0
     var problems: [String] = []
@@ -197,6 +200,11 @@ package actor Engine {
     private func tick() {
         try? lock.touch(clock.date)
         readMailbox()
+        let now = clock.now
+        if now >= nextSweep {
+            mailbox.sweep(now: clock.date)
+            nextSweep = now + 60_000_000_000
+        }
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
     }

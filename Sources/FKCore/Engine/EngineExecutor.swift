@@ -10,7 +10,8 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
         case closure(@Sendable () -> Void)
     }
 
-    // Sendable because everything mutable below is touched only with `lock` held, except `thread`, which is set once.
+    // Sendable because everything mutable below is touched only with `lock` held, except `thread`, which is set once and
+    // dropped at the end, when nobody asks any more.
     private let lock = NSLock()
     private var work: [Work] = []
     private var isStopped = false
@@ -20,14 +21,14 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
 
     private let wakeUp = DispatchSemaphore(value: 0)
     private let clock: any EngineClock
-    private let ended = DispatchSemaphore(value: 0)
     private var thread: Thread?
 
     package init(clock: any EngineClock) {
         self.clock = clock
         let thread = Thread { [self] in
             loop()
-            ended.signal()
+            // The thread's block holds this object: without this they would hold each other for ever.
+            self.thread = nil
         }
         thread.name = "fk.engine"
         thread.stackSize = 1 << 20

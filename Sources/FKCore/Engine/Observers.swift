@@ -30,13 +30,33 @@ struct Observers {
         }
     }
 
+    /// Somebody waits until all of some tasks have settled.
+    private final class Settling {
+        private var remaining: Int
+        private var continuation: CheckedContinuation<Void, Never>?
+        init(remaining: Int, continuation: CheckedContinuation<Void, Never>) {
+            self.remaining = remaining
+            self.continuation = continuation
+        }
+
+        func settledOne() {
+            remaining -= 1
+            if remaining == 0 { finish() }
+        }
+
+        func finish() {
+            continuation?.resume()
+            continuation = nil
+        }
+    }
+
     private var nextNumber: UInt64 = 0
     private(set) var tasks: [Target: [TaskListener]] = [:]
     private(set) var barrels: [BarrelListener] = []
     private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     private var onFinish: [UInt64: @Sendable () -> Void] = [:]
-    private var settling: [TaskID: [CheckedContinuation<Void, Never>]] = [:]
+    private var settling: [TaskID: [Settling]] = [:]
     private var draining: [CheckedContinuation<Void, Never>] = []
 
     /// Somebody wants the polled callbacks.
@@ -71,6 +91,10 @@ struct Observers {
     /// What to call when the listener is removed from this side: by the engine closing, or its task being trashed.
     mutating func addFinish(_ number: UInt64, _ body: @escaping @Sendable () -> Void) { onFinish[number] = body }
 
+    func contains(_ number: UInt64) -> Bool {
+        barrels.contains { $0.number == number } || tasks.values.contains { $0.contains { $0.number == number } }
+    }
+
     mutating func remove(_ number: UInt64) {
         for (target, listeners) in tasks where listeners.contains(where: { $0.number == number }) {
             let left = listeners.filter { $0.number != number }
@@ -95,20 +119,22 @@ struct Observers {
 
     mutating func finish() {
         onFinish.values.forEach { $0() }
-        for list in settling.values { list.forEach { $0.resume() } }
+        for list in settling.values { list.forEach { $0.finish() } }
         draining.forEach { $0.resume() }
         self = Observers()
     }
 
     // MARK: Waiting
 
-    mutating func waitForSettling(of id: TaskID, _ continuation: CheckedContinuation<Void, Never>) {
-        settling[id, default: []].append(continuation)
+    /// - Parameter ids: at least one.
+    mutating func waitForSettling(of ids: [TaskID], _ continuation: CheckedContinuation<Void, Never>) {
+        let waiter = Settling(remaining: ids.count, continuation: continuation)
+        for id in ids { settling[id, default: []].append(waiter) }
     }
 
     mutating func settled(_ id: TaskID) {
         guard !settling.isEmpty else { return }
-        settling.removeValue(forKey: id)?.forEach { $0.resume() }
+        settling.removeValue(forKey: id)?.forEach { $0.settledOne() }
     }
 
     mutating func waitForDrain(_ continuation: CheckedContinuation<Void, Never>) { draining.append(continuation) }

@@ -61,23 +61,40 @@ public struct Messager: Sendable {
     /// The same as an asynchronous sequence. A slow reader gets the newest info and misses older ones; the sequence
     /// ends after the task is complete, in error, cancelled or gone.
     public func infos(_ selector: TaskSelector) -> AsyncStream<DownloadInfo> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let task = Task {
-                do {
-                    let number = try await engine.observe(selector) { info in
-                        continuation.yield(info)
-                        switch info.state {
-                        case .complete, .error, .cancel, .unknown: continuation.finish()
-                        default: break
-                        }
-                    }
-                    await engine.onEnd(of: number) { continuation.finish() }
-                    continuation.onTermination = { _ in Task { await engine.stopObserving(number) } }
-                } catch {
-                    continuation.finish()
+        stream { continuation in
+            try await engine.observe(selector) { info in
+                continuation.yield(info)
+                switch info.state {
+                case .complete, .error, .cancel, .unknown: continuation.finish()
+                default: break
                 }
             }
-            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+
+    /// A sequence that ends when its listener does, and takes its listener away when it ends.
+    private func stream<Info: Sendable>(
+        _ observe: @escaping @Sendable (AsyncStream<Info>.Continuation) async throws -> UInt64
+    ) -> AsyncStream<Info> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { [engine] continuation in
+            // It may end before its listener's number is known.
+            let state = Locked<(isOver: Bool, number: UInt64?)>((false, nil))
+            continuation.onTermination = { _ in
+                let number = state.withLock { state in
+                    state.isOver = true
+                    return state.number
+                }
+                if let number { Task { await engine.stopObserving(number) } }
+            }
+            Task {
+                guard let number = try? await observe(continuation) else { return continuation.finish() }
+                await engine.onEnd(of: number) { continuation.finish() }
+                let isOver = state.withLock { state in
+                    state.number = number
+                    return state.isOver
+                }
+                if isOver { await engine.stopObserving(number) }
+            }
         }
     }
 
@@ -127,21 +144,12 @@ public struct Messager: Sendable {
 
     /// The same as an asynchronous sequence; it ends once no member can run any more.
     public func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let task = Task {
-                do {
-                    let number = try await engine.observeBarrel(name) { info in
-                        continuation.yield(info)
-                        let open = info.states.filter { !$0.key.isSettled }.values.reduce(0, +)
-                        if open == 0, info.total > 0 { continuation.finish() }
-                    }
-                    await engine.onEnd(of: number) { continuation.finish() }
-                    continuation.onTermination = { _ in Task { await engine.stopObserving(number) } }
-                } catch {
-                    continuation.finish()
-                }
+        stream { continuation in
+            try await engine.observeBarrel(name) { info in
+                continuation.yield(info)
+                let open = info.states.filter { !$0.key.isSettled }.values.reduce(0, +)
+                if open == 0, info.total > 0 { continuation.finish() }
             }
-            continuation.onTermination = { _ in task.cancel() }
         }
     }
 }

@@ -7,6 +7,8 @@ import Synchronization
 final class PartFile: Sendable {
     let name: String
     let folder: Folder
+    /// The length of the file when it was opened, in bytes.
+    let openedLength: Int64
     private let descriptor: Int32
     private let isOpen = Atomic<Bool>(true)
 
@@ -16,7 +18,9 @@ final class PartFile: Sendable {
         self.name = name
         descriptor = try folder.open(name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        let isKnown = fstat(descriptor, &status) == 0
+        openedLength = isKnown ? Int64(status.st_size) : 0
+        guard isKnown, status.st_mode & S_IFMT == S_IFREG else {
             Foundation.close(descriptor)
             isOpen.store(false, ordering: .relaxed)
             throw DownloadError(.destination, "\(folder.path(of: name)) is not a regular file.")

@@ -7,7 +7,8 @@ func diskError(_ action: String, _ path: String, _ number: Int32 = errno) -> Dow
     switch number {
     case ENOSPC, EDQUOT, EFBIG:
         return DownloadError(
-            .noSpace, "There is no space to \(action) \(path): free some, then resume.", underlying: reason)
+            .noSpace, "There is no space to \(action) \(path): free some, then retry.", underlying: reason,
+            isRetryable: true)
     case EACCES, EPERM, EROFS:
         return DownloadError(
             .destination, "Not allowed to \(action) \(path): choose another folder or change its permissions.",

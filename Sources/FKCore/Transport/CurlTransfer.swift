@@ -34,7 +34,15 @@
         /// What `fk_easy_saw_close_notify` said last; asked only where the end of the body depends on it.
         private var closeNotify: Int32 = -1
         /// Where the present and the previous request went, when no proxy stood between.
-        private var peer: String?
+        /// What the present request's connection leads to: the server, or a proxy.
+        private var connected: (address: String, port: Int)?
+        /// The server's numeric address; nil behind a proxy and before there is a connection.
+        private var peer: String? {
+            guard let connected, request.options.proxy?.isEmpty != false,
+                URLOrigin(current.url)?.port == connected.port
+            else { return nil }
+            return connected.address
+        }
         private var previousPeer: String?
 
         init(id: UInt64, _ start: CurlInbox.Start, _ first: CurlRequest, easy: CurlEasy, clock: CurlClock) {
@@ -82,7 +90,7 @@
             redirectBody = 0
             closeNotify = -1
             previousPeer = peer
-            peer = nil
+            connected = nil
             easy.reset()
         }
 
@@ -151,8 +159,9 @@
         private func willSend(to address: String, port: Int) -> Bool {
             isConnected = true
             touch()
-            let usesProxy = request.options.proxy?.isEmpty == false || URLOrigin(current.url)?.port != port
-            peer = usesProxy ? nil : address
+            connected = (address, port)
+            // Only a redirect's target has to be looked at; the address of a first request is asked for by `peer`.
+            guard rules.count > 0 else { return true }
             do {
                 if let peer { try rules.checkConnected(to: peer, from: previousPeer) }
                 return true

@@ -23,12 +23,13 @@ package struct RedirectRules: Sendable {
     private let maxRedirects: Int
     private let allowsInsecure: Bool
     private let allowsPrivate: Bool
-    private let firstOrigin: URLOrigin?
+    private let firstURL: String
     private var url: String
     private var method: String
     private var keepsBody = true
     private var keepsSecrets = true
-    private var seen: Set<String>
+    /// Empty until the first redirect: most transfers have none.
+    private var seen: Set<String> = []
     /// How many redirects were followed.
     package private(set) var count = 0
 
@@ -36,10 +37,9 @@ package struct RedirectRules: Sendable {
         maxRedirects = options.maxRedirects
         allowsInsecure = options.allowsInsecureRedirect
         allowsPrivate = options.allowsPrivateRedirect
-        firstOrigin = URLOrigin(url)
+        firstURL = url
         self.url = url
         self.method = method
-        seen = [Self.key(method, url)]
     }
 
     /// Whether a response of that status with a Location field sends the client elsewhere. 300 and 304 do not.
@@ -64,6 +64,7 @@ package struct RedirectRules: Sendable {
     package mutating func follow(status: Int, to target: String, fromAddress: String? = nil) throws(DownloadError)
         -> Hop
     {
+        if seen.isEmpty { seen = [Self.key(method, url)] }
         guard count < maxRedirects else {
             throw refusal(
                 maxRedirects == 0
@@ -90,7 +91,7 @@ package struct RedirectRules: Sendable {
             method = "GET"
         }
         guard seen.insert(Self.key(method, target)).inserted else { throw refusal("The server redirects in a circle.") }
-        if to != firstOrigin { keepsSecrets = false }
+        if to != URLOrigin(firstURL) { keepsSecrets = false }
         url = target
         count += 1
         return Hop(url: target, method: method, keepsBody: keepsBody, keepsSecrets: keepsSecrets)

@@ -15,34 +15,35 @@ struct URLParts {
     var fragment: Substring?
 
     init(_ text: String) {
-        var rest = text[...]
-        if let hash = rest.firstIndex(of: "#") {
-            fragment = rest[rest.index(after: hash)...]
+        // Looked at as bytes: all of the delimiters are ASCII, and comparing characters takes ten times as long.
+        var rest = text[...].utf8
+        if let hash = rest.firstIndex(of: UInt8(ascii: "#")) {
+            fragment = Substring(rest[rest.index(after: hash)...])
             rest = rest[..<hash]
         }
-        if let mark = rest.firstIndex(of: "?") {
-            query = rest[rest.index(after: mark)...]
+        if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
+            query = Substring(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
         }
-        guard let separator = rest.firstRange(of: "://") else {
+        guard let colon = rest.firstIndex(of: UInt8(ascii: ":")), rest[colon...].starts(with: "://".utf8) else {
             hostPort = ""
-            path = rest
+            path = Substring(rest)
             return
         }
-        scheme = rest[..<separator.lowerBound]
-        rest = rest[separator.upperBound...]
+        scheme = Substring(rest[..<colon])
+        rest = rest[rest.index(colon, offsetBy: 3)...]
         var authority = rest
-        if let slash = rest.firstIndex(of: "/") {
+        if let slash = rest.firstIndex(of: UInt8(ascii: "/")) {
             authority = rest[..<slash]
-            path = rest[slash...]
+            path = Substring(rest[slash...])
         } else {
             path = ""
         }
-        if let at = authority.lastIndex(of: "@") {
-            userinfo = authority[..<at]
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
+            userinfo = Substring(authority[..<at])
             authority = authority[authority.index(after: at)...]
         }
-        hostPort = authority
+        hostPort = Substring(authority)
     }
 
     /// The URL without userinfo and fragment: what the request line and the Host field are made of.

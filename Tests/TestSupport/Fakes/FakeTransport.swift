@@ -163,6 +163,11 @@ public final class FakeGate: Sendable {
         }
     }
 
+    /// Returns once the gate is open.
+    public func passed() async {
+        await withCheckedContinuation { continuation in pass { continuation.resume() } }
+    }
+
     func pass(_ goOn: @escaping @Sendable () -> Void) {
         let (isOpen, watchers) = state.withLock { state in
             state.reached = true

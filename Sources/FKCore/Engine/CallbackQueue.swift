@@ -1,0 +1,36 @@
+import FKMiddleware
+import Foundation
+
+/// Runs other people's callbacks, one after the other, on a queue that is neither the engine's thread nor the main one.
+///
+/// Callbacks are gathered for 5 ms: a burst of small files costs one wake-up, not one for each change of state. (Of
+/// 16,900 wake-ups for 2,000 files of 8 KiB, 10,000 were these.)
+final class CallbackQueue: Sendable {
+    private let queue = DispatchQueue(label: "fk.callbacks")
+    private let waiting = Locked<[@Sendable () -> Void]>([])
+
+    /// Never blocks. Callbacks run in the order in which they were given.
+    func async(_ callback: @escaping @Sendable () -> Void) {
+        let isFirst = waiting.withLock { waiting in
+            waiting.append(callback)
+            return waiting.count == 1
+        }
+        if isFirst { queue.asyncAfter(deadline: .now() + .milliseconds(5)) { self.drain() } }
+    }
+
+    /// Runs `body` behind everything given before, and returns then.
+    func sync(_ body: () -> Void = {}) {
+        queue.sync {
+            drain()
+            body()
+        }
+    }
+
+    private func drain() {
+        let callbacks = waiting.withLock { waiting in
+            defer { waiting.removeAll(keepingCapacity: true) }
+            return waiting
+        }
+        callbacks.forEach { $0() }
+    }
+}

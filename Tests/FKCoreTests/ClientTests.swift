@@ -1,0 +1,293 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Processes without the engine, played in this process: a work path has one engine here as well.
+@Suite("Client: mailbox, following, taking over", .timeLimit(.minutes(1)))
+struct ClientTests {
+    static let content = Bytes.pattern(count: 400_000)
+
+    private func configure(_ folder: TemporaryFolder) -> Configure {
+        var configure = Configure(workPath: folder.file("work"))
+        configure.retry.jitter = 0
+        return configure
+    }
+
+    private func impatient(_ folder: TemporaryFolder) -> EngineClient {
+        var client = EngineClient(configure: configure(folder))
+        client.patience = 0.05
+        return client
+    }
+
+    private func served(_ content: [UInt8] = content) throws -> FaultServer {
+        let server = try FaultServer()
+        server.routeOthers { .ranged(content, for: $0, etag: "\"1\"") }
+        return server
+    }
+
+    /// Moves a manual clock until `work` is done: requests in the mailbox are read by the tick.
+    private func ticking<Value: Sendable>(
+        _ bench: Bench, _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let isDone = Observed(false)
+        let task = Task {
+            defer { isDone.update { $0 = true } }
+            return try await work()
+        }
+        while !isDone.value {
+            await bench.advance(1)
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        return try await task.value
+    }
+
+    @Test("without an engine, a client is it for a moment: tasks are noted down and nothing runs")
+    func alone() async throws {
+        let folder = try TemporaryFolder()
+        let client = EngineClient(configure: configure(folder))
+        var task = TaskDescription(url: "http://127.0.0.1:1/a")
+        task.directory = folder.path + "/out"
+        let (reply, problems) = try await client.perform(.add(tasks: [task], barrel: "b", run: true))
+        guard case .added(let added) = reply else { return #expect(Bool(false), "\(reply)") }
+        #expect(added == [.init(id: task.id, state: .idle, isNew: true)])
+        #expect(problems.isEmpty)
+        #expect(!EngineLock.isHeld(client.workPath))
+        #expect(try InfoFile.read(client.workPath.infoPath(task.id)).record.attempts == 0)
+        let (verbs, _) = try await client.perform(.verb(.suspend, .barrel("b")))
+        guard case .verbs(let results) = verbs else { return #expect(Bool(false), "\(verbs)") }
+        #expect(results.map(\.after) == [.suspend])
+        #expect(try InfoFile.read(client.workPath.infoPath(task.id)).record.state == .suspend)
+        let (failed, _) = try await client.perform(.verb(.suspend, .url("http://127.0.0.1/none")))
+        guard case .failed(let error) = failed else { return #expect(Bool(false), "\(failed)") }
+        #expect(error.code == .notFound)
+    }
+
+    @Test("with an engine, the request goes through the mailbox, and is carried out at the next tick")
+    func mailbox() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
+        let id = try await bench.add("a")
+        await gate.reached()
+        let client = EngineClient(configure: configure(bench.folder))
+        let (reply, _) = try await ticking(bench) { try await client.perform(.verb(.suspend, .id(id))) }
+        guard case .verbs(let results) = reply else { return #expect(Bool(false), "\(reply)") }
+        #expect(results.map(\.before) == [.action] && results.map(\.after) == [.suspend])
+        #expect(await bench.state(id) == .suspend)
+        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+        #expect(FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
+        #expect(EngineLock.isHeld(bench.workPath))
+    }
+
+    @Test("an engine that does not answer: the request is withdrawn and the client says so")
+    func silent() async throws {
+        let bench = try await Bench(content: Self.content)
+        let client = impatient(bench.folder)
+        await #expect { _ = try await client.perform(.verb(.suspend, .all)) } throws: {
+            ($0 as? DownloadError)?.code == .workPathBusy
+        }
+        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+    }
+
+    @Test("garbage in the mailbox is quarantined and answered; what came with it is carried out")
+    func garbage() async throws {
+        let bench = try await Bench(content: Self.content)
+        try write([1, 2, 3], bench.workPath.mailboxFolder + "/00000000000000000001-1-a.msg")
+        let mailbox = Mailbox(bench.workPath)
+        let posted = try mailbox.post(.add(tasks: [bench.task("a")], barrel: nil, run: true))
+        await bench.advance(1)
+        let id = bench.task("a").id
+        await bench.reached("a", .complete)
+        #expect(await bench.finished(id)?.state == .complete)
+        guard case .added = try mailbox.readReply(posted) else { return #expect(Bool(false)) }
+        #expect(FileIO.names(in: bench.workPath.quarantineFolder).count == 1)
+        #expect(await bench.downloader.takeProblems().count == 1)
+    }
+
+    @Test("requests of an engine that closed before reading them are carried out by the next one")
+    func leftBehind() async throws {
+        let first = try await Bench(content: Self.content)
+        await first.downloader.close()
+        let mailbox = Mailbox(first.workPath)
+        try mailbox.post(.add(tasks: [first.task("a")], barrel: nil, run: true))
+        let second = try await Bench(in: first.folder, content: Self.content)
+        await second.reached("a", .complete)
+    }
+
+    // MARK: Sessions
+
+    private struct Heard: Sendable {
+        var lines: [String] = []
+        mutating func add(_ event: RunSession.Event) {
+            switch event {
+            case .engine(let tookOver): lines.append(tookOver ? "engine, took over" : "engine")
+            case .following: lines.append("following")
+            case .replies(let replies): lines.append("replies \(replies.count)")
+            case .state(let info): lines.append("\(info.url.split(separator: "/").last ?? "") \(info.state)")
+            case .progress: break
+            case .problem(let text): lines.append("problem \(text)")
+            }
+        }
+    }
+
+    private func session(
+        _ folder: TemporaryFolder, _ goal: RunSession.Goal, _ tasks: [TaskDescription], _ heard: Observed<Heard>
+    ) -> RunSession {
+        RunSession(
+            configure: configure(folder), goal: goal,
+            requests: tasks.isEmpty ? [] : [.add(tasks: tasks, barrel: nil, run: true)], interval: 0.05
+        ) { event in heard.update { $0.add(event) } }
+    }
+
+    private func task(_ url: String, _ folder: TemporaryFolder) -> TaskDescription {
+        var task = TaskDescription(url: url)
+        task.directory = folder.path + "/out"
+        return task
+    }
+
+    @Test("alone: the session is the engine and ends with its tasks")
+    func sessionAlone() async throws {
+        let folder = try TemporaryFolder()
+        let server = try served()
+        let heard = Observed(Heard())
+        let tasks = ["/a", "/b"].map { task(server.url($0), folder) }
+        let tracker = try await session(folder, .added, tasks, heard).run()
+        #expect(tracker.isSettled && tracker.count(.complete) == 2 && tracker.total == 2)
+        #expect(tracker.received == 800_000)
+        #expect(heard.value.lines.prefix(2) == ["engine", "replies 1"])
+        #expect(heard.value.lines.filter { $0.hasSuffix(" complete") }.sorted() == ["a complete", "b complete"])
+        #expect(try folder.read("out/a") == Self.content)
+        #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
+    }
+
+    @Test("a failed task ends a session too, and is counted")
+    func sessionFailed() async throws {
+        let folder = try TemporaryFolder()
+        let server = try FaultServer()
+        let heard = Observed(Heard())
+        let tracker = try await session(folder, .added, [task(server.url("/a"), folder)], heard).run()
+        #expect(tracker.count(.error) == 1 && tracker.isSettled)
+        #expect(heard.value.lines.last == "a error")
+    }
+
+    @Test("nothing to do: a session for everything ends at once")
+    func sessionIdle() async throws {
+        let folder = try TemporaryFolder()
+        let heard = Observed(Heard())
+        let tracker = try await session(folder, .everything, [], heard).run()
+        #expect(tracker.total == 0 && tracker.isSettled)
+    }
+
+    @Test("with another engine: the session hands its tasks over and follows them", arguments: [true, false])
+    func sessionFollows(_ hasOwnTasks: Bool) async throws {
+        let bench = try await Bench(content: Self.content)
+        let heard = Observed(Heard())
+        let gate = FakeGate()
+        if !hasOwnTasks {
+            bench.chains.register(
+                request: RequestStep { request, _ in
+                    await gate.passed()
+                    return request
+                })
+            try await bench.add("a")
+        }
+        let session = session(
+            bench.folder, hasOwnTasks ? .added : .everything,
+            hasOwnTasks ? [task("http://h.example/a", bench.folder)] : [], heard)
+        let tracker = try await ticking(bench) {
+            async let tracker = session.run()
+            if !hasOwnTasks {
+                _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
+                gate.open()
+            }
+            return try await tracker
+        }
+        #expect(tracker.count(.complete) == 1)
+        #expect(heard.value.lines.first == "following")
+        #expect(heard.value.lines.last == "a complete")
+        #expect(EngineLock.isHeld(bench.workPath))
+    }
+
+    @Test("a followed task that is trashed: the session ends")
+    func sessionTrashed() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 10) }
+        let heard = Observed(Heard())
+        let session = session(bench.folder, .added, [task("http://h.example/a", bench.folder)], heard)
+        let tracker = try await ticking(bench) {
+            async let tracker = session.run()
+            await gate.reached()
+            _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
+            try await bench.control.trash(.all)
+            return try await tracker
+        }
+        #expect(tracker.isSettled && tracker.count(.unknown) == 1)
+        #expect(heard.value.lines.last == "a unknown")
+    }
+
+    @Test("the engine closes in the middle: the session takes over and goes on after its bytes")
+    func takeover() async throws {
+        let server = try served()
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 100_000) }
+        let heard = Observed(Heard())
+        let session = session(bench.folder, .added, [task(server.url("/a"), bench.folder)], heard)
+        let tracker = try await ticking(bench) {
+            async let tracker = session.run()
+            await gate.reached()
+            _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
+            await bench.downloader.close()
+            return try await tracker
+        }
+        #expect(tracker.count(.complete) == 1)
+        #expect(heard.value.lines.contains("engine, took over"))
+        #expect(server.requests.map { $0["Range"] } == ["bytes=100000-"])
+        #expect(try bench.out("a") == Self.content)
+    }
+
+    @Test("two sessions on one work path: one is the engine, both end with their tasks, the second may take over")
+    func twoSessions() async throws {
+        let folder = try TemporaryFolder()
+        let stop = Gate()
+        let server = try FaultServer()
+        server.routeOthers { request in
+            let answer = FaultResponse.ranged(Self.content, for: request, etag: "\"1\"")
+            return request.index == 0 ? answer.stalling(at: 200_000, until: stop) : answer
+        }
+        let one = Observed(Heard())
+        let two = Observed(Heard())
+        let first = session(folder, .added, [task(server.url("/a"), folder)], one)
+        async let firstEnd = first.run()
+        _ = await one.wait { $0.lines.contains("a action") }
+        let second = session(folder, .added, [task(server.url("/a"), folder), task(server.url("/b"), folder)], two)
+        async let secondEnd = second.run()
+        _ = await two.wait { $0.lines.contains("following") && $0.lines.contains("replies 1") }
+        await first.stop()
+        #expect(try await firstEnd.count(.complete) == 0)
+        let tracker = try await secondEnd
+        #expect(tracker.count(.complete) == 2)
+        #expect(two.value.lines.contains("engine, took over"))
+        #expect(try folder.read("out/a") == Self.content)
+        #expect(try folder.read("out/b") == Self.content)
+    }
+
+    @Test("stopped at any moment a session ends, and the work path is free", arguments: 0..<12)
+    func stopped(_ round: Int) async throws {
+        let folder = try TemporaryFolder()
+        let server = try served()
+        let heard = Observed(Heard())
+        let tasks = (0..<20).map { task(server.url("/\($0)"), folder) }
+        let session = session(folder, .added, tasks, heard)
+        async let end = session.run()
+        _ = await heard.wait { $0.lines.count >= round * 3 + 1 }
+        await session.stop()
+        _ = try await end
+        #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
+        let again = Observed(Heard())
+        let tracker = try await self.session(folder, .everything, tasks, again).run()
+        #expect(tracker.isSettled)
+        for index in 0..<20 { #expect(try folder.read("out/\(index)") == Self.content) }
+    }
+}

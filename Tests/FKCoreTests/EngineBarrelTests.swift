@@ -1,0 +1,224 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: barrels", .timeLimit(.minutes(1)))
+struct EngineBarrelTests {
+    static let content = Bytes.pattern(count: 1_000)
+
+    private func sum(_ bench: Bench, _ name: String) async throws -> BarrelInfo {
+        try await bench.messager.barrelInfo(name)
+    }
+
+    @Test("members, finished ones included, in the order in which they joined; they survive a restart")
+    func membership() async throws {
+        let first = try await Bench(content: Self.content)
+        for name in ["b", "a", "c"] { try await first.add(name, barrel: "books") }
+        await first.engine.waitUntilDrained()
+        let urls = ["b", "a", "c"].map { "http://h.example/\($0)" }
+        #expect(try await first.messager.urls(inBarrel: "books") == urls)
+        #expect(await first.messager.barrels() == ["books"])
+        await first.downloader.close()
+        let second = try await Bench(in: first.folder, content: Self.content)
+        #expect(try await second.messager.urls(inBarrel: "books") == urls)
+        let info = try await sum(second, "books")
+        #expect(info.isComplete && info.total == 3 && info.states == [.complete: 3])
+        #expect(info.count == ByteCount(received: 3_000, expected: 3_000))
+        #expect(await second.messager.info(.url(urls[0]))?.barrels == ["books"])
+    }
+
+    @Test("the sum is its members' sum at every moment, and never goes back as they finish")
+    func sums() async throws {
+        let gates = (0..<4).map { _ in FakeGate() }
+        let content = Bytes.pattern(count: 300_000)
+        let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, number in
+            .file(content, to: request, gate: gates[number - 1], pauseAt: 1_000 * number)
+        }
+        let seen = Observed<[BarrelInfo]>([])
+        for index in 0..<4 { try await bench.add("f\(index)", barrel: "b") }
+        try await bench.messager.addBarrelInfo("b") { info in seen.update { $0.append(info) } }
+        for (index, gate) in gates.enumerated() {
+            await gate.reached()
+            await bench.advance(1)
+            let info = try await sum(bench, "b")
+            let members = await bench.messager.all(.barrel("b"))
+            #expect(info.count.received == members.map(\.count.received).reduce(0, +))
+            #expect(info.count.expected == members.compactMap(\.count.expected).reduce(0, +))
+            #expect(info.states == Dictionary(grouping: members, by: \.state).mapValues(\.count))
+            gate.open()
+            await bench.reached("f\(index)", .complete)
+        }
+        await bench.advance(1)
+        let all = await seen.wait { $0.last?.isComplete == true }
+        #expect(all.last?.count.received == 1_200_000)
+        for (before, after) in zip(all, all.dropFirst()) {
+            #expect(after.count.received >= before.count.received)
+            #expect((after.count.expected ?? 0) >= (before.count.expected ?? 0))
+            #expect(after.count.previousReceived == before.count.received)
+        }
+    }
+
+    @Test("tasks added to a barrel that is being watched count once")
+    func addWhileWatched() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        try await bench.add("a", barrel: "b")
+        #expect(try await sum(bench, "b").states == [.idle: 1])
+        try await bench.add("c", barrel: "b")
+        let info = try await sum(bench, "b")
+        #expect(info.states == [.idle: 2] && info.total == 2)
+        try await bench.add("c", barrel: "b")
+        #expect(try await sum(bench, "b").states == [.idle: 2])
+        await bench.engine.activate()
+        await bench.engine.waitUntilDrained()
+        #expect(try await sum(bench, "b").count == ByteCount(received: 2_000, expected: 2_000))
+    }
+
+    @Test("a task may be in many barrels; leaving or deleting one touches no other, and no task")
+    func many() async throws {
+        let bench = try await Bench(content: Self.content)
+        let a = try await bench.add("a", barrel: "x")
+        let b = try await bench.add("b")
+        await bench.engine.waitUntilDrained()
+        for name in ["y", "z"] { #expect(try await bench.messager.add(.id(a), toBarrel: name) == 1) }
+        #expect(try await bench.messager.add(.id(a), toBarrel: "z") == 0)
+        #expect(try await bench.messager.addBarrel("z", urls: ["http://h.example/b"]) == 1)
+        #expect(await bench.messager.info(.id(a))?.barrels == ["x", "y", "z"])
+        try await bench.messager.remove("http://h.example/a", fromBarrel: "y")
+        try await bench.messager.removeBarrel("z")
+        #expect(await bench.messager.info(.id(a))?.barrels == ["x"])
+        #expect(await bench.messager.info(.id(b))?.barrels == [])
+        #expect(await bench.messager.barrels() == ["x", "y"])
+        #expect(try await sum(bench, "y").total == 0)
+        #expect(try await sum(bench, "x").isComplete)
+        #expect(await bench.messager.all().map(\.state) == [.complete, .complete])
+        await #expect { try await self.sum(bench, "z") } throws: { ($0 as? DownloadError)?.code == .notFound }
+        await #expect { try await bench.messager.remove("http://h.example/b", fromBarrel: "x") } throws: {
+            ($0 as? DownloadError)?.code == .notFound
+        }
+    }
+
+    @Test("a trashed task leaves its barrels")
+    func trashed() async throws {
+        let bench = try await Bench(content: Self.content)
+        let a = try await bench.add("a", barrel: "x")
+        try await bench.add("b", barrel: "x")
+        await bench.engine.waitUntilDrained()
+        #expect(try await sum(bench, "x").total == 2)
+        try await bench.control.trash(.id(a))
+        let info = try await sum(bench, "x")
+        #expect(info.total == 1 && info.states == [.complete: 1])
+        #expect(info.count == ByteCount(received: 1_000, expected: 1_000))
+    }
+
+    @Test("verbs for a barrel mean its members")
+    func verbs() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
+            .file(Self.content, to: request, gate: gate)
+        }
+        for name in ["a", "b", "c"] { try await bench.add(name, barrel: "x") }
+        let other = try await bench.add("other")
+        #expect(try await bench.control.suspend(.barrel("x")).count == 3)
+        #expect(try await sum(bench, "x").states == [.suspend: 3])
+        gate.open()
+        #expect(await bench.finished(other)?.state == .complete)
+        #expect(try await bench.control.resume(.barrel("x")).allSatisfy(\.applied))
+        await bench.engine.waitUntilDrained()
+        #expect(try await sum(bench, "x").isComplete)
+    }
+
+    @Test("a barrel's settings go to members that have none of their own, and a second creating replaces them")
+    func options() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        var options = TaskOptions()
+        options.maxSize = 5
+        var reply = await bench.engine.perform(
+            .createBarrel(name: "x", options: .init(directory: bench.out + "/x", options: options)))
+        guard case .done = reply else { return #expect(Bool(false), "\(reply)") }
+        var task = TaskDescription(url: "http://h.example/a")
+        let a = try await bench.engine.add([task], barrel: "x", run: true)[0].id
+        task.url = "http://h.example/b"
+        task.directory = bench.out
+        task.options.maxSize = 7
+        let b = try await bench.engine.add([task], barrel: "x", run: true)[0].id
+        #expect(try await bench.record(a).task.directory == bench.out + "/x")
+        #expect(try await bench.record(a).task.options.maxSize == 5)
+        #expect(try await bench.record(b).task.directory == bench.out)
+        #expect(try await bench.record(b).task.options.maxSize == 7)
+        reply = await bench.engine.perform(.createBarrel(name: "x", options: .init()))
+        #expect(try await bench.messager.urls(inBarrel: "x").count == 2)
+        reply = await bench.engine.perform(.createBarrel(name: "", options: .init()))
+        guard case .failed(let error) = reply else { return #expect(Bool(false), "\(reply)") }
+        #expect(error.code == .invalidArgument)
+    }
+
+    @Test("a failed member counts as failed, and retrying it makes the barrel whole")
+    func failed() async throws {
+        let bench = try await Bench { request, number in
+            number == 1 ? .status(404) : .file(Self.content, to: request)
+        }
+        for name in ["a", "b"] { try await bench.add(name, barrel: "x") }
+        await bench.engine.waitUntilDrained()
+        #expect(try await sum(bench, "x").states == [.error: 1, .complete: 1])
+        #expect(try await !sum(bench, "x").isComplete)
+        _ = try await bench.control.retry(.barrel("x"))
+        await bench.engine.waitUntilDrained()
+        #expect(try await sum(bench, "x").isComplete)
+        await bench.advance(1)
+        #expect(try BarrelFile.load("x", in: bench.workPath).members.count == 2)
+    }
+
+    @Test("a sequence of sums ends when no member can run any more", arguments: [true, false])
+    func sequence(_ completes: Bool) async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 10)
+        }
+        try await bench.add("blocks")
+        await gate.reached()
+        try await bench.add("a", barrel: "x")
+        let stream = bench.messager.barrelInfos("x")
+        let first = Observed(false)
+        let reader = Task {
+            var last: BarrelInfo?
+            for await info in stream {
+                last = info
+                first.update { $0 = true }
+            }
+            return last
+        }
+        _ = await first.wait { $0 }
+        if completes {
+            gate.open()
+            await bench.engine.waitUntilDrained()
+        } else {
+            try await bench.control.cancel(.barrel("x"))
+            // Nothing at all runs now.
+            try await bench.control.suspendAll()
+        }
+        await bench.advance(1)
+        #expect(await reader.value?.states == [completes ? .complete : .cancel: 1])
+    }
+
+    @Test("a sequence ends when its barrel is deleted, or the engine closes, or there is no such barrel")
+    func sequenceEnds() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        try await bench.add("a", barrel: "x")
+        try await bench.add("a", barrel: "y")
+        for await _ in bench.messager.barrelInfos("none") {}
+        let first = Observed(0)
+        let readers = ["x", "y"].map { name in
+            Task { [messager = bench.messager] in
+                for await _ in messager.barrelInfos(name) { first.update { $0 += 1 } }
+            }
+        }
+        _ = await first.wait { $0 == 2 }
+        _ = await bench.engine.perform(.deleteBarrel(name: "x"))
+        await readers[0].value
+        await bench.downloader.close()
+        await readers[1].value
+    }
+}

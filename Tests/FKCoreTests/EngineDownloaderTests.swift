@@ -1,0 +1,159 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: a downloader's life", .timeLimit(.minutes(1)))
+struct EngineDownloaderTests {
+    static let content = Bytes.pattern(count: 1_000)
+
+    @Test("a work path has one downloader at a time; close gives it free")
+    func busy() async throws {
+        let bench = try await Bench(content: Self.content)
+        let configure = await bench.downloader.configure
+        for _ in 0..<2 {
+            #expect { try Downloader(configure, transport: FakeTransport { request, _ in .status(404) }) } throws: {
+                ($0 as? DownloadError)?.code == .workPathBusy
+            }
+        }
+        await bench.downloader.close()
+        let second = try Downloader(
+            configure, transport: FakeTransport { request, _ in .file(Self.content, to: request) })
+        second.activateQueue()
+        var builder = try Builder("http://h.example/a")
+        builder.directory = bench.out
+        let id = try await builder.prepare(in: second)
+        #expect(await second.messager.finished(id)?.state == .complete)
+        await second.close()
+    }
+
+    @Test("an engine nobody holds any more ends its thread and gives the work path free")
+    func dropped() async throws {
+        let folder = try TemporaryFolder()
+        weak var engine: Engine?
+        weak var executor: EngineExecutor?
+        do {
+            let bench = try await Bench(in: folder, content: Self.content)
+            let id = try await bench.add("a")
+            _ = await bench.finished(id)
+            engine = bench.engine
+            executor = bench.engine.executor
+        }
+        while engine != nil { await Task.yield() }
+        while executor != nil { await Task.yield() }
+        #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
+    }
+
+    @Test("a closed downloader answers, refuses verbs and new tasks, and closes again at once")
+    func closed() async throws {
+        let bench = try await Bench(content: Self.content)
+        let id = try await bench.add("a")
+        _ = await bench.finished(id)
+        await bench.downloader.close()
+        await bench.downloader.close()
+        #expect(await bench.state(id) == .complete)
+        #expect(await bench.finished(id)?.state == .complete)
+        await bench.downloader.waitUntilDrained()
+        #expect(await bench.downloader.takeProblems().isEmpty)
+        await #expect(throws: DownloadError.self) { try await bench.add("b") }
+        await #expect(throws: DownloadError.self) { try await bench.control.suspend(.id(id)) }
+        await #expect(throws: DownloadError.self) { try await bench.messager.addInfo(.id(id)) { _ in } }
+        await #expect(throws: DownloadError.self) { try await bench.messager.addBarrel("x", urls: []) }
+        for await _ in bench.messager.infos(.id(id)) {}
+        guard case .failed = await bench.engine.perform(.setLimits(maxAction: 1, rateLimit: nil)) else {
+            return #expect(Bool(false))
+        }
+        bench.downloader.activateQueue()
+        #expect(FileIO.names(in: bench.workPath.tasksFolder).count == 1)
+    }
+
+    @Test("closing twice at once: both return when it is done")
+    func closedTwice() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in
+            .file(Bytes.pattern(count: 400_000), to: request, gate: gate, pauseAt: 1_000)
+        }
+        let id = try await bench.add("a")
+        await gate.reached()
+        await withTaskGroup(of: Int64?.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    await bench.downloader.close()
+                    return try? bench.stored(id).received
+                }
+            }
+            for await received in group { #expect(received == 1_000) }
+        }
+        #expect(!EngineLock.isHeld(bench.workPath))
+    }
+
+    @Test("whoever waits is let go when the downloader closes")
+    func waitersAtClose() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
+        let id = try await bench.add("a")
+        await gate.reached()
+        async let finished = bench.finished(id)
+        async let drained: Void = bench.downloader.waitUntilDrained()
+        await bench.sync()
+        await bench.downloader.close()
+        #expect(await finished?.state == .idle)
+        await drained
+    }
+
+    @Test("another work path is refused; the same one spelled otherwise is not")
+    func update() async throws {
+        let bench = try await Bench(content: Self.content)
+        var configure = await bench.downloader.configure
+        configure.maxAction = 7
+        configure.workPath = URL(fileURLWithPath: bench.folder.path + "/./work/", isDirectory: true)
+        try await bench.downloader.update(configure)
+        #expect(await bench.downloader.configure.maxAction == 7)
+        configure.workPath = bench.folder.file("elsewhere")
+        configure.maxAction = 2
+        await #expect { try await bench.downloader.update(configure) } throws: {
+            ($0 as? DownloadError)?.code == .configurationLocked
+        }
+        #expect(await bench.downloader.configure.maxAction == 7)
+    }
+
+    @Test("onQueueDrained is called each time the queue has drained, suspended tasks or not")
+    func drained() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, gate: number == 2 ? gate : nil)
+        }
+        let count = Observed(0)
+        await bench.downloader.onQueueDrained { count.update { $0 += 1 } }
+        try await bench.add("a")
+        _ = await count.wait { $0 == 1 }
+        let id = try await bench.add("b")
+        await gate.reached()
+        try await bench.control.suspend(.id(id))
+        _ = await count.wait { $0 == 2 }
+        try await bench.control.resume(.id(id))
+        _ = await count.wait { $0 == 3 }
+        #expect(await bench.state(id) == .complete)
+    }
+
+    @Test("`Downloader.shared` is made once, of the default work path, and runs")
+    func shared() async {
+        // In a process of its own: the environment and the shared object are everybody's.
+        await #expect(processExitsWith: .success) {
+            let folder = try TemporaryFolder()
+            setenv("FK_WORK_PATH", folder.path + "/state", 1)
+            let one = try Downloader.shared
+            let two = try Downloader.shared
+            #expect(one === two)
+            #expect(await one.configure.workPath.path == folder.path + "/state")
+            let id = try await DownloadTool.download("http://127.0.0.1:1/none", to: folder.path)
+            #expect(try await DownloadTool.info("http://127.0.0.1:1/none")?.id == id)
+            #expect(try await DownloadTool.cancelAndDelete("http://127.0.0.1:1/none").count == 1)
+            #expect(try await DownloadTool.info("http://127.0.0.1:1/none") == nil)
+            #expect(await one.messager.all().isEmpty)
+            await one.close()
+        }
+    }
+}

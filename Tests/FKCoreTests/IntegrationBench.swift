@@ -1,0 +1,40 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// A downloader with libcurl and the system's clock, whose retries come at once.
+final class LiveBench: Sendable {
+    let folder: TemporaryFolder
+    let downloader: Downloader
+    var out: String { folder.path + "/out" }
+
+    init(_ settings: (inout Configure) -> Void = { _ in }) throws {
+        folder = try TemporaryFolder()
+        var configure = Configure(workPath: folder.file("work"))
+        configure.retry = RetryPolicy(maxAttempts: 3, baseDelay: 0.01, jitter: 0)
+        configure.distributeSpeed = 1
+        configure.transport.proxy = ""
+        settings(&configure)
+        downloader = try Downloader(configure)
+        downloader.activateQueue()
+    }
+
+    func add(_ url: String, _ change: (inout TaskOptions) -> Void = { _ in }) async throws -> TaskID {
+        var builder = try Builder(url)
+        builder.directory = out
+        change(&builder.options)
+        return try await builder.prepare(in: downloader)
+    }
+
+    func fetch(_ url: String, _ change: (inout TaskOptions) -> Void = { _ in }) async throws -> DownloadInfo {
+        let id = try await add(url, change)
+        return try #require(await downloader.messager.finished(id))
+    }
+
+    func out(_ name: String) throws -> [UInt8] { try folder.read("out/\(name)") }
+
+    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: out))?.sorted() ?? [] }
+}

@@ -1,0 +1,190 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Messager", .timeLimit(.minutes(1)))
+struct MessagerTests {
+    static let content = Bytes.pattern(count: 400_000)
+
+    private func running(_ speed: Int = 5) async throws -> (Bench, TaskID, FakeGate) {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.distributeSpeed = speed }) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
+        }
+        let id = try await bench.add("a")
+        await gate.reached()
+        return (bench, id, gate)
+    }
+
+    @Test(
+        "a callback comes at once, then every distributeSpeed x 0.2 s, then at each change of state",
+        arguments: [1, 5, 10])
+    func polled(_ speed: Int) async throws {
+        let (bench, id, gate) = try await running(speed)
+        let seen = Observed<[DownloadInfo]>([])
+        try await bench.messager.addInfo(.id(id)) { info in
+            #expect(!Thread.isMainThread)
+            seen.update { $0.append(info) }
+        }
+        var infos = await seen.wait { $0.count == 1 }
+        #expect(infos[0].state == .action)
+        #expect(infos[0].count == ByteCount(received: 1_000, previousReceived: 0, expected: 400_000))
+        // The interval began with the task: the first report may come earlier than a whole interval from now.
+        await bench.advance(Double(speed) * 0.2)
+        infos = await seen.wait { $0.count == 2 }
+        #expect(infos[1].count.previousReceived == 1_000)
+        for round in 3...5 {
+            await bench.advance(Double(speed) * 0.2 - 0.01)
+            bench.engine.callbacks.sync {}
+            #expect(seen.value.count == round - 1)
+            await bench.advance(0.01)
+            _ = await seen.wait { $0.count == round }
+        }
+        gate.open()
+        let all = await seen.wait { $0.last?.state == .complete }
+        #expect(all.last?.count == ByteCount(received: 400_000, previousReceived: 1_000, expected: 400_000))
+        #expect(all.last?.path == bench.out + "/a")
+    }
+
+    @Test("previousReceived is each listener's own")
+    func previous() async throws {
+        let (bench, id, gate) = try await running()
+        let early = Observed<[Int64]>([])
+        let late = Observed<[Int64]>([])
+        try await bench.messager.addInfo(.id(id)) { info in early.update { $0.append(info.count.previousReceived) } }
+        await bench.advance(1)
+        _ = await early.wait { $0 == [0, 1_000] }
+        try await bench.messager.addInfo("http://h.example/a") { info in
+            late.update { $0.append(info.count.previousReceived) }
+        }
+        _ = await late.wait { $0 == [0] }
+        gate.open()
+        _ = await bench.finished(id)
+        #expect(await early.wait { $0.count == 3 } == [0, 1_000, 1_000])
+        #expect(await late.wait { $0.count == 2 } == [0, 1_000])
+    }
+
+    @Test("a callback may be registered before its task is there; by URL it hears of every task of it")
+    func beforehand() async throws {
+        let bench = try await Bench(content: Self.content)
+        let seen = Observed<[TaskID]>([])
+        try await bench.messager.addInfo("http://h.example/a") { info in
+            if info.state == .complete { seen.update { $0.append(info.id) } }
+        }
+        let one = try await bench.add("a")
+        let two = try await bench.add("a") { $0.directory = bench.out + "/two" }
+        #expect(Set(await seen.wait { $0.count == 2 }) == [one, two])
+        await #expect(throws: DownloadError.self) { try await bench.messager.addInfo("no url") { _ in } }
+        await #expect(throws: DownloadError.self) { try await bench.messager.addInfo(.all) { _ in } }
+    }
+
+    @Test("a removed callback is not called again, one by one or all of a task")
+    func remove() async throws {
+        let (bench, id, gate) = try await running()
+        let counts = Observed([0, 0, 0])
+        var registrations: [Messager.Registration] = []
+        for index in 0..<3 {
+            registrations.append(
+                try await bench.messager.addInfo(.id(id)) { _ in counts.update { $0[index] += 1 } })
+        }
+        _ = await counts.wait { $0 == [1, 1, 1] }
+        await bench.messager.removeInfo(registrations[1])
+        await bench.advance(1)
+        bench.engine.callbacks.sync {}
+        #expect(counts.value == [2, 1, 2])
+        await bench.messager.removeInfo(.id(id))
+        gate.open()
+        _ = await bench.finished(id)
+        bench.engine.callbacks.sync {}
+        #expect(counts.value == [2, 1, 2])
+        #expect(await !bench.engine.hasListeners)
+    }
+
+    enum End: CaseIterable { case complete, error, cancel, trash, close }
+
+    @Test("a sequence of infos ends with its task, and leaves no listener behind", arguments: End.allCases)
+    func sequence(_ end: End) async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in
+            if end == .error { return Bench.Answer([.wait(gate), .fail(DownloadError(.tls, "no"))]) }
+            return .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
+        }
+        let id = try await bench.add("a")
+        await gate.reached()
+        let began = Observed(false)
+        let reader = Task { [messager = bench.messager] in
+            var states: [DownloadState] = []
+            for await info in messager.infos(.id(id)) {
+                states.append(info.state)
+                began.update { $0 = true }
+            }
+            return states
+        }
+        _ = await began.wait { $0 }
+        switch end {
+        case .complete, .error: gate.open()
+        case .cancel: try await bench.control.cancel(.id(id))
+        case .trash: try await bench.control.trash(.id(id))
+        case .close: await bench.downloader.close()
+        }
+        let states = await reader.value
+        #expect(states.first == .action)
+        switch end {
+        case .complete: #expect(states.last == .complete)
+        case .error: #expect(states.last == .error)
+        case .cancel: #expect(states.last == .cancel)
+        case .trash: #expect(states.last == .unknown)
+        case .close: break
+        }
+        while await bench.engine.hasListeners { await Task.yield() }
+    }
+
+    @Test("a sequence over a finished task gives it once, ends, and leaves no listener behind")
+    func sequenceFinished() async throws {
+        let bench = try await Bench(content: Self.content)
+        let id = try await bench.add("a")
+        _ = await bench.finished(id)
+        for _ in 0..<20 {
+            var states: [DownloadState] = []
+            for await info in bench.messager.infos(.id(id)) { states.append(info.state) }
+            #expect(states == [.complete])
+        }
+        while await bench.engine.hasListeners { await Task.yield() }
+    }
+
+    @Test("a reader that stops early leaves no listener behind")
+    func sequenceCancelled() async throws {
+        let (bench, id, _) = try await running()
+        for await _ in bench.messager.infos(.id(id)) { break }
+        while await bench.engine.hasListeners { await Task.yield() }
+    }
+
+    @Test("what is not known: nil, .unknown, empty")
+    func unknown() async throws {
+        let bench = try await Bench(content: Self.content)
+        let messager = bench.messager
+        #expect(await messager.info("http://h.example/none") == nil)
+        #expect(await messager.info("not a url") == nil)
+        #expect(await messager.state(.id(TaskID(url: "http://h.example/none"))) == .unknown)
+        #expect(await !messager.exists("http://h.example/none"))
+        #expect(await messager.error("http://h.example/none") == nil)
+        #expect(await messager.filePath("http://h.example/none") == nil)
+        #expect(await messager.all().isEmpty)
+        #expect(await messager.finished(TaskID(url: "http://h.example/none")) == nil)
+    }
+
+    @Test("the speed is smoothed while a task runs and 0 when it does not")
+    func speed() async throws {
+        let (bench, id, gate) = try await running()
+        try await bench.messager.addInfo(.id(id)) { _ in }
+        await bench.advance(1)
+        await bench.advance(1)
+        #expect(await bench.messager.info(.id(id))?.bytesPerSecond == 0)
+        gate.open()
+        let info = try #require(await bench.finished(id))
+        #expect(info.bytesPerSecond == 0)
+    }
+}
