@@ -75,7 +75,8 @@ import Testing
             (["--color", "maybe"], "--color: 'maybe'", "auto, always, never"),
             (["--proxy", "ftp://p"], "--proxy: 'ftp://p'", "socks5"), (["-o", "dir/"], "-o: 'dir/'", "-d"),
             (["-o", ".."], "-o: '..'", "-d"), (["-b", "a/b"], "\"a/b\" cannot be a barrel's name", "slash"),
-            (["-b", ""], "\"\" cannot be a barrel's name", "empty"), (["--checksum", "crc=1"], "--checksum:", "sha-256"),
+            (["-b", ""], "\"\" cannot be a barrel's name", "empty"),
+            (["--checksum", "crc=1"], "--checksum:", "sha-256"),
             (["--mirror", "ftp://m/a"], "--mirror:", "http and https"), (["-d", ""], "-d:", "empty"),
             (["--work-path", ""], "--work-path:", "empty"),
         ])

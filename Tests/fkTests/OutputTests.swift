@@ -74,6 +74,33 @@ import Testing
         #expect(Formatting.duration(seconds) == expected)
     }
 
+    @Test(
+        "Durations of something that is over",
+        arguments: [
+            (0, "0ms"), (0.0003, "1ms"), (0.017, "17ms"), (0.0994, "100ms"), (0.1, "0.1s"), (9.9, "9.9s"), (12, "12s"),
+        ])
+    func preciseDurations(seconds: Double, expected: String) {
+        #expect(Formatting.duration(seconds, precise: true) == expected)
+    }
+
+    @Test(
+        "Of a page that came with an error only the text is shown",
+        arguments: [
+            (
+                "<html> <head><title>404 Not Found</title></head> <body><h1>Not Found</h1><hr>nginx</body>",
+                "Not Found nginx"
+            ),
+            ("<HTML><style>b{a<c}</STYLE>busy &lt;now", "busy &lt;now"), ("<p>cut <b>here<a hre", "cut here"),
+            ("plain reason", "plain reason"), ("1 < 2", "1"), ("<title>never closed", nil),
+        ] as [(String, String?)])
+    func reasons(page: String, expected: String?) {
+        var error = DownloadError(.httpStatus, "The server answered 404.")
+        error.status = 404
+        error.underlying = page
+        #expect(error.reason == expected)
+        #expect(error.shortText == (expected.map { "The server answered 404. (\($0))" } ?? error.message))
+    }
+
     @Test("Percent is rounded down, so that 100% means all of it") func percent() {
         #expect(Formatting.percent(999, of: 1000) == "99%")
         #expect(Formatting.percent(1000, of: 1000) == "100%")

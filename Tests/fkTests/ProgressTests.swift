@@ -1,5 +1,6 @@
 import FKCore
 import Foundation
+import TestSupport
 import Testing
 
 @testable import fk
@@ -158,6 +159,32 @@ import Testing
         fixture.view.update([TaskLine(name: "a", received: 1)], total(2))
         fixture.view.close(keepsTotal: false)
         #expect(try fixture.screen().isEmpty)
+    }
+
+    @Test("A finished task leaves the frame at once") func finishedLeaves() throws {
+        let fixture = try Fixture()
+        fixture.view.update([TaskLine(name: "a", received: 1), TaskLine(name: "b", received: 1)], total(0))
+        fixture.view.finished(FinishedLine(name: "a", outcome: .complete, bytes: 100))
+        let screen = try fixture.screen()
+        #expect(screen.count == 3)
+        #expect(screen[0].hasPrefix("✓ a") && screen[1].hasPrefix("b "))
+    }
+
+    @Test("After the terminal got narrower the whole old frame goes, and nothing above it") func narrower() throws {
+        let columns = Observed(100)
+        let folder = try TemporaryFolder()
+        let handle = try folder.fileHandle("out")
+        var terminal = Terminal(descriptor: handle.fileDescriptor, color: .always, environment: ["LANG": "C.UTF-8"])
+        terminal.isTerminal = true
+        terminal.canMoveCursor = true
+        let view = ProgressView(output: OutputStream(handle.fileDescriptor), terminal: terminal, mode: .live) {
+            Terminal.Size(columns: columns.value, rows: 24)
+        }
+        view.update([TaskLine(name: "a", received: 1, expected: 2)], total(0))
+        columns.update { $0 = 50 }
+        view.update([TaskLine(name: "a", received: 1, expected: 2)], total(0))
+        // Two lines of 87 columns, of which 50 fit into a row: four rows up, then everything below is cleared.
+        #expect(try folder.text("out").contains("\r\u{1b}[4A\u{1b}[J"))
     }
 
     @Test("More tasks than rows stay within the screen") func tall() throws {

@@ -17,7 +17,7 @@ package actor RunSession {
         /// What became of the requests, once.
         case replies([EngineReply])
         case state(DownloadInfo)
-        /// At the session's interval: the running tasks and the sums.
+        /// At the session's interval: the running tasks, a few of those that wait for their next attempt, and the sums.
         case progress(running: [DownloadInfo], RunTracker)
         case problem(String)
     }
@@ -156,7 +156,8 @@ package actor RunSession {
         for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
         let running = await engine.runningInfos().filter { targets?.contains($0.id) ?? true }
         for info in running { _ = tracker.update(info) }
-        onEvent(.progress(running: running, tracker))
+        let retrying = await engine.retryingInfos(20).filter { targets?.contains($0.id) ?? true }
+        onEvent(.progress(running: running + retrying, tracker))
     }
 
     private func take(_ news: Locked<[DownloadInfo]>) {
@@ -202,7 +203,7 @@ package actor RunSession {
         while !isStopped {
             let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
-            onEvent(.progress(running: infos.filter { $0.state == .action }, tracker))
+            onEvent(.progress(running: infos.filter { $0.state == .action || $0.waitingUntil != nil }, tracker))
             if hasReachedGoal(infos) { return true }
             if !EngineLock.isHeld(workPath) { return false }
             try await Task.sleep(for: .seconds(max(interval, 0.25)))
@@ -219,13 +220,22 @@ package actor RunSession {
         for record in records { urls[record.id] = record.task.url }
         // Trashed by somebody: nothing more will ever be heard of them.
         if isReadable {
-            for id in missing { changed(DownloadInfo(id: id, url: urls[id] ?? "", state: .unknown)) }
+            for id in missing {
+                changed(DownloadInfo(id: id, url: urls[id] ?? requested(id)?.url ?? "", state: .unknown))
+            }
         }
         if case .everything = goal {
             let known = Set(records.map(\.id))
             records += reader.records { !$0.state.isSettled && !known.contains($0.id) }
         }
         return records
+    }
+
+    private func requested(_ id: TaskID) -> TaskDescription? {
+        for case .add(let tasks, _, _) in requests {
+            if let task = tasks.first(where: { $0.id == id }) { return task }
+        }
+        return nil
     }
 
     private func hasReachedGoal(_ infos: [DownloadInfo]) -> Bool {

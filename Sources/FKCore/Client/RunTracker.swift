@@ -6,6 +6,11 @@ package struct RunTracker: Sendable {
         var received: Int64
         var expected: Int64?
         var state: DownloadState
+
+        /// Its length is unknown and may still become known.
+        var isLengthMissing: Bool { expected == nil && !state.isSettled }
+        /// What is known to exist and will not come.
+        var lost: Int64 { state.isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
     }
 
     private var last: [TaskID: Last] = [:]
@@ -14,6 +19,8 @@ package struct RunTracker: Sendable {
     /// The sum of the lengths that are known; a task of unknown length counts with what it has received.
     package private(set) var expected: Int64 = 0
     private var unknownLengths = 0
+    /// What will not come: of tasks that ended without being complete.
+    private var lost: Int64 = 0
     /// What had been received before this run began.
     package private(set) var atStart: Int64 = 0
     private var states: [DownloadState: Int] = [:]
@@ -27,13 +34,13 @@ package struct RunTracker: Sendable {
 
     package var total: Int { max(last.count, targets?.count ?? 0) }
     package var openIDs: Set<TaskID> { open }
-    /// What all tasks together will probably have: unknown lengths count as the average of the known ones. Nil while
-    /// nothing is known.
+    /// What all tasks together will probably have: unknown lengths count as the average of the known ones, and of tasks
+    /// that ended without being complete only what is there. Nil while nothing is known.
     package var estimate: Int64? {
         let unknown = unknownLengths + total - last.count
         let known = total - unknown
         guard known > 0 else { return total == 0 ? 0 : nil }
-        return max(received, expected + expected / Int64(known) * Int64(unknown))
+        return max(received, expected - lost + expected / Int64(known) * Int64(unknown))
     }
 
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
@@ -50,7 +57,8 @@ package struct RunTracker: Sendable {
         if old == nil { atStart += new.received }
         received += new.received - (old?.received ?? 0)
         expected += (new.expected ?? new.received) - (old.map { $0.expected ?? $0.received } ?? 0)
-        unknownLengths += (new.expected == nil ? 1 : 0) - (old.map { $0.expected == nil ? 1 : 0 } ?? 0)
+        unknownLengths += (new.isLengthMissing ? 1 : 0) - (old?.isLengthMissing == true ? 1 : 0)
+        lost += new.lost - (old?.lost ?? 0)
         if info.state.isSettled { open.remove(info.id) } else { open.insert(info.id) }
         guard old?.state != new.state else { return false }
         if let state = old?.state { states[state, default: 1] -= 1 }

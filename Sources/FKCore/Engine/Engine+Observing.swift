@@ -32,6 +32,11 @@ extension Engine {
         }
     }
 
+    /// Some of the tasks that wait for their next attempt, at most `limit`.
+    package func retryingInfos(_ limit: Int) -> [DownloadInfo] {
+        wakes.first(limit).compactMap { tasks[$0].map { info($0) } }
+    }
+
     /// How many tasks are in memory, running and still open.
     package var load: (known: Int, running: Int, open: Int) { (tasks.count, running.count, openCount) }
 

@@ -3,7 +3,8 @@ import Foundation
 
 /// Tasks in: made from descriptions, or found again on disk.
 extension Engine {
-    /// Carries out what another component or process asks for. Errors come back as `.failed`.
+    /// Carries out what another component or process asks for. Errors come back as `.failed`; an engine that closes
+    /// answers `.cancelled` and touches nothing, for the work path may be another process's already.
     package func perform(_ request: EngineRequest) async -> EngineReply {
         do {
             try checkOpen()

@@ -118,7 +118,8 @@ package actor Engine {
         onTimer()
     }
 
-    /// Stops what runs, keeps its bytes, writes every record and gives the work path free.
+    /// Stops what runs, keeps its bytes, writes every record and gives the work path free. Everybody who calls it
+    /// returns only then.
     package func close() async {
         guard !isClosing else {
             if !isClosed { await withCheckedContinuation { whenClosed.append($0) } }

@@ -16,6 +16,8 @@ package struct WakeQueue: Sendable {
     package var isEmpty: Bool { heap.isEmpty }
     /// When the first task is due; nil without any.
     package var nextDue: Int64? { heap.first?.due }
+    /// Some of the tasks that wait, the one that is due first at the front.
+    package func first(_ limit: Int) -> [TaskID] { heap.prefix(limit).map(\.id) }
     /// When that task is due; nil when it is not waiting here.
     package func due(of id: TaskID) -> Int64? { places[id].map { heap[Int($0)].due } }
 

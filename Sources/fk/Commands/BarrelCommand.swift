@@ -32,17 +32,17 @@ struct BarrelEditCommand: Command {
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }
         return try await perform(
             .add(tasks: tasks, barrel: options.name, run: false),
-            next: "fetch them with: fk barrel run \(Paths.shellWord(options.name))")
+            next: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(options.name))"))")
     }
 
     private func add(_ options: BarrelAddOptions) async throws -> Int32 {
-        let barrel = try StoreReader(WorkPath(global.workPath)).barrel(options.name)
+        let barrel = try global.openReader().barrel(options.name)
         let tasks = try options.entries.map { entry in
             try entry.task(in: barrel.options, folder: context.workingDirectory)
         }
         return try await perform(
             .add(tasks: tasks, barrel: options.name, run: false),
-            next: "fetch them with: fk barrel run \(Paths.shellWord(options.name))")
+            next: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(options.name))"))")
     }
 
     private func perform(_ request: EngineRequest, next: String = "") async throws -> Int32 {
@@ -108,6 +108,10 @@ struct BarrelQueryCommand: Command {
         let views = names.compactMap { try? BarrelView(reader, $0) }
         if global.json {
             context.output.writeLine(JSONValue.array(views.map { .object($0.fields) }).pretty)
+            return ExitStatus.done
+        }
+        guard !views.isEmpty else {
+            if !global.quiet { context.errors.writeLine("No barrels.") }
             return ExitStatus.done
         }
         var table = TableWriter([

@@ -16,7 +16,7 @@ struct Dispatcher: Sendable {
             report(error.message, words)
             return error.status
         } catch let error as DownloadError {
-            report(error.description, words)
+            report(error.fullText, words)
             return Self.status(of: error.code)
         } catch {
             report(String(describing: error), words)

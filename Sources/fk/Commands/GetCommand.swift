@@ -15,7 +15,7 @@ struct GetCommand: Command {
         if let name = options.barrel { barrels = [(name, tasks.map(\.id))] }
         return try await TransferRun(
             global: global, context: context, options: options.run, goal: .added, requests: [add], barrels: barrels,
-            goOn: "the same command, or fk run"
+            goOn: "the same command, or \(global.suggested("fk run"))"
         ).run()
     }
 
@@ -25,7 +25,7 @@ struct GetCommand: Command {
         answers.warn(problems)
         guard case .added(let list) = reply else { return answers.status(of: reply) }
         try Detach.start(list.filter { $0.error == nil }.map(\.id), options.run, global, context)
-        return answers.added(list, then: "in the background; follow it with: fk watch")
+        return answers.added(list, then: "in the background; watch with: \(global.suggested("fk watch"))")
     }
 }
 
@@ -37,13 +37,14 @@ struct RunCommand: Command {
 
     func run() async throws -> Int32 {
         if let ids = Detach.tasks(context) {
-            return try await transfer(.tasks(ids), requests: ids.map { .run(.id($0)) }, goOn: "fk run")
+            return try await transfer(
+                .tasks(ids), requests: ids.map { .run(.id($0)) }, goOn: global.suggested("fk run"))
         }
         guard !options.barrels.isEmpty else {
             if options.run.detach { return try detachAll() }
-            return try await transfer(.everything, requests: [], goOn: "fk run", needsAll: false)
+            return try await transfer(.everything, requests: [], goOn: global.suggested("fk run"), needsAll: false)
         }
-        let reader = StoreReader(WorkPath(global.workPath))
+        let reader = try global.openReader()
         let barrels = try options.barrels.map { (name: $0, members: try reader.barrel($0).members.map(\.id)) }
         // Whoever was suspended stays so, and does not hold the run.
         let members = Set(barrels.flatMap(\.members))
@@ -52,14 +53,14 @@ struct RunCommand: Command {
         if options.run.detach {
             try Detach.start(targets, options.run, global, context)
             if !global.quiet, !global.json {
-                context.errors.writeLine("Running in the background; follow it with: fk watch")
+                context.errors.writeLine("Running in the background; watch with: \(global.suggested("fk watch"))")
             }
             return ExitStatus.done
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
             .tasks(targets), requests: options.barrels.map { .run(.barrel($0)) }, barrels: barrels,
-            goOn: "fk barrel run \(names)")
+            goOn: global.suggested("fk barrel run \(names)"))
     }
 
     private func transfer(
@@ -76,7 +77,9 @@ struct RunCommand: Command {
         let waiting = StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
         try Detach.start(waiting.map(\.id), options.run, global, context)
         if !global.quiet, !global.json {
-            context.errors.writeLine("\(waiting.count) tasks run in the background; follow them with: fk watch")
+            context.errors.writeLine(
+                "\(Formatting.count(waiting.count, "task")) in the background; watch with: \(global.suggested("fk watch"))"
+            )
         }
         return ExitStatus.done
     }
@@ -89,9 +92,20 @@ extension TaskInput {
     func normalizedTasks() throws -> [TaskDescription] {
         try tasks.map { task in
             var task = task
-            task.url = try URLNormalizer.normalize(task.url)
-            task.mirrors = try task.mirrors.map { try URLNormalizer.normalize($0) }
+            task.url = try Self.normalize(task.url)
+            task.mirrors = try task.mirrors.map(Self.normalize)
             return task
+        }
+    }
+
+    /// With several URLs the message has to say which one it is.
+    private static func normalize(_ text: String) throws -> String {
+        do throws(DownloadError) {
+            return try URLNormalizer.normalize(text)
+        } catch {
+            var error = error
+            error.url = URLMasking.mask(text)
+            throw error
         }
     }
 }

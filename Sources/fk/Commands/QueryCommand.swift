@@ -56,7 +56,10 @@ struct InfoCommand: Command {
             let documents = records.map { TaskDocument.json($0) }
             context.output.writeLine((documents.count == 1 ? documents[0] : .array(documents)).pretty)
         } else {
-            for record in records { RecordText(record).lines.forEach(context.output.writeLine) }
+            for (index, record) in records.enumerated() {
+                if index > 0 { context.output.writeLine("") }
+                RecordText(record).lines.forEach(context.output.writeLine)
+            }
         }
         return ExitStatus.done
     }
@@ -125,7 +128,7 @@ struct RecordText {
         if record.task.options.insecure == true { rows.append(("insecure", "the server's certificate is not checked")) }
         rows.append(("attempts", "\(record.attempts)"))
         if let waiting = record.waiting { add("waiting", waiting.text) }
-        add("error", record.error?.description)
+        add("error", record.error?.shortText)
         add("server", record.response?["Server"])
         add("created", Timestamp.text(record.created))
         add("finished", record.finished.map(Timestamp.text))
@@ -143,7 +146,7 @@ struct RecordText {
     func reason(engineRuns: Bool) -> String {
         switch record.state {
         case .complete: "it is complete"
-        case .error: record.error?.description ?? "it failed"
+        case .error: record.error?.fullText ?? "it failed"
         case .suspend: "it was suspended; go on with: fk resume \(record.id.short)"
         case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"
         case .action: "it is running"

@@ -58,7 +58,7 @@ extension TaskReference {
     func selector(in global: GlobalOptions) throws -> TaskSelector {
         switch self {
         case .url(let text): .url(try URLNormalizer.normalize(text))
-        case .idPrefix(let prefix): .id(try StoreReader(WorkPath(global.workPath)).record(idPrefix: prefix).id)
+        case .idPrefix(let prefix): .id(try global.openReader().record(idPrefix: prefix).id)
         }
     }
 

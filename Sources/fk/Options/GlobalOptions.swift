@@ -1,3 +1,5 @@
+import FKCore
+
 /// When to use colour.
 enum ColorChoice: String, Sendable, CaseIterable {
     /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
@@ -10,6 +12,8 @@ enum ColorChoice: String, Sendable, CaseIterable {
 struct GlobalOptions: Sendable, Hashable {
     /// Absolute.
     var workPath: String
+    /// `--work-path` was given: commands that are suggested need it as well.
+    var isWorkPathGiven = false
     var json = false
     var quiet = false
     var progress = true
@@ -19,6 +23,7 @@ struct GlobalOptions: Sendable, Hashable {
         if let path = arguments["work-path"] {
             guard !path.isEmpty else { throw arguments.error("--work-path: the folder's name is empty.") }
             workPath = Paths.absolute(path, from: context.workingDirectory)
+            isWorkPathGiven = true
         } else {
             workPath = Paths.defaultWorkPath(environment: context.environment, folder: context.workingDirectory)
         }
@@ -26,5 +31,19 @@ struct GlobalOptions: Sendable, Hashable {
         quiet = arguments.has("quiet")
         progress = !arguments.has("no-progress") && !quiet
         color = try arguments.choice("color", "--color", of: ColorChoice.self) ?? .auto
+    }
+
+    /// Reads the work path, which has to be there.
+    ///
+    /// - Throws: `.notFound`, `.workPathUnusable` or `.laterVersion`.
+    func openReader() throws -> StoreReader {
+        let workPath = WorkPath(workPath)
+        try workPath.open(create: false)
+        return StoreReader(workPath)
+    }
+
+    /// A command to suggest, so that it can be typed as it stands.
+    func suggested(_ command: String) -> String {
+        isWorkPathGiven ? "\(command) --work-path \(Paths.shellWord(workPath))" : command
     }
 }

@@ -19,7 +19,7 @@ struct Answers: Sendable {
     /// Shows any reply.
     func status(of reply: EngineReply) -> Int32 {
         switch reply {
-        case .added(let list): return added(list, then: "start them with: fk run")
+        case .added(let list): return added(list, then: "start with: \(global.suggested("fk run"))")
         case .verbs(let results): return verbs(results)
         case .done(let note):
             if global.json {
@@ -75,7 +75,7 @@ struct Answers: Sendable {
     }
 
     private func fail(_ error: DownloadError) {
-        context.errors.writeLine("fk: \(Escaping.visible(error.description))")
+        context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
     }
 
     private func json(_ added: EngineReply.Added) -> JSONValue {

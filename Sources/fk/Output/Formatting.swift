@@ -20,9 +20,10 @@ enum Formatting {
         "\(bytes(Int64(max(0, min(bytesPerSecond.isFinite ? bytesPerSecond : 0, 0x1p60)))))/s"
     }
 
-    /// `0.4s` below 10 seconds where `precise`, `45s`, `3m05s`, `2h07m`, `4d03h`; `99d+` beyond 99 days.
+    /// `17ms`, `0.4s` below 10 seconds where `precise`, `45s`, `3m05s`, `2h07m`, `4d03h`; `99d+` beyond 99 days.
     static func duration(_ seconds: Double, precise: Bool = false) -> String {
         guard seconds.isFinite, seconds >= 0 else { return "-" }
+        if precise, seconds < 0.0995 { return "\(Int((seconds * 1000).rounded(.up)))ms" }
         if precise, seconds < 9.95 { return "\(decimal(seconds))s" }
         let whole = Int(min(seconds, 1e9).rounded(.up))
         switch whole {

@@ -49,6 +49,8 @@ struct FinishedLine: Sendable, Hashable {
         case unchanged
         case suspended
         case cancelled
+        /// Somebody trashed the task.
+        case forgotten
         /// With the reason.
         case failed(String)
     }
@@ -224,6 +226,7 @@ extension FinishedLine {
         case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), was complete already")
         case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
         case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
+        case .forgotten: return (usesUnicode ? "–" : "trashed", .yellow, "trashed: forgotten, its file deleted")
         case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, Escaping.visible(reason))
         }
     }

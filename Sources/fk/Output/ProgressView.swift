@@ -16,6 +16,8 @@ final class ProgressView: Sendable {
     private struct State {
         /// Widths of the frame's lines as they were last drawn, to know how many rows they take after a resize.
         var drawn: [Int] = []
+        /// Of the terminal when the frame was last drawn.
+        var columns = 0
         var nameColumns = 0
         var last: (tasks: [TaskLine], total: TotalLine)?
         var isClosed = false
@@ -55,6 +57,8 @@ final class ProgressView: Sendable {
         var isFailure = false
         if case .failed = line.outcome { isFailure = true }
         guard mode != .quiet || isFailure else { return }
+        // Its line in the frame goes with it, not only with the next frame.
+        state.withLock { $0.last?.tasks.removeAll { $0.name == line.name } }
         let columns = terminal.isTerminal ? size().columns - 1 : nil
         permanent(line.text(columns: columns, usesColor: terminal.usesColor, usesUnicode: terminal.usesUnicode))
     }
@@ -90,13 +94,16 @@ final class ProgressView: Sendable {
         guard let last = state.last else { return "" }
         // Overwritten line by line and cleared only behind each line's end: nothing flickers.
         var text = moveToFrameStart(state.drawn, columns: size.columns)
+        // Rows that the terminal has wrapped would be joined again when it gets wider.
+        if state.columns != size.columns, !state.drawn.isEmpty { text += "\u{1b}[J" }
+        state.columns = size.columns
         for line in above { text += line + "\u{1b}[K\n" }
         let layout = frameLayout(&state, size)
         let lines = layout.lines(last.tasks, last.total)
         text += "\u{1b}[?7l"
         for line in lines { text += line + "\u{1b}[K\n" }
         text += "\u{1b}[?7h\u{1b}[J"
-        state.drawn = [Int](repeating: layout.columns, count: lines.count)
+        state.drawn = lines.map { Columns.width(of: Style.removed(from: $0)) }
         return text
     }
 

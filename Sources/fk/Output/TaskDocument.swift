@@ -31,7 +31,8 @@ enum TaskDocument {
         guard let error else { return .null }
         return .object([
             ("code", .string(error.code.rawValue)), ("message", .string(error.message)),
-            ("status", .optional(error.status.map(Int64.init))), ("retryable", .bool(error.isRetryable)),
+            ("reason", .optional(error.reason)), ("status", .optional(error.status.map(Int64.init))),
+            ("retryable", .bool(error.isRetryable)),
         ])
     }
 

@@ -75,4 +75,16 @@ enum Style: String, Sendable {
     func callAsFunction(_ text: String, _ on: Bool) -> String {
         on && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
     }
+
+    /// The text without what this type added to it.
+    static func removed(from text: String) -> String {
+        guard text.utf8.contains(0x1b) else { return text }
+        var plain = ""
+        var rest = text[...]
+        while let escape = rest.firstIndex(of: "\u{1b}") {
+            plain += rest[..<escape]
+            rest = rest[escape...].drop { $0 != "m" }.dropFirst()
+        }
+        return plain + rest
+    }
 }

@@ -7,14 +7,17 @@ import Foundation
 /// Safe from any thread; `RunSession` calls it with one event after the other.
 final class RunPresenter: Sendable {
     private struct State {
-        /// Bytes of each running task at its last progress event.
+        /// Bytes of each running task at its last progress event, or at the beginning.
         var previous: [TaskID: Int64] = [:]
+        /// What the last progress event of each task said.
+        var told: [TaskID: Int64] = [:]
         var barrelPrevious: [String: Int64] = [:]
         var barrels: [(name: String, tracker: RunTracker)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
         var speed = SpeedMeter()
+        /// Were complete when they were asked for.
+        var unchanged: Set<TaskID> = []
         var failures = 0
-        var unchanged = 0
     }
 
     private let global: GlobalOptions
@@ -66,14 +69,17 @@ final class RunPresenter: Sendable {
         switch reply {
         case .failed(let error): failed(error.url ?? "request", error)
         case .added(let list):
-            for added in list { if let error = added.error { failed(added.id.short, error) } }
+            for added in list {
+                if let error = added.error { failed(added.id.short, error) }
+                if added.state == .complete { state.withLock { _ = $0.unchanged.insert(added.id) } }
+            }
         case .verbs, .done: break
         }
     }
 
     private func failed(_ name: String, _ error: DownloadError) {
         state.withLock { $0.failures += 1 }
-        view.finished(FinishedLine(name: name, outcome: .failed(error.description), bytes: 0))
+        view.finished(FinishedLine(name: name, outcome: .failed(error.shortText), bytes: 0))
     }
 
     private func changed(_ info: DownloadInfo) {
@@ -83,18 +89,23 @@ final class RunPresenter: Sendable {
         }
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
-            if info.state == .action { state.started[info.id] = (Date(), info.count.received) }
+            if info.state == .action {
+                state.started[info.id] = (Date(), info.count.received)
+                // What was there before this run did not arrive in it.
+                if state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
+            }
             if info.state == .error { state.failures += 1 }
             return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil
         }
         let outcome: FinishedLine.Outcome
         switch info.state {
         case .complete:
-            if begin == nil { state.withLock { $0.unchanged += 1 } }
-            outcome = begin == nil ? .unchanged : .complete
+            let wasComplete = state.withLock { $0.unchanged.contains(info.id) }
+            outcome = begin == nil && wasComplete ? .unchanged : .complete
         case .error: outcome = .failed(info.error?.shortText ?? "failed")
         case .suspend: outcome = .suspended
         case .cancel: outcome = .cancelled
+        case .unknown: outcome = .forgotten
         default: return
         }
         view.finished(
@@ -120,19 +131,19 @@ final class RunPresenter: Sendable {
     private func writeProgress(_ json: JSONLines, _ running: [DownloadInfo], _ state: inout State) {
         for info in running { writeProgress(json, of: info, &state) }
         for (name, tracker) in state.barrels {
-            let previous = state.barrelPrevious.updateValue(tracker.received, forKey: name)
+            let previous = state.barrelPrevious.updateValue(tracker.received, forKey: name) ?? tracker.atStart
             json.write(
                 .barrel(
                     name: name,
                     bytes: ByteCount(
-                        received: tracker.received, previousReceived: previous ?? 0,
+                        received: tracker.received, previousReceived: previous,
                         expected: tracker.expected > 0 ? tracker.expected : nil),
                     complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total))
         }
     }
 
     private func writeProgress(_ json: JSONLines, of info: DownloadInfo, _ state: inout State) {
-        guard state.previous[info.id] != info.count.received else { return }
+        guard state.told.updateValue(info.count.received, forKey: info.id) != info.count.received else { return }
         var count = info.count
         count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
         json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))
@@ -154,20 +165,13 @@ final class RunPresenter: Sendable {
         if tracker.count(.error) > 0 { parts.append("\(tracker.count(.error)) failed") }
         if tracker.count(.suspend) > 0 { parts.append("\(tracker.count(.suspend)) suspended") }
         if tracker.count(.cancel) > 0 { parts.append("\(tracker.count(.cancel)) cancelled") }
+        if tracker.count(.unknown) > 0 { parts.append("\(tracker.count(.unknown)) forgotten") }
         if tracker.fetched > 0 {
             let rate = Formatting.rate(Double(tracker.fetched) / max(seconds, 0.001))
             let time = Formatting.duration(seconds, precise: true)
             parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
         }
         context.errors.writeLine(parts.joined(separator: ", "))
-    }
-}
-
-extension DownloadError {
-    /// What failed and why, without the URL, which stands beside it.
-    var shortText: String {
-        guard let underlying, !message.contains(underlying) else { return message }
-        return "\(message) (\(underlying))"
     }
 }
 
@@ -183,6 +187,8 @@ extension TaskLine {
         self.init(
             name: info.shownName, received: info.count.received, expected: info.count.expected,
             rate: info.bytesPerSecond > 0 ? info.bytesPerSecond : nil)
+        guard info.state != .action, let until = info.waitingUntil else { return }
+        note = "retry in \(Formatting.duration(max(0, until.timeIntervalSinceNow)))"
     }
 }
 

@@ -29,9 +29,16 @@ struct TransferRun: Sendable {
         withExtendedLifetime(trap) {}
         presenter.close(tracker)
         if let number = signal.withLock({ $0 }) {
-            if !global.json { context.errors.writeLine("Stopped. Everything received is kept; go on with: \(goOn)") }
+            if !global.json {
+                context.errors.writeLine(
+                    await session.isEngine
+                        ? "Stopped. Everything received is kept; go on with: \(goOn)"
+                        : "Stopped following: the other process goes on. Watch it with: \(global.suggested("fk watch"))"
+                )
+            }
             return SignalTrap.exitStatus(number)
         }
+        if tracker.total == 0, case .everything = goal { presenter.note("Nothing is waiting to be fetched.") }
         if presenter.failures > 0 || tracker.count(.error) > 0 { return ExitStatus.taskFailed }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed

@@ -7,7 +7,7 @@ import Foundation
 #endif
 
 /// Runs a program with a real pseudo-terminal as its input and output, and collects what it writes.
-final class PseudoTerminal {
+final class PseudoTerminal: Sendable {
     struct Failure: Error {
         var reason: String
     }
@@ -61,10 +61,28 @@ final class PseudoTerminal {
         #endif
     }
 
+    /// Types the text: the program reads it when it asks.
+    func type(_ text: String) {
+        _ = text.withCString { write(primary, $0, strlen($0)) }
+    }
+
+    /// Gives the terminal another size.
+    func resize(columns: Int, rows: Int) {
+        var size = winsize()
+        size.ws_col = UInt16(columns)
+        size.ws_row = UInt16(rows)
+        _ = ioctl(primary, UInt(TIOCSWINSZ), &size)
+    }
+
     /// Runs the program to its end.
     ///
-    /// - Parameter environment: replaces the process's own, but for PATH and HOME.
-    func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws -> Output {
+    /// - Parameters:
+    ///   - environment: replaces the process's own, but for PATH and HOME.
+    ///   - onOutput: told of everything written so far, each time there is more.
+    func run(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:],
+        onOutput: (String) -> Void = { _ in }
+    ) throws -> Output {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
@@ -75,7 +93,7 @@ final class PseudoTerminal {
         process.standardError = handle
         try process.run()
         close(secondary)
-        let bytes = readToEnd()
+        let bytes = readToEnd(onOutput)
         process.waitUntilExit()
         let raw = String(decoding: bytes, as: UTF8.self)
         var screen = Screen(columns: columns, rows: rows)
@@ -85,13 +103,14 @@ final class PseudoTerminal {
     }
 
     /// Linux ends a terminal whose other end is closed with EIO, Darwin with an end of file.
-    private func readToEnd() -> [UInt8] {
+    private func readToEnd(_ onOutput: (String) -> Void) -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count = read(primary, &chunk, chunk.count)
             if count > 0 {
                 bytes.append(contentsOf: chunk[..<count])
+                onOutput(String(decoding: bytes, as: UTF8.self))
             } else if count == 0 || errno != EINTR {
                 return bytes
             }

@@ -1,0 +1,120 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("Barrels, end to end", .timeLimit(.minutes(1))) struct EndToEndBarrelTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let bodies = (1...3).map { Bytes.pattern(count: 100_000 * $0, seed: UInt64($0)) }
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for (index, body) in bodies.enumerated() { server.serve("/\(index)", body) }
+    }
+
+    private func url(_ index: Int) -> String { server.url("/\(index)") }
+
+    @Test("Created, filled, run, shown: a barrel is on disk after every command") func life() async throws {
+        let created = try await sandbox.fk("barrel", "create", "set", url(0), "-d", "got")
+        #expect(created.status == 0 && created.output.contains("fk barrel run set"))
+        #expect(server.requests.isEmpty)
+        #expect(try await sandbox.fk("barrel", "add", "set", url(1), url(2), server.url("/gone")).status == 0)
+        var shown = try await sandbox.json("barrel", "show", "set")
+        #expect(shown.number("total") == 4 && shown.number("complete") == 0 && shown.isNull("expected"))
+
+        let run = try await sandbox.fk("barrel", "run", "set", "--json")
+        #expect(run.status == 1)
+        let events = try JSON.lines(run.output)
+        #expect(events.last?.text("event") == "summary")
+        #expect(events.last?.number("complete") == 3 && events.last?.number("error") == 1)
+        let barrel = try #require(events.last { $0.text("event") == "barrel" })
+        #expect(barrel.keys == ["event", "name", "received", "expected", "complete", "error", "total"])
+        #expect(barrel.text("name") == "set" && barrel.number("received") == 600_000 && barrel.number("total") == 4)
+        for index in 0...2 { #expect(try sandbox.bytes("got/\(index)") == bodies[index]) }
+
+        shown = try await sandbox.json("barrel", "show", "set")
+        #expect(shown.number("complete") == 3 && shown.number("error") == 1)
+        #expect(shown.number("received") == 600_000 && shown.number("expected") == 600_000)
+        #expect(shown.array("members").map { $0.text("state") } == ["complete", "complete", "complete", "error"])
+        #expect(shown.array("members").allSatisfy { $0.array("barrels").count == 1 })
+        let list = try await sandbox.json("barrel", "list").array
+        #expect(list.count == 1 && list[0].text("name") == "set" && list[0].number("complete") == 3)
+        #expect(try await sandbox.fk("barrel", "show", "set").output.contains("set: 3 of 4 complete, 1 failed"))
+    }
+
+    @Test("A task in two barrels is fetched once and counted in both") func shared() async throws {
+        for name in ["one", "two"] {
+            #expect(try await sandbox.fk("barrel", "create", name, url(0), "-d", "got").status == 0)
+        }
+        #expect(try await sandbox.fk("barrel", "run", "one", "two").status == 0)
+        #expect(server.requests.count == 1)
+        for name in ["one", "two"] {
+            #expect(try await sandbox.json("barrel", "show", name).number("complete") == 1)
+        }
+        #expect(try await sandbox.json("info", url(0))["barrels"] as? [String] == ["one", "two"])
+        #expect(try await sandbox.fk("barrel", "delete", "one").status == 0)
+        #expect(try await sandbox.fk("barrel", "show", "one").status == 4)
+        #expect(try await sandbox.json("barrel", "show", "two").number("complete") == 1)
+        #expect(sandbox.exists("got/0"))
+    }
+
+    @Test("Members leave, and the task stays") func remove() async throws {
+        try await sandbox.fk("barrel", "create", "set", url(0), url(1))
+        #expect(try await sandbox.fk("barrel", "remove", "set", url(0)).status == 0)
+        #expect(try await sandbox.fk("barrel", "remove", "set", url(2)).status == 4)
+        #expect(try await sandbox.json("barrel", "show", "set").number("total") == 1)
+        #expect(try await sandbox.json("list").array.count == 2)
+        #expect(try await sandbox.json("list", "--barrel", "set").array.map { $0.text("url") } == [url(1)])
+    }
+
+    @Test("suspend, resume, cancel, retry and trash act on every member") func verbs() async throws {
+        try await sandbox.fk("barrel", "create", "set", url(0), url(1))
+        func states() async throws -> Set<String> {
+            Set(try await sandbox.json("barrel", "show", "set").array("members").compactMap { $0.text("state") })
+        }
+        for (verb, state) in [("suspend", "suspend"), ("resume", "idle"), ("cancel", "cancel"), ("retry", "idle")] {
+            #expect(try await sandbox.fk("barrel", verb, "set").status == 0)
+            #expect(try await states() == [state])
+        }
+        try await sandbox.fk("barrel", "suspend", "set")
+        #expect(try await sandbox.fk("barrel", "run", "set").status == 0)
+        #expect(server.requests.isEmpty)
+        try await sandbox.fk("barrel", "resume", "set")
+        #expect(try await sandbox.fk("barrel", "run", "set").status == 0)
+        #expect(try sandbox.names() == ["0", "1"])
+        #expect(try await sandbox.fk("barrel", "trash", "set").status == 2)
+        #expect(try await sandbox.fk("barrel", "trash", "set", "--yes").status == 0)
+        #expect(try sandbox.names().isEmpty)
+        #expect(try await states().isEmpty)
+    }
+
+    @Test("What is exported can be read back", arguments: ["urls", "json", "aria2"]) func export(format: String)
+        async throws
+    {
+        try await sandbox.fk(
+            "barrel", "create", "set", url(0), "-d", "got", "--checksum", "sha-256=\(Bytes.sha256(bodies[0]))")
+        let exported = try await sandbox.fk("barrel", "export", "set", "--format", format).output
+        switch format {
+        case "json": #expect(try JSON(exported).array.first?.text("url") == url(0))
+        default:
+            let other = try Sandbox()
+            #expect(try await other.fk("get", "-i", "-", input: exported).status == 0)
+            let info = try await other.json("info", url(0))
+            #expect(info.text("state") == "complete")
+            if format == "aria2" { #expect(info.text("directory") == "\(sandbox.files)/got") }
+        }
+    }
+
+    @Test("get -b puts files into a barrel, and barrel watch tells how it stands") func watch() async throws {
+        #expect(try await sandbox.fk("get", url(0), server.url("/gone"), "-b", "set").status == 1)
+        let watched = try await sandbox.fk("barrel", "watch", "set", "--json")
+        #expect(watched.status == 1)
+        let events = try JSON.lines(watched.output)
+        #expect(events.last?.text("event") == "summary")
+        #expect(events.last?.number("complete") == 1 && events.last?.number("error") == 1)
+    }
+}

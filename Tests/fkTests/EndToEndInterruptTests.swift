@@ -1,0 +1,119 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("Interrupted and continued", .timeLimit(.minutes(1))) struct EndToEndInterruptTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let body = Bytes.pattern(count: 3_000_000)
+    private let gate = Gate()
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+    }
+
+    @Test("SIGKILL in the middle of a large file: the same command completes it, little is sent twice")
+    func killed() async throws {
+        let count = 16_000_000
+        let large = Bytes.pattern(count: count)
+        // Only the first request is slow: the moment to kill in is then as long as the slowest machine needs.
+        let nginx = try NginxServer(
+            extra: """
+                set $speed 0;
+                if ($http_range = "") { set $speed 800000; }
+                location /once-slow/ { rewrite ^/once-slow(/.*) $1 break; limit_rate $speed; }
+                """)
+        try nginx.write(large, to: "large")
+        let url = "\(nginx.base)/once-slow/large"
+        let first = try sandbox.start("get", url)
+        #expect(try await sandbox.record(url) { $0.received > 3_000_000 && $0.state == .action } != nil)
+        first.kill()
+        #expect(await first.end().status == 137)
+        let second = try await sandbox.fk("get", url, "--json")
+        #expect(second.status == 0)
+        #expect(Bytes.sha256(try sandbox.bytes("large")) == Bytes.sha256(large))
+        let log = try await nginx.log(atLeast: 2)
+        #expect(log.contains { $0.status == 206 })
+        #expect(log.reduce(0) { $0 + $1.bodyBytesSent } <= count + 8 << 20)
+        #expect(try JSON.lines(second.output).last?.number("bytes") ?? .max <= count - 3_000_000)
+    }
+
+    @Test(
+        "A signal saves the state, tells how to go on, and fk run finishes",
+        arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)])
+    func signal(number: Int32, status: Int32) async throws {
+        let url = server.url("/f")
+        server.serve("/f", body, stallingAt: 1_000_000, gate)
+        let running = try sandbox.start("get", url)
+        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        running.signal(number)
+        let stopped = await running.end()
+        #expect(stopped.status == status)
+        #expect(stopped.output == "")
+        let last = stopped.errors.split(separator: "\n").last ?? ""
+        #expect(last.contains("kept") && last.contains("fk run"))
+        let record = try #require(sandbox.reader.records(url: url).first)
+        #expect(record.state == .idle && record.received == 1_000_000)
+        let run = try await sandbox.fk("run")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(try sandbox.bytes("f") == body)
+        #expect(server.requests.last?["Range"] == "bytes=1000000-")
+    }
+
+    @Test("A second Ctrl-C ends it at once, and the bytes are there all the same") func twice() async throws {
+        let url = server.url("/f")
+        server.serve("/f", body, stallingAt: 1_000_000, gate)
+        let running = try sandbox.start("get", url)
+        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        running.signal(SIGINT)
+        running.signal(SIGINT)
+        #expect(await running.end().status == 130)
+        #expect(try await sandbox.fk("get", url).status == 0)
+        #expect(try sandbox.bytes("f") == body)
+        #expect(server.requests.last?["Range"] == "bytes=1000000-")
+    }
+
+    @Test("A suspended task does not hold fk run, and goes on after resume") func suspended() async throws {
+        let url = server.url("/f")
+        server.serve("/f", body, stallingAt: 1_000_000, gate)
+        let running = try sandbox.start("get", url)
+        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        running.signal(SIGTERM)
+        _ = await running.end()
+        #expect(try await sandbox.fk("suspend", url).output.contains("suspended"))
+        #expect(try await sandbox.fk("run").status == 0)
+        #expect(server.requests.count == 1)
+        #expect(try await sandbox.fk("why", url).output.contains("fk resume"))
+        #expect(try await sandbox.fk("resume", url).status == 0)
+        #expect(try await sandbox.fk("run").status == 0)
+        #expect(try sandbox.bytes("f") == body)
+    }
+
+    @Test("Cancel drops what is unfinished; retry starts again; trash deletes what is finished") func verbs()
+        async throws
+    {
+        let url = server.url("/f")
+        server.serve("/f", body, stallingAt: 1_000_000, gate)
+        let running = try sandbox.start("get", url)
+        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        running.signal(SIGTERM)
+        _ = await running.end()
+        #expect(try sandbox.names().count == 1)
+        let cancelled = try await sandbox.json("cancel", url).array
+        #expect(cancelled.first?.text("before") == "idle" && cancelled.first?.text("after") == "cancel")
+        #expect(try sandbox.names().isEmpty)
+        #expect(try await sandbox.fk("retry", "--all").status == 0)
+        #expect(try await sandbox.fk("run").status == 0)
+        #expect(try sandbox.bytes("f") == body)
+        let id = try #require(sandbox.reader.records().first).id.hex
+        #expect(try await sandbox.fk("trash", String(id.prefix(8))).status == 2, "nobody can be asked")
+        #expect(sandbox.exists("f"))
+        #expect(try await sandbox.fk("trash", String(id.prefix(8)), "-y").status == 0)
+        #expect(try sandbox.names().isEmpty)
+        #expect(try await sandbox.fk("info", url).status == 4)
+    }
+}

@@ -1,0 +1,165 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("Several processes on one work path", .timeLimit(.minutes(1))) struct EndToEndProcessTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let body = Bytes.pattern(count: 2_000_000)
+    private let gate = Gate()
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for name in ["a", "b", "c"] { server.serve("/\(name)", body, stallingAt: 500_000, gate) }
+    }
+
+    private func url(_ name: String) -> String { server.url("/\(name)") }
+
+    /// Starts `fk get` and returns once each of the files has its first 500,000 bytes.
+    private func startStalled(_ names: String..., options: [String] = []) async throws -> RunningFK {
+        let running = try sandbox.start(["get"] + names.map(url) + options)
+        for name in names { #expect(try await sandbox.record(url(name)) { $0.received == 500_000 } != nil) }
+        return running
+    }
+
+    @Test(
+        "Verbs of another process act on one of several running tasks within two seconds",
+        arguments: [
+            ("suspend", "suspend"), ("cancel", "cancel"), ("trash", nil),
+        ] as [(String, String?)])
+    func verbs(verb: String, state: String?) async throws {
+        let running = try await startStalled("a", "b")
+        let clock = ContinuousClock()
+        let begin = clock.now
+        let result = try await sandbox.fk([verb, url("a")] + (verb == "trash" ? ["-y"] : []))
+        #expect(clock.now - begin < .seconds(3), "it acts with the engine's next look, a second at most")
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(sandbox.reader.records(url: url("a")).first?.state.rawValue == state)
+        #expect(sandbox.reader.records(url: url("b")).first?.state == .action)
+        if verb == "suspend" {
+            #expect(try await sandbox.fk("resume", url("a")).status == 0)
+            #expect(try await sandbox.record(url("a")) { $0.state == .complete } != nil)
+        }
+        gate.open()
+        let end = await running.end()
+        #expect(end.status == (verb == "suspend" ? 0 : 1), "\(end.errors)")
+        #expect(try sandbox.bytes("b") == body)
+        #expect(try sandbox.names() == (verb == "suspend" ? ["a", "b"] : ["b"]))
+    }
+
+    @Test("Limits that another run gives are those of the engine") func limits() async throws {
+        let running = try sandbox.start("get", url("a"), url("b"), "-j", "1")
+        #expect(try await sandbox.record(url("a")) { $0.received == 500_000 } != nil)
+        #expect(server.requests.count == 1)
+        let other = try sandbox.start("run", "-j", "2")
+        // The first file is still held back: only a second slot lets this one start.
+        await server.waitForRequests(2)
+        gate.open()
+        #expect(await running.end().status == 0)
+        #expect(await other.end().status == 0)
+    }
+
+    @Test("A second fk get hands its files over, follows them, and list shows live bytes") func handOver() async throws
+    {
+        let engine = try await startStalled("a")
+        let follower = try sandbox.start("get", url("b"), "--json")
+        #expect(try await sandbox.record(url("b")) { $0.received == 500_000 } != nil)
+        let list = try await sandbox.json("list").array
+        #expect(list.map { $0.number("received") } == [500_000, 500_000])
+        #expect(list.allSatisfy { $0.text("state") == "action" })
+        gate.open()
+        #expect(await engine.end().status == 0)
+        let end = await follower.end()
+        #expect(end.status == 0)
+        let events = try JSON.lines(end.output)
+        #expect(events.contains { $0.text("event") == "state" && $0.text("state") == "complete" })
+        #expect(events.filter { $0["url"] != nil }.allSatisfy { $0.text("url") == url("b") }, "only its own")
+        #expect(events.last?.number("complete") == 1)
+        #expect(try sandbox.bytes("b") == body)
+    }
+
+    @Test("The engine is killed: the one that waits takes over and completes its own") func takeOver() async throws {
+        let engine = try await startStalled("a")
+        let follower = try sandbox.start("get", url("b"))
+        #expect(try await sandbox.record(url("b")) { $0.received == 500_000 } != nil)
+        engine.kill()
+        #expect(await engine.end().status == 137)
+        let end = await follower.end()
+        #expect(end.status == 0, "\(end.errors)")
+        #expect(end.errors.contains("goes on with them"))
+        #expect(try sandbox.bytes("b") == body)
+        #expect(try await sandbox.fk("run").status == 0)
+        #expect(try sandbox.bytes("a") == body)
+        #expect(server.requests.dropFirst(2).map { $0["Range"] } == ["bytes=500000-", "bytes=500000-"])
+    }
+
+    @Test("fk run that waits behind a killed engine completes everything") func runTakesOver() async throws {
+        let engine = try await startStalled("a", "b")
+        let run = try sandbox.start("run")
+        #expect(try await run.says("following it"))
+        engine.kill()
+        #expect(await run.end().status == 0)
+        #expect(try sandbox.bytes("a") == body)
+        #expect(try sandbox.bytes("b") == body)
+    }
+
+    @Test("The engine ends in peace while another one waits: that one goes on") func peacefulEnd() async throws {
+        let engine = try await startStalled("a")
+        let follower = try sandbox.start("get", url("b"))
+        #expect(try await sandbox.record(url("b")) { $0.received == 500_000 } != nil)
+        engine.signal(SIGTERM)
+        #expect(await engine.end().status == 143)
+        #expect(await follower.end().status == 0)
+        #expect(try sandbox.bytes("b") == body)
+    }
+
+    @Test("Ctrl-C in a follower leaves the other process at work") func stopFollowing() async throws {
+        let engine = try await startStalled("a")
+        let follower = try sandbox.start("get", url("b"))
+        #expect(try await sandbox.record(url("b")) { $0.received == 500_000 } != nil)
+        follower.signal(SIGINT)
+        let end = await follower.end()
+        #expect(end.status == 130)
+        #expect(end.errors.hasSuffix("Watch it with: fk watch\n"))
+        gate.open()
+        #expect(await engine.end().status == 0)
+        #expect(try await sandbox.record(url("b")) { $0.state != .action } != nil)
+    }
+
+    @Test("--detach returns at once; watch shows what goes on in the background") func detach() async throws {
+        let started = try await sandbox.fk("get", "--detach", url("a"), "-b", "set")
+        #expect(started.status == 0 && started.output.contains("fk watch"))
+        #expect(try await sandbox.record(url("a")) { $0.received == 500_000 } != nil)
+        let watch = try sandbox.start("watch", "--json")
+        let barrel = try sandbox.start("barrel", "watch", "set")
+        #expect(try await eventually { watch.output.contains("\"received\":500000") ? true : nil } != nil)
+        gate.open()
+        #expect(await barrel.end().status == 0)
+        #expect(try await eventually { watch.output.contains("\"complete\"") ? true : nil } != nil)
+        watch.signal(SIGINT)
+        let end = await watch.end()
+        #expect(end.status == 130)
+        #expect(try JSON.lines(end.output).last?.text("event") == "summary")
+        #expect(try sandbox.bytes("a") == body)
+        #expect(
+            try await eventually { EngineLock.isHeld(WorkPath(sandbox.workPath)) ? nil : true } != nil,
+            "the background process ends when there is nothing left to do")
+    }
+
+    @Test("Eight at once, each with a file of its own") func eight() async throws {
+        gate.open()
+        for index in 0..<8 { server.serve("/f\(index)", Bytes.pattern(count: 50_000, seed: UInt64(index))) }
+        let running = try (0..<8).map { try sandbox.start("get", server.url("/f\($0)")) }
+        for (index, process) in running.enumerated() {
+            let end = await process.end()
+            #expect(end.status == 0, "\(end.errors)")
+            #expect(!end.errors.contains("already"), "\(end.errors)")
+            #expect(try sandbox.bytes("f\(index)") == Bytes.pattern(count: 50_000, seed: UInt64(index)))
+        }
+        #expect(sandbox.reader.records().map(\.state) == Array(repeating: .complete, count: 8))
+    }
+}
