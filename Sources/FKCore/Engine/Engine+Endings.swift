@@ -5,6 +5,12 @@ import Foundation
 extension Engine {
     /// Everything the transport's thread has left since the last time, in order.
     func handleEvents() {
+        // Slots that become free meanwhile are filled at once behind all of the news: one wake-up of the transport.
+        isScheduling = true
+        defer {
+            isScheduling = false
+            schedule()
+        }
         for event in inbox.take() {
             switch event {
             case .gate(let id, let receiver):

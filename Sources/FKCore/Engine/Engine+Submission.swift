@@ -33,8 +33,10 @@ extension Engine {
         }
     }
 
-    /// Makes tasks, or finds them again, and queues them. Done in portions, so that the first tasks run while the last
-    /// ones are still being made.
+    /// Makes tasks, or finds them again, and queues them.
+    ///
+    /// Done in portions, whose info files are written by another thread: the first tasks run while the last ones are
+    /// still being made.
     package func add(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool
     ) async throws -> [EngineReply.Added] {
@@ -42,53 +44,90 @@ extension Engine {
         let barrel = try name.map { try openBarrel($0, creating: true) }
         var results: [EngineReply.Added] = []
         results.reserveCapacity(descriptions.count)
-        for (index, description) in descriptions.enumerated() {
-            results.append(add(description, barrel: barrel, run: run))
-            if index % 64 == 63 {
-                schedule()
-                await Task.yield()
-                try checkOpen()
+        var rest = descriptions[...]
+        while !rest.isEmpty {
+            let portion = rest.prefix(64).map { barrel?.record.options.completing($0) ?? $0 }
+            rest = rest.dropFirst(64)
+            let made = await make(portion, barrel: name)
+            try checkOpen()
+            for (description, new) in zip(portion, made) {
+                results.append(add(description, new, barrel: barrel, run: run))
             }
+            schedule()
         }
         if let barrel { save(barrel) }
-        schedule()
         return results
     }
 
-    private func add(_ description: TaskDescription, barrel: Barrel?, run: Bool) -> EngineReply.Added {
-        var description = description
-        if let barrel { description = barrel.record.options.completing(description) }
-        let id = description.id
-        do {
-            let entry: TaskEntry
-            let isNew: Bool
-            if let known = try find(id) {
-                entry = known
-                isNew = false
-                try readmit(entry, as: description, mayRun: run || scope == .all)
-            } else {
-                entry = try make(description, barrel: barrel)
-                isNew = true
+    /// A new task whose info file is on disk; nil for one that is known, an error for one that could not be made.
+    private typealias Made = Result<(record: TaskRecord, info: InfoHandle)?, DownloadError>
+
+    /// Writes the info files of those tasks that are new.
+    private func make(_ descriptions: [TaskDescription], barrel: String?) async -> [Made] {
+        var records: [Result<TaskRecord?, DownloadError>] = []
+        for description in descriptions {
+            do {
+                if try find(description.id) != nil {
+                    records.append(.success(nil))
+                } else {
+                    var record = TaskRecord(task: description, number: try numbers.next(), created: clock.date)
+                    if let barrel { record.barrels = [barrel] }
+                    records.append(.success(record))
+                }
+            } catch {
+                records.append(.failure(Self.notMade(error)))
             }
-            if let barrel { join(entry, barrel) }
-            if run || scope == .all { admit(entry) }
-            return .init(id: id, state: entry.record.state, isNew: isNew)
-        } catch {
-            let error = DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
-            return .init(id: id, state: .unknown, isNew: false, error: error)
+        }
+        // One task alone is not worth the way to another thread and back.
+        if records.count == 1 { return [Self.create(records[0], in: workPath)] }
+        return await withCheckedContinuation { continuation in
+            diskWork.async { [records, workPath] in
+                continuation.resume(returning: records.map { Self.create($0, in: workPath) })
+            }
         }
     }
 
-    private func make(_ description: TaskDescription, barrel: Barrel?) throws -> TaskEntry {
-        var record = TaskRecord(task: description, number: try numbers.next(), created: clock.date)
-        if let barrel { record.barrels = [barrel.record.name] }
-        let info = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
-        let entry = TaskEntry(record: record, info: info, isNew: true)
-        remember(entry)
-        // A member before it is counted, so that it is counted once.
-        _ = barrel?.insert(entry.id, url: description.url)
-        stateChanged(entry)
-        return entry
+    private static func create(_ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath) -> Made {
+        record.flatMap { record in
+            guard let record else { return .success(nil) }
+            do {
+                return .success((record, try InfoFile.create(at: workPath.infoPath(record.id), record: record)))
+            } catch let error as DownloadError where error.code == .fileExists {
+                // The same task twice in one portion, or made by another request meanwhile.
+                return .success(nil)
+            } catch {
+                return .failure(notMade(error))
+            }
+        }
+    }
+
+    private static func notMade(_ error: any Error) -> DownloadError {
+        DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
+    }
+
+    private func add(_ description: TaskDescription, _ made: Made, barrel: Barrel?, run: Bool) -> EngineReply.Added {
+        let id = description.id
+        do {
+            let entry: TaskEntry
+            let new = try made.get()
+            if let (record, info) = new {
+                entry = TaskEntry(record: record, info: info, isNew: true)
+                remember(entry)
+                // A member before it is counted, so that it is counted once.
+                _ = barrel?.insert(entry.id, url: description.url)
+                stateChanged(entry)
+            } else if let known = try find(id) {
+                entry = known
+                try readmit(entry, as: description, mayRun: run || scope == .all)
+            } else {
+                throw DownloadError(.corruptInfo, "The info file of the task cannot be read.")
+            }
+            if let barrel { join(entry, barrel) }
+            if run || scope == .all { admit(entry) }
+            return .init(id: id, state: entry.record.state, isNew: new != nil)
+        } catch {
+            return .init(id: id, state: .unknown, isNew: false, error: Self.notMade(error))
+        }
     }
 
     /// A task asked for a second time goes on where it stopped, with the options of the new asking.
