@@ -10,6 +10,7 @@ if words == ["--version"] || words == ["--version", "--json"] || words == ["--js
     exit(ExitStatus.done)
 }
 
+Allocator.keepFreedMemory()
 SignalTrap.ignoreWriteSignals()
 guard !CommandContext.process.workingDirectory.isEmpty else {
     OutputStream.standardError.writeLine("fk: The current folder does not exist any more: go to another one.")

@@ -33,6 +33,8 @@ final class Attempt {
     var nextAsk: RangeAsk?
     /// Digest of the whole file, where its bytes came in order.
     var digest: String?
+    /// The record on disk says that the task is complete.
+    var isRecordedComplete = false
     /// A failure of our own disk, which counts instead of how the transfer ended.
     var diskError: DownloadError?
     /// The head of the last response, with all of its fields.

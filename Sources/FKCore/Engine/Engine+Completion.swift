@@ -102,8 +102,7 @@ extension Engine {
                 let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
                 let path = attempt.folder.path(of: candidate)
                 entry.record.path = path
-                entry.openInfo = entry.openInfo ?? OpenInfoFile()
-                try save(entry)
+                try saveBeforeRename(entry, attempt)
                 if configure.durability == .power { try synchronizeInfo(entry) }
                 let isNamed = try attempt.folder.rename(
                     attempt.part.name, to: candidate, replacing: policy == .overwrite)
@@ -124,6 +123,21 @@ extension Engine {
             fail(entry, error, resumed: attempt.isResumed)
             return false
         }
+    }
+
+    /// With nothing to come after the rename, the record of the finished task is written at once and stands for both
+    /// (`TaskRecord.isRenameMissing`); else it first says which name the file is about to get.
+    private func saveBeforeRename(_ entry: TaskEntry, _ attempt: Attempt) throws(DownloadError) {
+        guard configure.durability == .process, chains.response.isEmpty else {
+            entry.openInfo = entry.openInfo ?? OpenInfoFile()
+            return try save(entry)
+        }
+        foldCounters(entry, attempt)
+        entry.record.finish(received: entry.received, at: clock.date)
+        var record = entry.record
+        record.state = .complete
+        try save(entry, as: record)
+        attempt.isRecordedComplete = true
     }
 
     private func synchronizeInfo(_ entry: TaskEntry) throws(DownloadError) {
@@ -201,15 +215,9 @@ extension Engine {
 
     /// The end of a task that went well.
     func complete(_ entry: TaskEntry) {
-        let size = entry.record.expected ?? entry.received
-        entry.record.ranges = [
-            SavedRange(start: 0, end: size, position: size, synced: entry.record.synced == true ? size : 0)
-        ]
-        entry.record.expected = size
-        entry.attempt?.counters.store(0, size)
-        entry.record.finished = clock.date
-        entry.record.error = nil
-        entry.record.waiting = nil
+        let isOnDisk = entry.attempt?.isRecordedComplete ?? false
+        if !isOnDisk { entry.record.finish(received: entry.received, at: clock.date) }
+        entry.attempt?.counters.store(0, entry.record.expected ?? 0)
         entry.record.partName = nil
         taskLimiters[entry.id] = nil
         end(entry, as: .complete)

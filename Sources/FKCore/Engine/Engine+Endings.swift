@@ -160,7 +160,8 @@ extension Engine {
         entry.attempt = nil
         let isNews = set(entry, to: state)
         // A task that is being trashed has no record any more.
-        if state != .unknown { write(entry) }
+        let isOnDisk = state == .complete && attempt?.isRecordedComplete == true
+        if state != .unknown, !isOnDisk { write(entry) }
         entry.openInfo = nil
         // Only now: who hears that a task is complete may end the process, or look into the info file.
         if isNews { stateChanged(entry) }
@@ -222,12 +223,15 @@ extension Engine {
         }
     }
 
-    func save(_ entry: TaskEntry) throws(DownloadError) {
+    /// - Parameter record: what is written instead of the task's present record.
+    func save(_ entry: TaskEntry, as record: TaskRecord? = nil) throws(DownloadError) {
         if let attempt = entry.attempt { foldCounters(entry, attempt) }
         entry.record.bootID = BootID.current
+        var record = record ?? entry.record
+        record.bootID = BootID.current
         do {
             try InfoFile.update(
-                workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
+                workPath.infoPath(entry.id), record: record, handle: &entry.info,
                 counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged,
                 open: entry.openInfo)
         } catch {

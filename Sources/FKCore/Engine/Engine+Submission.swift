@@ -225,6 +225,11 @@ extension Engine {
             entry.record.attempts = max(0, entry.record.attempts - 1)
             entry.record.waiting = nil
             write(entry)
+        case .complete where entry.record.isRenameMissing:
+            entry.record.path = nil
+            entry.record.finished = nil
+            entry.record.state = entry.record.task.type == .background ? .idle : .suspend
+            write(entry)
         case .idle:
             if entry.record.task.type == .foreground { entry.record.state = .suspend }
         default: break

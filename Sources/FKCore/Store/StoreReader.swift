@@ -121,6 +121,10 @@ package struct StoreReader: Sendable {
 
     private func present(_ contents: InfoContents, isRunning: Bool) -> TaskRecord {
         var record = contents.record.applyingLiveCounters(contents.counters)
+        if record.isRenameMissing {
+            record.state = .action
+            record.path = nil
+        }
         if !isRunning, record.state == .action {
             record.state = .idle
             record.waiting = Waiting(.engine)

@@ -5,6 +5,7 @@ import FKCore
 enum InputURL {
     /// nil for a URL that can be tried, else what is wrong with it.
     static func fault(in text: String) -> String? {
+        if isPlain(text) { return nil }
         if text.isEmpty { return "the URL is empty" }
         if text.utf8.count > 65_536 { return "the URL is longer than 65,536 bytes" }
         guard let separator = text.range(of: "://") else {
@@ -21,6 +22,18 @@ enum InputURL {
         let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
         guard let first = host.first, first != ":" else { return "'\(shown(text))' has no host" }
         return nil
+    }
+
+    /// The usual URL, at which nothing can be wrong here: a list may hold a hundred thousand of them.
+    private static func isPlain(_ text: String) -> Bool {
+        let bytes = text.utf8
+        let prefix = bytes.starts(with: "https://".utf8) ? 8 : bytes.starts(with: "http://".utf8) ? 7 : 0
+        guard prefix > 0, bytes.count <= 65_536 else { return false }
+        let rest = bytes.dropFirst(prefix)
+        guard let first = rest.first, first != UInt8(ascii: ":") else { return false }
+        let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+        return !authority.isEmpty && !authority.contains(UInt8(ascii: "@"))
+            && rest.allSatisfy { $0 > 0x20 && $0 < 0x7f }
     }
 
     private static func shown(_ text: String) -> String { Escaping.visible(URLMasking.mask(text)) }

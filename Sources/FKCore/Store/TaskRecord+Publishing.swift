@@ -1,0 +1,30 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+extension TaskRecord {
+    /// Takes over that the file is whole. The state is left to the caller.
+    mutating func finish(received: Int64, at date: Date) {
+        let size = expected ?? received
+        ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
+        expected = size
+        finished = date
+        error = nil
+        waiting = nil
+    }
+
+    /// True for a record that says `complete` while the part file still has its own name: the process ended between
+    /// writing the record and renaming the file, which is done in this order so that a small file costs one write.
+    /// Such a task is not complete; its bytes are all there.
+    package var isRenameMissing: Bool {
+        guard state == .complete, let path, let partName else { return false }
+        var status = stat()
+        return lstat("\((path as NSString).deletingLastPathComponent)/\(partName)", &status) == 0
+    }
+}

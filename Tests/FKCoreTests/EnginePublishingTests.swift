@@ -1,0 +1,63 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("A process that ends between the record and the rename")
+struct EnginePublishingTests {
+    /// A work path as it is left behind: the record says complete, the part file still has its own name.
+    private func leftBehind(_ content: [UInt8], in folder: TemporaryFolder) throws -> (WorkPath, TaskRecord) {
+        let workPath = WorkPath(folder.file("work"))
+        try workPath.open(create: true)
+        var task = TaskDescription(url: "http://h.example/a.bin")
+        task.directory = folder.path + "/out"
+        var record = TaskRecord(task: task, number: 1, created: Date(timeIntervalSince1970: 1))
+        record.expected = Int64(content.count)
+        record.finish(received: Int64(content.count), at: Date(timeIntervalSince1970: 2))
+        record.state = .complete
+        record.partName = FileNameRules.partName(for: "a.bin", id: record.id)
+        record.path = folder.path + "/out/a.bin"
+        _ = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
+        _ = try folder.write(content, to: "out/\(record.partName ?? "")")
+        return (workPath, record)
+    }
+
+    @Test("is not shown as complete, and the next engine finishes without a request")
+    func rename() async throws {
+        let folder = try TemporaryFolder()
+        let content = Bytes.pattern(count: 1_000)
+        let (workPath, record) = try leftBehind(content, in: folder)
+        let shown = try StoreReader(workPath).record(record.id)
+        #expect(shown.state == .idle && shown.path == nil)
+
+        let transport = FakeTransport { _, _ in .status(500) }
+        let engine = try Engine(
+            configure: Configure(workPath: folder.file("work")), scope: .all, transport: transport)
+        await engine.activate()
+        await engine.waitUntilSettled(record.id)
+        await engine.close()
+        #expect(try StoreReader(workPath).record(record.id).state == .complete)
+        #expect(try folder.read("out/a.bin") == content)
+        #expect(transport.requests.isEmpty)
+    }
+
+    @Test("a foreign file that took the name meanwhile stays, and ours gets the next one")
+    func taken() async throws {
+        let folder = try TemporaryFolder()
+        let content = Bytes.pattern(count: 1_000)
+        let (workPath, record) = try leftBehind(content, in: folder)
+        _ = try folder.write([1, 2, 3], to: "out/a.bin")
+        #expect(try StoreReader(workPath).record(record.id).state == .idle)
+
+        let engine = try Engine(
+            configure: Configure(workPath: folder.file("work")), scope: .all,
+            transport: FakeTransport { _, _ in .status(500) })
+        await engine.activate()
+        await engine.waitUntilSettled(record.id)
+        await engine.close()
+        #expect(try folder.read("out/a.bin") == [1, 2, 3])
+        #expect(try folder.read("out/a.1.bin") == content)
+    }
+}
