@@ -274,7 +274,7 @@ extension DownloadInfo {
         error = record.error
         attempts = record.attempts
         path = record.state == .complete ? record.path : nil
-        fileName = record.path.map { ($0 as NSString).lastPathComponent } ?? record.task.fileName
+        fileName = record.path?.lastPathPart ?? record.task.fileName
         barrels = record.barrels
         if let waiting = record.waiting, record.state == .idle {
             self.waiting = waiting.reason.rawValue

@@ -319,16 +319,17 @@ extension RangeAsk {
 }
 
 extension ResponseHead {
+    private static let kept = [
+        "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
+        "accept-ranges",
+    ]
+
     /// The head as it is kept in an info file: only fields that say something about the file, and of the URL nothing that
     /// a request middleware may have signed it with.
     var essentials: ResponseHead {
-        let kept = [
-            "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
-            "accept-ranges",
-        ]
         var head = self
         head.url = URLMasking.mask(url)
-        head.fields = fields.filter { field in kept.contains { field.name.caseInsensitiveEquals($0) } }
+        head.fields = fields.filter { field in Self.kept.contains { field.name.caseInsensitiveEquals($0) } }
         return head
     }
 }

@@ -153,7 +153,7 @@ extension Engine {
         guard let path = record.path, let partName = record.partName, let expected = record.expected else {
             return false
         }
-        let folder = (path as NSString).deletingLastPathComponent
+        let folder = path.folderPart
         var status = stat()
         guard lstat("\(folder)/\(partName)", &status) != 0 else { return false }
         return lstat(path, &status) == 0 && Int64(status.st_size) == expected
@@ -198,9 +198,8 @@ extension Engine {
     /// A rejected file never stays under its final name.
     private func setAside(_ entry: TaskEntry, _ attempt: Attempt) -> String? {
         guard let path = entry.record.path else { return nil }
-        let file = path as NSString
-        let aside = FileNameRules.rejectedName(for: file.lastPathComponent, id: entry.id)
-        let target = (file.deletingLastPathComponent as NSString).appendingPathComponent(aside)
+        let aside = FileNameRules.rejectedName(for: path.lastPathPart, id: entry.id)
+        let target = "\(path.folderPart)/\(aside)"
         guard Foundation.rename(path, target) == 0 else { return nil }
         return "the file was set aside as \(target)"
     }

@@ -161,7 +161,11 @@ extension Engine {
         let isNews = set(entry, to: state)
         // A task that is being trashed has no record any more.
         let isOnDisk = state == .complete && attempt?.isRecordedComplete == true
-        if state != .unknown, !isOnDisk { write(entry) }
+        if isOnDisk {
+            entry.isDirty = false
+        } else if state != .unknown {
+            write(entry)
+        }
         entry.openInfo = nil
         // Only now: who hears that a task is complete may end the process, or look into the info file.
         if isNews { stateChanged(entry) }

@@ -48,10 +48,11 @@ extension Engine {
         while !rest.isEmpty {
             let portion = rest.prefix(64).map { barrel?.record.options.completing($0) ?? $0 }
             rest = rest.dropFirst(64)
-            let made = await make(portion, barrel: name)
+            let ids = portion.map(\.id)
+            let made = await make(portion, ids, barrel: name)
             try checkOpen()
-            for (description, new) in zip(portion, made) {
-                results.append(add(description, new, barrel: barrel, run: run))
+            for index in portion.indices {
+                results.append(add(portion[index], ids[index], made[index], barrel: barrel, run: run))
             }
             schedule()
         }
@@ -63,14 +64,16 @@ extension Engine {
     private typealias Made = Result<(record: TaskRecord, info: InfoHandle)?, DownloadError>
 
     /// Writes the info files of those tasks that are new.
-    private func make(_ descriptions: [TaskDescription], barrel: String?) async -> [Made] {
+    private func make(_ descriptions: [TaskDescription], _ ids: [TaskID], barrel: String?) async -> [Made] {
         var records: [Result<TaskRecord?, DownloadError>] = []
-        for description in descriptions {
+        for (description, id) in zip(descriptions, ids) {
             do {
-                if try find(description.id) != nil {
+                // One that is only on disk is found when its info file cannot be made a second time.
+                if tasks[id] != nil {
                     records.append(.success(nil))
                 } else {
-                    var record = TaskRecord(task: description, number: try numbers.next(), created: clock.date)
+                    var record = TaskRecord(
+                        task: description, id: id, number: try numbers.next(), created: clock.date)
                     if let barrel { record.barrels = [barrel] }
                     records.append(.success(record))
                 }
@@ -105,8 +108,9 @@ extension Engine {
         DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
     }
 
-    private func add(_ description: TaskDescription, _ made: Made, barrel: Barrel?, run: Bool) -> EngineReply.Added {
-        let id = description.id
+    private func add(
+        _ description: TaskDescription, _ id: TaskID, _ made: Made, barrel: Barrel?, run: Bool
+    ) -> EngineReply.Added {
         do {
             let entry: TaskEntry
             let new = try made.get()

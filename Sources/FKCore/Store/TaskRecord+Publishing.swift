@@ -25,6 +25,6 @@ extension TaskRecord {
     package var isRenameMissing: Bool {
         guard state == .complete, let path, let partName else { return false }
         var status = stat()
-        return lstat("\((path as NSString).deletingLastPathComponent)/\(partName)", &status) == 0
+        return lstat("\(path.folderPart)/\(partName)", &status) == 0
     }
 }

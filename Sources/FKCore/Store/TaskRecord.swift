@@ -109,8 +109,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// The newest last, at most 8.
     package var history: [Verdict] = []
 
-    package init(task: TaskDescription, number: UInt64, created: Date) {
-        id = task.id
+    /// - Parameter id: the task's id, where it has been computed already.
+    package init(task: TaskDescription, id: TaskID? = nil, number: UInt64, created: Date) {
+        self.id = id ?? task.id
         self.task = task
         self.number = number
         state = .idle

@@ -53,7 +53,14 @@ package struct WorkPath: Sendable, Hashable {
 
     package func infoPath(_ id: TaskID) -> String {
         let hex = id.hex
-        return "\(root)/tasks/\(hex.prefix(2))/\(hex).info"
+        var path = root
+        path.reserveCapacity(root.utf8.count + 80)
+        path += "/tasks/"
+        path += hex.prefix(2)
+        path += "/"
+        path += hex
+        path += ".info"
+        return path
     }
 
     /// The folder for the files of a task that has no destination of its own. Not made by anything here.

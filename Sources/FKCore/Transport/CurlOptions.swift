@@ -21,7 +21,9 @@
         /// - Throws: `invalidURL`, `unsupportedScheme`, or `invalidArgument` for header fields that could smuggle in
         ///   others (CR, LF, NUL) and for body streams.
         init(_ request: TransportRequest) throws(DownloadError) {
-            guard let text = request.urlRequest.url?.absoluteString, let origin = URLOrigin(text) else {
+            let text = request.urlRequest.url?.absoluteString ?? ""
+            let parts = URLParts(text)
+            guard let origin = URLOrigin(parts) else {
                 throw DownloadError(
                     .invalidURL, "The request has no URL with a host.",
                     url: request.urlRequest.url.map { URLMasking.mask($0.absoluteString) })
@@ -31,8 +33,7 @@
                     .unsupportedScheme, "Only http and https are supported, not \(origin.scheme).",
                     url: URLMasking.mask(text))
             }
-            let parts = URLParts(text)
-            url = parts.requestURL
+            url = parts.userinfo == nil && parts.fragment == nil ? text : parts.requestURL
             credentials = parts.credentials
             usesNetrc = request.options.netrc
             method = request.urlRequest.httpMethod ?? "GET"

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Builds a response head from header lines as they arrive, and says how the body that follows is delimited.
 /// Pure: a line goes in, an event comes out.
 ///
@@ -45,12 +47,15 @@ package struct HeaderCollector {
         lines += 1
         if bytes > maxBytes { return .violation("its header is longer than \(maxBytes) bytes") }
         if lines > maxLines { return .violation("its header has more than \(maxLines) lines") }
-        var line = line[...]
-        if line.last == 0x0a { line = line.dropLast() }
-        if line.last == 0x0d { line = line.dropLast() }
-        if line.contains(where: { $0 == 0 || $0 == 0x0d }) { return .violation("its header holds a NUL or a bare CR") }
-        if line.isEmpty { return endOfHead() }
-        if line.starts(with: Self.statusPrefix), status == nil { return begin(Self.text(line)) }
+        var count = line.count
+        if count > 0, line[count - 1] == 0x0a { count -= 1 }
+        if count > 0, line[count - 1] == 0x0d { count -= 1 }
+        let line = UnsafeRawBufferPointer(rebasing: line[..<count])
+        guard let base = line.baseAddress, count > 0 else { return endOfHead() }
+        if memchr(base, 0, count) != nil || memchr(base, 0x0d, count) != nil {
+            return .violation("its header holds a NUL or a bare CR")
+        }
+        if status == nil, line.starts(with: Self.statusPrefix) { return begin(Self.text(line)) }
         guard status != nil else { return .violation("it does not begin with a status line") }
         return addField(line)
     }
@@ -65,7 +70,7 @@ package struct HeaderCollector {
         return .more
     }
 
-    private mutating func addField(_ line: Slice<UnsafeRawBufferPointer>) -> Event {
+    private mutating func addField(_ line: UnsafeRawBufferPointer) -> Event {
         if line.first == 0x20 || line.first == 0x09 {
             // obs-fold: a continued line is the same field with a space (RFC 9112 section 5.2).
             guard let last = fields.indices.last else { return .violation("its first field line is a continuation") }
@@ -75,11 +80,11 @@ package struct HeaderCollector {
         guard let colon = line.firstIndex(of: 0x3a), colon > line.startIndex else {
             return .violation("a field line has no name")
         }
-        let name = line[..<colon]
+        let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
         guard name.allSatisfy(HTTPToken.isTokenByte) else {
             return .violation("a field name holds a character it must not")
         }
-        fields.append(.init(Self.text(name), Self.text(Self.trimmed(line[line.index(after: colon)...]))))
+        fields.append(.init(Self.text(name), Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])))))
         return .more
     }
 
@@ -100,16 +105,18 @@ package struct HeaderCollector {
 
     private static let statusPrefix = Array("HTTP/".utf8)
 
-    private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
-        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
-        var bytes = bytes.drop(while: isBlank)
-        while let last = bytes.last, isBlank(last) { bytes = bytes.dropLast() }
-        return bytes
+    private static func trimmed(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        var start = 0
+        var end = bytes.count
+        while start < end, bytes[start] == 0x20 || bytes[start] == 0x09 { start += 1 }
+        while end > start, bytes[end - 1] == 0x20 || bytes[end - 1] == 0x09 { end -= 1 }
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<end])
     }
 
     /// UTF-8 where the bytes are valid UTF-8, else Latin-1 (RFC 9110 section 5.5 leaves the rest opaque).
-    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
+    private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
+        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        return String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
     }
 }
 

@@ -134,10 +134,14 @@ public struct ResponseHead: Sendable, Hashable, Codable {
 extension String {
     /// ASCII comparison without case, for header names (RFC 9110 section 5.1).
     func caseInsensitiveEquals(_ other: String) -> Bool {
-        utf8.count == other.utf8.count
-            && zip(utf8, other.utf8).allSatisfy {
-                $0 == $1 || ($0 ^ $1 == 0x20 && ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a)
-            }
+        guard utf8.count == other.utf8.count else { return false }
+        var others = other.utf8.makeIterator()
+        for byte in utf8 {
+            guard let other = others.next() else { return false }
+            if byte == other { continue }
+            guard byte ^ other == 0x20, byte | 0x20 >= 0x61, byte | 0x20 <= 0x7a else { return false }
+        }
+        return true
     }
 }
 

@@ -5,6 +5,8 @@ package enum URLMasking {
     ///
     /// Works on the text, so that it also masks what is not a valid URL.
     package static func mask(_ url: String) -> String {
+        // Nothing to hide in most of them.
+        if !url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "@") }) { return url }
         let parts = URLParts(url)
         var masked = parts.scheme.map { "\($0)://" } ?? ""
         if parts.userinfo != nil { masked += "***@" }

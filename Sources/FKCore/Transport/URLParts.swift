@@ -74,22 +74,23 @@ package struct URLOrigin: Sendable, Hashable {
     package var port: Int
 
     /// Nil when the text has no scheme or no host, or when the port is not 0...65535.
-    package init?(_ url: String) {
-        let parts = URLParts(url)
+    package init?(_ url: String) { self.init(URLParts(url)) }
+
+    init?(_ parts: URLParts) {
         guard let scheme = parts.scheme?.lowercased(), !parts.hostPort.isEmpty else { return nil }
         var host = parts.hostPort
         var portText: Substring?
-        if host.first == "[" {
-            guard let end = host.firstIndex(of: "]") else { return nil }
+        if host.utf8.first == UInt8(ascii: "[") {
+            guard let end = host.utf8.firstIndex(of: UInt8(ascii: "]")) else { return nil }
             let after = host[host.index(after: end)...]
             guard after.isEmpty || after.first == ":" else { return nil }
             portText = after.dropFirst()
             host = host[host.index(after: host.startIndex)..<end]
-        } else if let colon = host.lastIndex(of: ":") {
+        } else if let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")) {
             portText = host[host.index(after: colon)...]
             host = host[..<colon]
         }
-        if host.last == "." { host.removeLast() }
+        if host.utf8.last == UInt8(ascii: ".") { host.removeLast() }
         guard !host.isEmpty else { return nil }
         var port = scheme == "https" ? 443 : 80
         if let portText, !portText.isEmpty {

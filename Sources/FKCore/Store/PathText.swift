@@ -1,0 +1,13 @@
+/// Parts of a path as text. `NSString` has them as well, at ten times the cost.
+extension String {
+    /// What stands behind the last slash.
+    var lastPathPart: String {
+        utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[utf8.index(after: $0)...]) } ?? self
+    }
+
+    /// What stands before the last slash; `/` for a file in the root folder, empty without a slash.
+    var folderPart: String {
+        guard let slash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
+        return slash == utf8.startIndex ? "/" : String(self[..<slash])
+    }
+}
