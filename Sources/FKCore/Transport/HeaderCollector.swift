@@ -84,7 +84,8 @@ package struct HeaderCollector {
         guard name.allSatisfy(HTTPToken.isTokenByte) else {
             return .violation("a field name holds a character it must not")
         }
-        fields.append(.init(Self.text(name), Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])))))
+        fields.append(
+            .init(Self.text(name), Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])))))
         return .more
     }
 
