@@ -19,6 +19,11 @@ package enum URLNormalizer {
     /// - Throws: `.invalidURL` without scheme or host, for control characters, bad hosts and ports, or more than
     ///   64 KiB; `.unsupportedScheme` for schemes other than http and https.
     package static func normalize(_ text: String) throws(DownloadError) -> String {
+        PlainURL.isNormal(text) ? text : try normalizeFully(text)
+    }
+
+    /// The rules themselves, without the short cut for URLs at which they change nothing.
+    static func normalizeFully(_ text: String) throws(DownloadError) -> String {
         let bytes = trimmed(text)
         guard !bytes.isEmpty else { throw invalid("The URL is empty. Give one such as https://example.com/file.") }
         guard bytes.count <= maxBytes else { throw invalid("The URL is longer than \(maxBytes) bytes.") }
