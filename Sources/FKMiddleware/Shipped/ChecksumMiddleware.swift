@@ -13,6 +13,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
     /// Gives the digest a task's file must have; nil lets the file pass.
     public typealias Lookup = @Sendable (TaskContext) async throws -> Checksum?
 
+    /// Position in the chain.
     public let priority: Int
     /// True to have a damaged file fetched again, within the task's number of attempts, instead of failing the task.
     public let retries: Bool

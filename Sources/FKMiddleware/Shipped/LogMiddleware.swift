@@ -26,10 +26,13 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         /// Byte counts as well, at the polled interval.
         case progress
 
+        /// Fewer lines before more.
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
+    /// Position in the chain.
     public let priority: Int
+    /// What is written.
     public let level: Level
     private let write: @Sendable (String) -> Void
 
@@ -50,6 +53,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 
+    /// Writes the attempt; returns the request as it is.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         if level >= .info {
             let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
@@ -62,6 +66,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         return request
     }
 
+    /// Writes the state, with the error where there is one.
     public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
         if let error {
             line(task, "\(state.rawValue): \(error.code): \(error.message)")
@@ -70,11 +75,13 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         }
     }
 
+    /// Writes the count, at level `.progress`.
     public func download(_ task: TaskContext, didReceive count: ByteCount) {
         guard level >= .progress else { return }
         line(task, "\(count.received) of \(count.expected.map(String.init) ?? "?") bytes")
     }
 
+    /// Writes the end; returns the response as it is.
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         let status = response.response.map { " (HTTP \($0.statusCode))" } ?? ""
         if let error = response.error {

@@ -22,7 +22,9 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Gives the name the file shall have; nil keeps the one it has.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
 
+    /// Position in the chain.
     public let priority: Int
+    /// Where files go.
     public let folder: URL
     private let name: Name
 
