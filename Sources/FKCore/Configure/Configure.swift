@@ -54,7 +54,7 @@ public struct Configure: Sendable {
 
     /// - Parameter workPath: a file URL; nil takes the default named at `workPath`.
     public init(workPath: URL? = nil) {
-        self.workPath = workPath ?? URL(fileURLWithPath: WorkPath.defaultPath().root, isDirectory: true)
+        self.workPath = workPath ?? URL(fileURLWithPath: WorkPath(WorkPath.defaultRoot()).root, isDirectory: true)
     }
 
     /// Seconds between two polled info callbacks.

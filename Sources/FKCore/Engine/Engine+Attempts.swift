@@ -66,7 +66,7 @@ extension Engine {
         if Foundation.rename(path, folder.path(of: part)) == 0 { return }
         guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
         else {
-            throw diskError("take back", path)
+            throw DownloadError(system: errno, "take back", path, in: .destination)
         }
     }
 

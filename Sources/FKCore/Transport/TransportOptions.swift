@@ -47,5 +47,5 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public init() {}
 
     /// What `userAgent` stands for when it is nil.
-    package static let defaultUserAgent = "fk/1.0"
+    package static let defaultUserAgent = "fk/\(Version.text)"
 }

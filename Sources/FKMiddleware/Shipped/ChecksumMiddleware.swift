@@ -57,7 +57,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
             let text = "The file's \(expected.algorithm.rawValue) digest is \(actual), expected \(expected.hex)."
             if retries { throw RetryRequest(reason: text) }
             throw DownloadError(
-                .checksumMismatch, text, url: LogMiddleware.masked(response.task.originalURL.absoluteString))
+                .checksumMismatch, text, url: URLMasking.mask(response.task.originalURL.absoluteString))
         }
         return response
     }

@@ -39,15 +39,7 @@ public struct HeadersMiddleware: RequestMiddleware {
     }
 
     static func validate(name: String, value: String) throws {
-        let isToken =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-                }
-            }
-        guard isToken else {
+        guard HTTPToken.isFieldName(name) else {
             throw DownloadError(
                 .invalidArgument, "\(String(reflecting: String(name.prefix(60)))) is not a name of a header field.")
         }

@@ -57,7 +57,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         if level >= .info {
             let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
-            let url = request.url.map { Self.masked($0.absoluteString) } ?? "-"
+            let url = request.url.map { URLMasking.mask($0.absoluteString) } ?? "-"
             line(
                 task,
                 "attempt \(task.attempt): \(request.httpMethod ?? "GET") \(url)"
@@ -93,42 +93,6 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     }
 
     private func line(_ task: TaskContext, _ text: String) {
-        write(Self.escaped("\(task.id.prefix(12)) \(Self.masked(task.originalURL.absoluteString)) \(text)"))
-    }
-
-    /// The URL with its userinfo and the values of its query replaced by `***`, without its fragment.
-    static func masked(_ url: String) -> String {
-        var text = Substring(url)
-        if let fragment = text.firstIndex(of: "#") { text = text[..<fragment] }
-        var query = ""
-        if let mark = text.firstIndex(of: "?") {
-            let pairs = text[text.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
-            // A pair without "=" may be a token itself.
-            query =
-                "?"
-                + pairs.map { pair in pair.firstIndex(of: "=").map { "\(pair[..<$0])=***" } ?? "***" }.joined(
-                    separator: "&")
-            text = text[..<mark]
-        }
-        if let scheme = text.range(of: "://") {
-            let authorityEnd = text[scheme.upperBound...].firstIndex(of: "/") ?? text.endIndex
-            if let at = text[scheme.upperBound..<authorityEnd].lastIndex(of: "@") {
-                return "\(text[..<scheme.upperBound])***\(text[at...])\(query)"
-            }
-        }
-        return "\(text)\(query)"
-    }
-
-    /// Control characters as `\u{…}`: a server's text cannot steer the terminal or forge a line.
-    static func escaped(_ text: String) -> String {
-        var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            switch scalar.properties.generalCategory {
-            case .control, .lineSeparator, .paragraphSeparator:
-                result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
-            default: result.append(scalar)
-            }
-        }
-        return String(result)
+        write(Escaping.visible("\(task.id.prefix(12)) \(URLMasking.mask(task.originalURL.absoluteString)) \(text)"))
     }
 }
