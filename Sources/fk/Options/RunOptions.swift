@@ -17,7 +17,7 @@ struct RunOptions: Sendable, Hashable {
         "connections allowed for one file (1 to 256, or auto); one is used so far")
 
     static let specs: [OptionSpec] = [
-        .value("jobs", "j", "N", "download N files at once (1 to 256)"),
+        .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
         connectionsSpec,
         .value("limit-rate", nil, "RATE", "bytes a second for everything together, such as 500K or 1.5M; 0: no limit"),
         .value(
