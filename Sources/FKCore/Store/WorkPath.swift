@@ -74,6 +74,9 @@ package struct WorkPath: Sendable, Hashable {
         "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
     }
 
+    /// True when there is a file for that barrel.
+    package func hasBarrel(_ name: String) -> Bool { access(barrelPath(name), F_OK) == 0 }
+
     // MARK: Opening
 
     /// Checks the work path and, with `create`, makes what is missing of it.
