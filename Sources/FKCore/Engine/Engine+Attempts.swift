@@ -27,7 +27,7 @@ extension Engine {
             if chains.response.isEmpty { return complete(entry) }
             try unpublish(entry, in: folder)
         }
-        if let path = existingFile(for: entry, in: folder) { return try settleExisting(entry, path) }
+        if let name = try existingFile(for: entry, in: folder) { return try settleExisting(entry, name, in: folder) }
         let attempt = try prepareAttempt(entry, in: folder)
         entry.attempt = attempt
         fetchNext(entry, attempt)
@@ -66,25 +66,30 @@ extension Engine {
         }
     }
 
-    /// A foreign file under the name the task would get, as far as that is known before the server answers.
-    private func existingFile(for entry: TaskEntry, in folder: Folder) -> String? {
+    /// The name the task would get, as far as that is known before the server answers, where something bears it.
+    ///
+    /// - Throws: `.destination` when it is to be replaced and is not a file.
+    private func existingFile(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> String? {
         let task = entry.record.task
+        let name = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
         switch task.options.existing {
-        case .skip: break
-        case .refuse: break
+        case .skip, .refuse: break
         case nil where task.fileName != nil: break
+        case .overwrite:
+            try folder.checkReplaceable(name)
+            return nil
         default: return nil
         }
-        let name = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
-        return folder.contains(name) ? folder.path(of: name) : nil
+        return folder.contains(name) ? name : nil
     }
 
-    private func settleExisting(_ entry: TaskEntry, _ path: String) throws(DownloadError) {
+    private func settleExisting(_ entry: TaskEntry, _ name: String, in folder: Folder) throws(DownloadError) {
+        let path = folder.path(of: name)
         guard entry.record.task.options.existing == .skip else { throw fileExists(path) }
+        let size = try folder.fileLength(name)
         entry.record.path = path
         entry.record.isForeign = true
         remember(entry, by: "existing", "\(path) was there already: nothing was fetched")
-        let size = Int64((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 0)
         entry.record.expected = size
         entry.record.ranges = [SavedRange(start: 0, end: size, position: size)]
         complete(entry)

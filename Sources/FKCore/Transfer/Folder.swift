@@ -53,6 +53,29 @@ final class Folder: Sendable {
     /// True when something, of whatever kind, bears the name.
     func contains(_ name: String) -> Bool { status(of: name) != nil }
 
+    /// Whether a rename may replace what bears the name: nothing, a file, or a symlink, which is itself replaced.
+    ///
+    /// - Throws: `.destination` for a folder, a FIFO, a socket or a device: those are somebody's, and not a download.
+    func checkReplaceable(_ name: String) throws(DownloadError) {
+        guard let status = status(of: name) else { return }
+        guard [S_IFREG, S_IFLNK].contains(status.st_mode & S_IFMT) else { throw notAFile(name) }
+    }
+
+    /// The length in bytes of the file that bears the name, or to which the symlink of that name leads.
+    ///
+    /// - Throws: `.destination` when it is no file.
+    func fileLength(_ name: String) throws(DownloadError) -> Int64 {
+        var status = stat()
+        guard fstatat(descriptor, name, &status, 0) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw notAFile(name)
+        }
+        return Int64(status.st_size)
+    }
+
+    private func notAFile(_ name: String) -> DownloadError {
+        DownloadError(.destination, "\(path(of: name)) exists and is not a file.")
+    }
+
     /// Opens or makes a regular file; never through a symlink.
     func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
         let file = openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o666)
@@ -63,8 +86,10 @@ final class Folder: Sendable {
     /// Gives a file another name in this folder.
     ///
     /// - Returns: false when `replacing` is false and the name is taken; the file then keeps its name.
+    /// - Throws: `.destination` when what is to be replaced is not a file, or for the system's reason.
     func rename(_ name: String, to newName: String, replacing: Bool) throws(DownloadError) -> Bool {
         if replacing {
+            try checkReplaceable(newName)
             guard renameat(descriptor, name, descriptor, newName) == 0 else {
                 throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }

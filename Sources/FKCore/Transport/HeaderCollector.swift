@@ -142,7 +142,13 @@ package enum BodyFraming: Sendable, Equatable {
         status: Int, version: String, fields: inout [ResponseHead.Field]
     ) -> Result<BodyFraming, Violation> {
         let isHTTP1 = version.hasPrefix("1")
-        let isChunked = isHTTP1 && fields.contains { $0.name.caseInsensitiveEquals("Transfer-Encoding") }
+        var isChunked = false
+        if isHTTP1 {
+            switch transferCoding(&fields) {
+            case .failure(let violation): return .failure(violation)
+            case .success(let found): isChunked = found
+            }
+        }
         var length: Int64?
         for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
             // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
@@ -163,6 +169,24 @@ package enum BodyFraming: Sendable, Equatable {
         if isChunked { return .success(.delimited) }
         if let length { return .success(.length(length)) }
         return .success(isHTTP1 ? .untilClose : .delimited)
+    }
+
+    /// Whether the body is chunked. Any other coding would be written into the file as it is: a request without `TE`
+    /// permits none (RFC 9112 sections 6.1 and 7.4). `identity`, which RFC 2616 had, means nothing and is removed.
+    private static func transferCoding(_ fields: inout [ResponseHead.Field]) -> Result<Bool, Violation> {
+        let name = "Transfer-Encoding"
+        guard fields.contains(where: { $0.name.caseInsensitiveEquals(name) }) else { return .success(false) }
+        let codings = fields.filter { $0.name.caseInsensitiveEquals(name) }
+            .flatMap { $0.value.split(separator: ",").map(\.trimmingBlanks) }
+            .filter { !$0.isEmpty && !String($0).caseInsensitiveEquals("identity") }
+        if codings.isEmpty {
+            fields.removeAll { $0.name.caseInsensitiveEquals(name) }
+            return .success(false)
+        }
+        guard codings.count == 1, String(codings[0]).caseInsensitiveEquals("chunked") else {
+            return .failure(Violation(reason: "it has a Transfer-Encoding other than chunked, which nobody asked for"))
+        }
+        return .success(true)
     }
 }
 

@@ -127,6 +127,9 @@ struct TaskInput: Sendable {
             throw arguments.error(
                 "\(written): '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
         }
+        guard name.utf8.count <= 255 else {
+            throw arguments.error("\(written): the name is longer than the 255 bytes that a file's name may have.")
+        }
         return (name, folder.map { Paths.absolute($0, from: base) } ?? base)
     }
 
