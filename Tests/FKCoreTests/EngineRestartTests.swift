@@ -191,6 +191,37 @@ struct EngineRestartTests {
         #expect(await second.finished(bad)?.state == .complete)
     }
 
+    @Test(
+        "killed between making an info file and its first write: the same call makes the task", arguments: [0, 3_000])
+    func unwritten(_ size: Int) async throws {
+        let first = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let ids = [try await first.add("a"), try await first.add("b")]
+        await first.downloader.close()
+        for id in ids { try write(Array(repeating: 7, count: size), first.workPath.infoPath(id)) }
+        let second = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request)
+        }
+        let replies = try await second.engine.add([second.task("a"), second.task("b")], barrel: nil, run: true)
+        #expect(replies.map(\.id) == ids && replies.allSatisfy { $0.error == nil && $0.isNew })
+        await second.engine.activate()
+        for id in ids { #expect(await second.finished(id)?.state == .complete) }
+        // Only what holds something is worth keeping.
+        #expect(FileIO.names(in: second.workPath.quarantineFolder).count == (size == 0 ? 0 : 2))
+        await second.downloader.close()
+    }
+
+    @Test("the same tasks added twice at the same moment are made once")
+    func addedTwice() async throws {
+        let bench = try await Bench(content: Self.content)
+        let tasks = (0..<100).map { bench.task("\($0)") }
+        async let one = bench.engine.add(tasks, barrel: nil, run: true)
+        async let two = bench.engine.add(tasks.reversed(), barrel: nil, run: true)
+        let replies = try await one + two
+        #expect(replies.allSatisfy { $0.error == nil })
+        #expect(replies.count(where: \.isNew) == 100)
+        for task in tasks { #expect(await bench.finished(task.id)?.state == .complete) }
+        #expect(bench.transport.requests.count == 100)
+    }
+
     @Test("a garbage barrel file is quarantined and its tasks stay")
     func garbageBarrel() async throws {
         let first = try await Bench(content: Self.content)

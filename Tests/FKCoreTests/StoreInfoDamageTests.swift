@@ -100,7 +100,7 @@ struct StoreInfoDamageTests {
                 #expect(contents.record == fixture.new || contents.record == fixture.old, "size \(size)")
                 #expect(contents.counters.isEmpty)
             } catch let error as DownloadError {
-                #expect(error.code == .corruptInfo, "size \(size)")
+                #expect(error.code == (size == 0 ? .notFound : .corruptInfo), "size \(size)")
             }
         }
     }

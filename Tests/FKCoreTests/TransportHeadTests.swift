@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 import Testing
 
 @Suite("Response heads, line by line")

@@ -49,6 +49,8 @@ extension Engine {
             let portion = rest.prefix(64).map { barrel?.record.options.completing($0) ?? $0 }
             rest = rest.dropFirst(64)
             let ids = portion.map(\.id)
+            await beginMaking()
+            defer { endMaking() }
             let made = await make(portion, ids, barrel: name)
             try checkOpen()
             for index in portion.indices {
@@ -58,6 +60,19 @@ extension Engine {
         }
         if let barrel { save(barrel) }
         return results
+    }
+
+    /// One portion at a time: between its info file and its entry in memory a task is neither new nor known, and a second
+    /// asking for it would make it twice.
+    private func beginMaking() async {
+        while isMaking { await withCheckedContinuation { whenMade.append($0) } }
+        isMaking = true
+    }
+
+    private func endMaking() {
+        isMaking = false
+        for waiting in whenMade { waiting.resume() }
+        whenMade = []
     }
 
     /// A new task whose info file is on disk; nil for one that is known, an error for one that could not be made.
@@ -114,23 +129,39 @@ extension Engine {
         do {
             let entry: TaskEntry
             let new = try made.get()
-            if let (record, info) = new {
+            let known = new == nil ? try find(id) : nil
+            if let known {
+                entry = known
+                try readmit(entry, as: description, mayRun: run || scope == .all)
+            } else {
+                let (record, info) = try new ?? makeAgain(description, id, barrel: barrel?.record.name)
                 entry = TaskEntry(record: record, info: info, isNew: true)
                 remember(entry)
                 // A member before it is counted, so that it is counted once.
                 _ = barrel?.insert(entry.id, url: description.url)
                 stateChanged(entry)
-            } else if let known = try find(id) {
-                entry = known
-                try readmit(entry, as: description, mayRun: run || scope == .all)
-            } else {
-                throw DownloadError(.corruptInfo, "The info file of the task cannot be read.")
             }
             if let barrel { join(entry, barrel) }
             if run || scope == .all { admit(entry) }
-            return .init(id: id, state: entry.record.state, isNew: new != nil)
+            return .init(id: id, state: entry.record.state, isNew: known == nil)
         } catch {
             return .init(id: id, state: .unknown, isNew: false, error: Self.notMade(error))
+        }
+    }
+
+    /// Of a task whose making was interrupted, or whose info file has just gone to the quarantine.
+    private func makeAgain(
+        _ description: TaskDescription, _ id: TaskID, barrel: String?
+    ) throws -> (record: TaskRecord, info: InfoHandle) {
+        let path = workPath.infoPath(id)
+        try InfoFile.removeUnwritten(path)
+        var record = TaskRecord(task: description, id: id, number: try numbers.next(), created: clock.date)
+        if let barrel { record.barrels = [barrel] }
+        do {
+            return (record, try InfoFile.create(at: path, record: record))
+        } catch let error as DownloadError where error.code == .fileExists {
+            // Of a later version, or held by a disk that does not let it go.
+            throw DownloadError(.corruptInfo, "The info file of the task cannot be read: \(path).")
         }
     }
 

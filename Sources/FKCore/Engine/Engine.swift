@@ -50,6 +50,9 @@ package actor Engine {
     var isScheduling = false
     /// Every record of the work path has been read.
     var hasLoadedAll = false
+    /// Info files of tasks that are not in memory yet are being written; who wants to add as well waits for its turn.
+    var isMaking = false
+    var whenMade: [CheckedContinuation<Void, Never>] = []
 
     var tasks: [TaskID: TaskEntry] = [:]
     /// Known tasks by URL: usually one.

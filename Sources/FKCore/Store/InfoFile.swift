@@ -62,18 +62,37 @@ package enum InfoFile {
         let geometry = try InfoFormat.Geometry.holding(payload: payload.count)
         try withImage(geometry, generation: 1, payload: payload, counters: []) { image in
             do {
-                try FileIO.create(path, image)
+                try place(image, at: path)
             } catch let error as DownloadError where error.code == .notFound {
                 try FileIO.makeFolder((path as NSString).deletingLastPathComponent)
-                try FileIO.create(path, image)
+                try place(image, at: path)
             }
         }
         return InfoHandle(generation: 1, slotSize: UInt32(geometry.slotSize))
     }
 
+    /// One page appears whole or not at all, whatever kills the process: in place, which is twice as fast. More than that
+    /// is written aside.
+    private static func place(_ image: UnsafeRawBufferPointer, at path: String) throws {
+        guard image.count > pageSize else { return try FileIO.create(path, image) }
+        guard access(path, F_OK) != 0 else { throw DownloadError(system: EEXIST, "create", path) }
+        try FileIO.replace(path, aside: path + ".new", image)
+    }
+
+    /// The smallest page of the systems we build for.
+    private static let pageSize = 4_096
+
+    /// Removes an empty info file: what is left where `create` was killed before its write. Any other stays.
+    package static func removeUnwritten(_ path: String) throws {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size == 0 else { return }
+        try FileIO.remove(path)
+    }
+
     /// Reads the newest valid generation.
     ///
-    /// - Throws: `.notFound`; `.corruptInfo` when no slot is valid; `.laterVersion`; `.disk`.
+    /// - Throws: `.notFound`, also for an empty file, which is a task that is just being made or whose making was
+    ///   interrupted; `.corruptInfo` when no slot is valid; `.laterVersion`; `.disk`.
     package static func read(_ path: String) throws -> InfoContents {
         guard let contents = try read(path, containing: nil) else {
             throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
@@ -167,6 +186,7 @@ package enum InfoFile {
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
         return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 16) { buffer in
             let count = try FileIO.read(into: buffer, from: descriptor, at: 0, path: path)
+            guard count > 0 else { throw DownloadError(.notFound, "The info file \(path) was never written.") }
             let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let geometry = try located(path) { try InfoFormat.readHeader(file) }
             if geometry.fileSize <= usual || count < usual {

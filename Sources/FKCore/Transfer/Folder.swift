@@ -17,7 +17,7 @@ final class Folder: Sendable {
             try Self.create(path)
             descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
-        guard descriptor >= 0 else { throw diskError("open the folder", path) }
+        guard descriptor >= 0 else { throw DownloadError(system: errno, "open the folder", path, in: .destination) }
         self.descriptor = descriptor
     }
 
@@ -26,10 +26,12 @@ final class Folder: Sendable {
     private static func create(_ path: String) throws(DownloadError) {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-            throw diskError("make the folder", path)
+            throw DownloadError(system: errno, "make the folder", path, in: .destination)
         }
         try create(String(path[..<slash]))
-        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw diskError("make the folder", path) }
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else {
+            throw DownloadError(system: errno, "make the folder", path, in: .destination)
+        }
     }
 
     /// False once the folder was removed or something else stands in its place: then it has to be opened again.
@@ -77,7 +79,7 @@ final class Folder: Sendable {
     /// Opens or makes a regular file; never through a symlink.
     func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
         let file = openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw diskError("write to", path(of: name)) }
+        guard file >= 0 else { throw DownloadError(system: errno, "write to", path(of: name), in: .destination) }
         return file
     }
 
@@ -89,7 +91,7 @@ final class Folder: Sendable {
         if replacing {
             try checkReplaceable(newName)
             guard renameat(descriptor, name, descriptor, newName) == 0 else {
-                throw diskError("rename to", path(of: newName))
+                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }
             return true
         }
@@ -99,19 +101,21 @@ final class Folder: Sendable {
         if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP {
             guard linkat(descriptor, name, descriptor, newName, 0) == 0 else {
                 if errno == EEXIST { return false }
-                throw diskError("rename to", path(of: newName))
+                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }
             unlinkat(descriptor, name, 0)
             return true
         }
-        throw diskError("rename to", path(of: newName))
+        throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
     }
 
     func remove(_ name: String) { unlinkat(descriptor, name, 0) }
 
     /// Makes names given in this folder survive a power cut.
     func synchronize() throws(DownloadError) {
-        guard fsync(descriptor) == 0 else { throw diskError("sync the folder", path) }
+        guard fsync(descriptor) == 0 else {
+            throw DownloadError(system: errno, "sync the folder", path, in: .destination)
+        }
     }
 }
 

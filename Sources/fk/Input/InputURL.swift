@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 
 /// The first look at a URL, before anything is started: enough to tell a typing error from a URL. Encoding it and the
 /// finer rules are the builder's.
