@@ -68,6 +68,8 @@ struct TransportHeadTests {
         }
         #expect(!isViolation(collect(interim + head, maxLines: 4)))
         #expect(isViolation(collect(interim + interim + head, maxLines: 4)))
+        #expect(!isViolation(collect(head + ["X-Trailer: 1"], maxLines: 3)))
+        #expect(isViolation(collect(head + ["X-Trailer: 1", "X-Trailer: 2"], maxLines: 3)))
         #expect(!isViolation(collect(head, maxBytes: 19)))
         #expect(isViolation(collect(head, maxBytes: 18)))
     }

@@ -85,6 +85,10 @@
         /// One code of libcurl's stands for a lost connection, a cut TLS stream and some malformed answers.
         private var lost: DownloadError {
             if text.hasPrefix("Too large response headers") || text.contains("Too many") { return violation }
+            if text.contains("memory in chunked") {
+                // Its answer to a trailer field that is longer than it will keep.
+                return DownloadError(.protocolViolation, "A field after the body's chunks is too long.", url: url)
+            }
             if text.contains("chunk") && text.contains("hex") {
                 return make(.protocolViolation, "The body's chunks are malformed.", retry: true)
             }

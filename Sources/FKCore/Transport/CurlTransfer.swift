@@ -31,6 +31,8 @@
         private var lastActivity: UInt64 = 0
         private var pausedUntil: UInt64?
         private var redirectBody = 0
+        /// The body is not the file: that of a redirect that is followed, or of an error status.
+        private var isAside = false
         /// What `fk_easy_saw_close_notify` said last; asked only where the end of the body depends on it.
         private var closeNotify: Int32 = -1
         /// Where the present and the previous request went, when no proxy stood between.
@@ -88,6 +90,7 @@
             framing = nil
             isConnected = false
             redirectBody = 0
+            isAside = false
             closeNotify = -1
             previousPeer = peer
             connected = nil
@@ -197,12 +200,14 @@
             do {
                 if let hop = try redirect(head) {
                     next = current.following(hop, secrets: request.secretHeaders)
+                    isAside = true
                     return true
                 }
             } catch {
                 outcome = .failure(error)
                 return false
             }
+            isAside = head.status >= 400
             switch handler.transport(didReceive: head) {
             case .deliver: return true
             case .fail(let error):
@@ -229,7 +234,8 @@
         }
 
         private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
-            lastActivity = clock.now
+            // What a redirect or an error has to say is not worth more than one allowed silence, however it drips in.
+            if !isAside { lastActivity = clock.now }
             if next != nil {
                 // A short body is read so that the connection can be used again; a long one is not worth it.
                 redirectBody += bytes.count

@@ -4,7 +4,8 @@ import Foundation
 /// Builds a response head from header lines as they arrive, and says how the body that follows is delimited.
 /// Pure: a line goes in, an event comes out.
 ///
-/// Interim responses (1xx) are dropped, and so is whatever comes after the final head (trailer fields).
+/// Interim responses (1xx) are dropped, and so is whatever comes after the final head (trailer fields); they count
+/// towards the caps, without which a trailer could go on for ever.
 /// Deliberately strict where leniency lets two readers of one message disagree (RFC 9112 section 11): a bare CR or a
 /// NUL, a field line without a colon or with a blank in its name, and contradicting lengths are violations. A line
 /// that ends with LF alone is accepted, as RFC 9112 section 2.2 allows.
@@ -34,7 +35,7 @@ package struct HeaderCollector {
     private var isDone = false
 
     /// - Parameters:
-    ///   - maxBytes: how many bytes the heads of one request may have together, interim ones included.
+    ///   - maxBytes: how many bytes the heads of one request may have together, interim ones and trailers included.
     ///   - maxLines: the same for lines.
     package init(maxBytes: Int, maxLines: Int) {
         self.maxBytes = maxBytes
@@ -43,11 +44,11 @@ package struct HeaderCollector {
 
     /// Takes one line with its line end. The empty line ends a head.
     package mutating func add(line: UnsafeRawBufferPointer) -> Event {
-        if isDone { return .more }
         bytes += line.count
         lines += 1
         if bytes > maxBytes { return .violation("its header is longer than \(maxBytes) bytes") }
         if lines > maxLines { return .violation("its header has more than \(maxLines) lines") }
+        if isDone { return .more }
         var count = line.count
         if count > 0, line[count - 1] == 0x0a { count -= 1 }
         if count > 0, line[count - 1] == 0x0d { count -= 1 }

@@ -53,7 +53,19 @@ extension TransportConformance {
                 server.route("/one") { _ in .raw([.text("HTTP/1.1 200 OK\r\nX-A: "), .sendForever(Array(long.utf8))]) }
                 server.route("/interim") { _ in .raw([.sendForever(Array("HTTP/1.1 103 Early\r\nX-A: 1\r\n\r\n".utf8))])
                 }
-                for path in ["/bytes", "/lines", "/one", "/interim"] {
+                server.route("/trailer") { _ in
+                    .raw([
+                        .text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"),
+                        .sendForever(Array("X-A: \(long)\r\n".utf8)),
+                    ])
+                }
+                server.route("/field") { _ in
+                    .raw([
+                        .text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-A: "),
+                        .sendForever(Array(long.utf8)),
+                    ])
+                }
+                for path in ["/bytes", "/lines", "/one", "/interim", "/trailer", "/field"] {
                     let record = try await context.get(server.url(path))
                     try context.expectFailure(record, .protocolViolation, retryable: false)
                     try context.check(server.requests(path)[0].bytesSent < 8 << 20, "read on and on")

@@ -123,6 +123,30 @@ extension TransportConformance {
             options.stallTimeout = 1
             try context.expectSuccess(try await context.get(server.url("/a"), options: options), body: [1])
         },
+        .init("the body of an error or a redirect that drips in is cut after one allowed silence") { context in
+            let server = try FaultServer()
+            let gates = (0..<120).map { _ in Gate() }
+            let drips = gates.flatMap { [FaultResponse.Step.send([1]), .stall($0)] }
+            let faucet = Task {
+                for gate in gates {
+                    try await Task.sleep(for: .milliseconds(250))
+                    gate.open()
+                }
+            }
+            defer { faucet.cancel() }
+            server.route("/error") { _ in .raw([.text("HTTP/1.1 404 Not Found\r\n\r\n")] + drips) }
+            server.route("/redirect") { _ in .raw([.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n")] + drips) }
+            server.route("/b") { _ in .ok([1]) }
+            var options = Context.options
+            options.stallTimeout = 1
+            async let redirected = context.get(server.url("/redirect"), options: options)
+            let record = try await context.get(server.url("/error"), options: options)
+            try context.expectFailure(record, .timeout, retryable: true)
+            try context.expectSuccess(try await redirected, body: [1])
+            for path in ["/error", "/redirect"] {
+                try context.check(server.requests(path)[0].end != .completed, "\(path): read to its end")
+            }
+        },
     ]
 
     private static func stall(_ context: Context, _ response: @escaping @Sendable (Gate) -> FaultResponse) async throws
