@@ -7,6 +7,7 @@ public struct ByteCount: Codable, Sendable, Hashable {
     /// The length of the whole, or `nil` while no server has told it.
     public var expected: Int64?
 
+    /// Counts as given; nothing is checked.
     public init(received: Int64 = 0, previousReceived: Int64 = 0, expected: Int64? = nil) {
         self.received = received
         self.previousReceived = previousReceived

@@ -13,6 +13,7 @@ public struct TaskContext: Sendable, Hashable {
     /// The application's own key-value pairs, as given to the builder.
     public var attributes: [String: String]
 
+    /// For tests of a middleware; the engine makes its own.
     public init(
         id: String, originalURL: URL, attempt: Int = 1, barrels: [String] = [], attributes: [String: String] = [:]
     ) {

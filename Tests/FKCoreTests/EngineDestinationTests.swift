@@ -172,6 +172,44 @@ struct EngineDestinationTests {
         #expect(error.message.contains("a.bin"))
     }
 
+    @Test(
+        "what is no file is neither replaced nor taken for the download",
+        arguments: [ExistingFilePolicy.overwrite, .skip], ["folder", "FIFO", "dangling symlink"])
+    func special(_ policy: ExistingFilePolicy, _ kind: String) async throws {
+        let bench = try await Bench(content: Self.content)
+        let path = bench.out + "/a.bin"
+        try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
+        let made: Int32 =
+            switch kind {
+            case "folder": mkdir(path, 0o700)
+            case "FIFO": mkfifo(path, 0o600)
+            default: symlink(bench.folder.file("nowhere").path, path)
+            }
+        #expect(made == 0)
+        let id = try await bench.add("a.bin") { $0.options.existing = policy }
+        let info = try #require(await bench.finished(id))
+        guard policy == .skip || kind != "dangling symlink" else {
+            #expect(info.state == .complete)
+            #expect(try bench.out("a.bin") == Self.content)
+            return
+        }
+        #expect(info.error?.code == .destination)
+        #expect(info.error?.message == "\(path) exists and is not a file.")
+        #expect(bench.names == ["a.bin"])
+        #expect(bench.transport.requests.isEmpty)
+    }
+
+    @Test("a name of the server's that a FIFO bears", arguments: [ExistingFilePolicy.overwrite, .skip])
+    func specialSentName(_ policy: ExistingFilePolicy) async throws {
+        let bench = try await Bench { request, _ in Self.named("s.bin", request) }
+        try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
+        #expect(mkfifo(bench.out + "/s.bin", 0o600) == 0)
+        let id = try await bench.add("a.bin") { $0.options.existing = policy }
+        #expect(await bench.finished(id)?.error?.code == .destination)
+        var status = stat()
+        #expect(lstat(bench.out + "/s.bin", &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+    }
+
     @Test("a symlink at the part file's name is not followed")
     func symlinkPart() async throws {
         let bench = try await Bench(content: Self.content)

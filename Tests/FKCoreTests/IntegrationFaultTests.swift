@@ -130,6 +130,9 @@ struct IntegrationFaultTests {
         let flood = (0..<6_000).map { "X-Flood-\($0): \(String(repeating: "x", count: 100))\r\n" }.joined()
         server.route("/encoded") { _ in .ok([1, 2, 3], headers: ["Content-Encoding": "gzip"]) }
         server.route("/flood") { _ in .raw("HTTP/1.1 200 OK\r\n\(flood)Content-Length: 1\r\n\r\nx") }
+        let line = String(repeating: "x", count: 290 << 10)
+        server.route("/line") { _ in .raw("HTTP/1.1 200 OK\r\nX-A: \(line)\r\nContent-Length: 1\r\n\r\nx") }
+        server.route("/coded") { _ in .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx") }
         server.route("/gone") { _ in .status(410, "Gone", body: Array("moved away".utf8)) }
         server.route("/part") { _ in
             .status(206, body: [1], headers: ["Content-Range": "bytes 0-0/10"])
@@ -139,7 +142,7 @@ struct IntegrationFaultTests {
         let live = try LiveBench()
         let expected: [(String, DownloadError.Code)] = [
             ("encoded", .encodedBody), ("flood", .protocolViolation), ("gone", .httpStatus), ("part", .badRange),
-            ("loop", .redirect), ("file", .redirect),
+            ("loop", .redirect), ("file", .redirect), ("line", .protocolViolation), ("coded", .protocolViolation),
         ]
         for (name, code) in expected {
             let info = try await live.fetch(server.url("/\(name)"))
@@ -147,6 +150,8 @@ struct IntegrationFaultTests {
             #expect(info.attempts == 1, "\(name)")
         }
         #expect(await live.downloader.messager.error(.url(server.url("/gone")))?.underlying == "moved away")
+        let error = try #require(await live.downloader.messager.error(.url(server.url("/line"))))
+        #expect(error.message.contains("too long") && error.underlying?.contains("memory") != true)
         #expect(live.names == [])
         await live.downloader.close()
     }

@@ -147,8 +147,6 @@ struct RulesSpeedTests {
             meter.add(time: Int64(step) * milliseconds * 1_000_000, bytes: Int64(step) * milliseconds * 1_000)
             if step > 0 { #expect(abs(meter.bytesPerSecond - 1e6) < 1) }
         }
-        #expect(meter.secondsLeft(for: 5_000_000).map { abs($0 - 5) < 0.001 } == true)
-        #expect(meter.secondsLeft(for: -1) == 0)
     }
 
     @Test("follows a change within the window")
@@ -161,7 +159,7 @@ struct RulesSpeedTests {
         }
         #expect((50...250).contains(meter.bytesPerSecond))
         for step in 21...200 { meter.add(time: Int64(step) * second, bytes: bytes) }
-        #expect(meter.bytesPerSecond < 1 && meter.secondsLeft(for: 10) == nil)
+        #expect(meter.bytesPerSecond < 1)
     }
 
     @Test("is never negative, whatever clock and counter do")
@@ -222,12 +220,5 @@ struct RulesByteSizeTests {
         ] as [(Int64, String)])
     func format(bytes: Int64, expected: String) {
         #expect(ByteSize.format(bytes) == expected)
-    }
-
-    @Test(
-        "rates",
-        arguments: [(0.0, "0 B/s"), (1536.4, "1.5 KiB/s"), (.nan, "0 B/s"), (-1, "0 B/s"), (.infinity, "7993.6 PiB/s")])
-    func rate(rate: Double, expected: String) {
-        #expect(ByteSize.formatRate(rate) == expected)
     }
 }

@@ -140,9 +140,6 @@ struct RulesDecideTests {
         .answer(
             "total told for the first time", part("bytes 100-999/1000"), resumed, .init(validator: strong),
             gives: .append(skip: 0, until: 1000, total: 1000)),
-        .answer(
-            "no tag in the answer to If-Range", head(206, ["Content-Range": "bytes 100-999/1000"]),
-            gives: .append(skip: 0, until: 1000, total: 1000)),
         .answer("unit in capitals", part("Bytes 100-999/1000"), gives: .append(skip: 0, until: 1000, total: 1000)),
         .answer("fault 12: starts later", part("bytes 200-999/1000"), gives: .askAgain(.plainRange)),
         .answer("fault 12: starts earlier", part("bytes 0-999/1000"), gives: .askAgain(.plainRange)),
@@ -177,6 +174,17 @@ struct RulesDecideTests {
         .answer(
             "fault 19, segments", head(206, ["Content-Range": "bytes 100-499/1000", "ETag": "\"v2\""]), piece,
             segments: 16, gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 19: If-Range is not looked at and the tag is left out",
+            head(206, ["Content-Range": "bytes 100-999/1000"]), gives: .askAgain(.oneStream)),
+        .answer(
+            "fault 19, segments: the tag is left out", head(206, ["Content-Range": "bytes 100-499/1000"]), piece,
+            segments: 4, gives: .askAgain(.oneStream)),
+        .answer(
+            "fault 21: a date that holds may be left out", head(206, ["Content-Range": "bytes 100-999/1000"]),
+            RangeAsk(start: 100, ifRange: date, usesRange: true),
+            .init(length: 1000, validator: .init(lastModified: date, date: later)),
+            gives: .append(skip: 0, until: 1000, total: 1000)),
         .answer(
             "fault 19: same tag, other date (machines of one service)",
             part("bytes 100-999/1000", ["Last-Modified": later]),

@@ -144,7 +144,9 @@ struct StoreWorkPathTests {
 
     @Test("the default follows the environment")
     func defaults() {
-        func root(_ environment: [String: String]) -> String { WorkPath.defaultPath(environment: environment).root }
+        func root(_ environment: [String: String]) -> String {
+            WorkPath(WorkPath.defaultRoot(environment: environment)).root
+        }
         #expect(root(["FK_WORK_PATH": "/w/p", "HOME": "/h", "XDG_STATE_HOME": "/s"]) == "/w/p")
         #if canImport(Darwin)
             #expect(root(["HOME": "/h"]) == "/h/Library/Application Support/fk")

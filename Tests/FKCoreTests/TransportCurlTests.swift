@@ -7,27 +7,6 @@
 
     @Suite("What the transport over libcurl has of its own", .timeLimit(.minutes(1)))
     struct TransportCurlTests {
-        @Test("ends are reported in batches, after the handlers have had them")
-        func batches() async throws {
-            let server = try FaultServer()
-            server.route("/a") { _ in .ok([1]) }
-            let transport = CurlTransport()
-            defer { transport.shutdown() }
-            let ended = Locked(0)
-            let batches = Observed<[Int]>([])
-            transport.onBatchEnd = {
-                let count = ended.withLock { $0 }
-                batches.update { $0.append(count) }
-            }
-            for _ in 0..<20 {
-                let handler = RecordingHandler(onFinish: { ended.withLock { $0 += 1 } })
-                _ = transport.start(try TransportConformance.Context.request(server.url("/a")), handler: handler)
-            }
-            let seen = await batches.wait { $0.last == 20 }
-            #expect(seen == seen.sorted())
-            #expect(Set(seen).count == seen.count, "a batch without an end: \(seen)")
-        }
-
         @Test("a transport that nobody shuts down still ends what runs")
         func dropped() async throws {
             let server = try FaultServer()

@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 import Testing
 
 @Suite("Response heads, line by line")
@@ -26,6 +27,12 @@ struct TransportHeadTests {
             (["HTTP/1.1 206 OK", "Content-Length: 9223372036854775807"], .length(.max)),
             (["HTTP/1.1 200 OK", "Content-Length: 7, 7"], .length(7)),
             (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Length: 7"], .delimited),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: identity", "Content-Length: 7"], .length(7)),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: Chunked"], .delimited),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: gzip"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: gzip", "Transfer-Encoding: chunked"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked, chunked"], nil),
             (["HTTP/1.1 204 OK", "Content-Length: 7"], .noBody), (["HTTP/1.1 304 OK"], .noBody),
             (["HTTP/1.1 200 OK", "Content-Length: 9223372036854775808"], nil),
             (["HTTP/1.1 200 OK", "Content-Length: 7, 8"], nil), (["HTTP/1.1 200 OK", "Content-Length: 7,"], nil),

@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 import Testing
 
 @Suite("URLs in errors and in redirects")
@@ -9,6 +10,7 @@ struct TransportURLTests {
             ("http://example.com/a", "http://example.com/a"),
             ("http://user:password@example.com:81/a?b=c&d=e#part", "http://***@example.com:81/a?b=***&d=***#part"),
             ("http://user@example.com", "http://***@example.com"),
+            ("https://u@e.com?k=v@w", "https://***@e.com?k=***"),
             ("http://a@b@example.com/c@d", "http://***@example.com/c@d"),
             ("https://example.com/?token", "https://example.com/?***"),
             ("https://example.com/?a=b=c&&=x", "https://example.com/?a=***&&=***"),

@@ -150,19 +150,6 @@ struct LogMiddlewareTests {
             #expect(!line.contains("secret") && !line.contains("pass") && !line.contains("\u{1b}"), "\(line)")
         }
     }
-
-    @Test(
-        "nothing secret of a URL is shown",
-        arguments: [
-            ("https://example.com/a", "https://example.com/a"), ("https://u@e.com/a", "https://***@e.com/a"),
-            ("https://u:p@e.com", "https://***@e.com"), ("https://u:p@x@e.com/", "https://***@e.com/"),
-            ("https://e.com/a@b", "https://e.com/a@b"), ("https://e.com/?a=1&b=2&c", "https://e.com/?a=***&b=***&***"),
-            ("https://e.com/?a=1?b=2#frag", "https://e.com/?a=***"), ("https://e.com/#x", "https://e.com/"),
-            ("https://e.com/?", "https://e.com/?***"), ("https://u@e.com?k=v@w", "https://***@e.com?k=***"), ("", ""),
-        ])
-    func masking(url: String, shown: String) {
-        #expect(LogMiddleware.masked(url) == shown)
-    }
 }
 
 @Suite("Checksum middleware")
@@ -247,7 +234,7 @@ struct MoveToFolderTests {
                 DownloadResponse(task: context(), fileURL: file))
             places.append(try #require(response.fileURL).lastPathComponent)
         }
-        #expect(places == ["a.tar.gz", "a.tar.1.gz", "a.tar.2.gz", "a.tar.3.gz"])
+        #expect(places == ["a.tar.gz", "a.1.tar.gz", "a.2.tar.gz", "a.3.tar.gz"])
         for (number, name) in places.enumerated() {
             #expect(try Data(contentsOf: target.url.appendingPathComponent(name)) == Data("\(number)".utf8))
         }
@@ -331,7 +318,8 @@ struct MoveToFolderTests {
     @Test(
         "numbers go before the extension and keep the length",
         arguments: [
-            ("a.txt", 0, "a.txt"), ("a.txt", 1, "a.1.txt"), ("a", 2, "a.2"), (".hidden", 1, ".hidden.1"),
+            ("a.txt", 0, "a.txt"), ("a.txt", 1, "a.1.txt"), ("a.tar.gz", 1, "a.1.tar.gz"), ("a", 2, "a.2"),
+            (".hidden", 1, ".hidden.1"),
             (String(repeating: "x", count: 251) + ".txt", 10, String(repeating: "x", count: 248) + ".10.txt"),
         ])
     func numbered(name: String, number: Int, result: String) {

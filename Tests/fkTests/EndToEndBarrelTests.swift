@@ -92,6 +92,21 @@ import Testing
         #expect(try await states().isEmpty)
     }
 
+    @Test("What is exported can be imported elsewhere, and a list with a fault imports nothing") func importing()
+        async throws
+    {
+        try await sandbox.fk("barrel", "create", "set", url(0), url(1))
+        let exported = try await sandbox.fk("barrel", "export", "set", "--format", "aria2").output
+        let other = try Sandbox()
+        try exported.write(toFile: "\(other.files)/list.txt", atomically: true, encoding: .utf8)
+        #expect(try await other.fk("barrel", "import", "copy", "list.txt").status == 0)
+        #expect(try await other.json("barrel", "show", "copy").number("total") == 2)
+        try "ftp://no/\n".write(toFile: "\(other.files)/list.txt", atomically: true, encoding: .utf8)
+        let refused = try await other.fk("barrel", "import", "third", "list.txt")
+        #expect(refused.status == 2 && refused.errors.contains("1"))
+        #expect(try await other.fk("barrel", "show", "third").status == 4)
+    }
+
     @Test("What is exported can be read back", arguments: ["urls", "json", "aria2"]) func export(format: String)
         async throws
     {

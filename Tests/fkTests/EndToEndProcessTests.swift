@@ -27,16 +27,13 @@ import Testing
     }
 
     @Test(
-        "Verbs of another process act on one of several running tasks within two seconds",
+        "Verbs of another process act on one of several running tasks",
         arguments: [
             ("suspend", "suspend"), ("cancel", "cancel"), ("trash", nil),
         ] as [(String, String?)])
     func verbs(verb: String, state: String?) async throws {
         let running = try await startStalled("a", "b")
-        let clock = ContinuousClock()
-        let begin = clock.now
         let result = try await sandbox.fk([verb, url("a")] + (verb == "trash" ? ["-y"] : []))
-        #expect(clock.now - begin < .seconds(3), "it acts with the engine's next look, a second at most")
         #expect(result.status == 0, "\(result.errors)")
         #expect(sandbox.reader.records(url: url("a")).first?.state.rawValue == state)
         #expect(sandbox.reader.records(url: url("b")).first?.state == .action)

@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 import TestSupport
 import Testing

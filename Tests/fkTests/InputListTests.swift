@@ -61,6 +61,7 @@ import Testing
         "Faults name the source, the line and the reason",
         arguments: [
             ("http://h/a\nnonsense\n", "list:2: 'nonsense' has no scheme"),
+            ("http:/h/a\n", "list:1: 'http:/h/a' does not begin with http://"),
             ("ftp://h/a", "list:1: 'ftp://h/a': scheme 'ftp'"),
             ("http://h/a\thttp:///x", "list:1: 'http:///x' has no host"),
             ("\n  out=x", "list:2: an option stands before"),

@@ -1,3 +1,4 @@
+import FKCore
 import Foundation
 import Testing
 
@@ -8,7 +9,7 @@ import Testing
         let result = try FKProgram.run(["--version"], environment: ["HOME": "/nowhere", "FK_WORK_PATH": "/nowhere"])
         #expect(result.status == 0 && result.errors.isEmpty)
         let lines = result.output.split(separator: "\n")
-        #expect(lines.first == "fk \(VersionCommand.version)")
+        #expect(lines.first == "fk \(Version.text)")
         #expect(lines.count == 2)
     }
 
@@ -18,7 +19,7 @@ import Testing
     func versionJSON(words: [String]) throws {
         let result = try FKProgram.run(words)
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: String]
-        #expect(object?["version"] == VersionCommand.version)
+        #expect(object?["version"] == Version.text)
         #expect(result.status == 0)
     }
 

@@ -18,6 +18,7 @@ public struct Builder: Sendable {
         description = TaskDescription(url: try URLNormalizer.normalize(url))
     }
 
+    /// The same for a `URL`.
     public init(_ url: URL) throws { try self.init(url.absoluteString) }
 
     /// The percent-encoded URL: with the destination it is the task's identity.
@@ -85,7 +86,8 @@ public struct Builder: Sendable {
     /// task goes on where it is.
     ///
     /// - Returns: the task's id.
-    /// - Throws: when the info file cannot be written.
+    /// - Throws: `.cancelled` for a closed downloader; `.noSpace`, `.disk` and the like when the info file cannot be
+    ///   written.
     @discardableResult
     public func prepare(in downloader: Downloader) async throws -> TaskID {
         try await Self.prepare([self], in: downloader)[0].get()
@@ -94,7 +96,8 @@ public struct Builder: Sendable {
     /// Makes many tasks at once.
     ///
     /// - Parameter barrel: the group they join, made when it is not there.
-    /// - Returns: one result per builder, in order.
+    /// - Returns: one result per builder, in order: the id, or why there is no task.
+    /// - Throws: `.invalidArgument` for a barrel name that cannot be one, `.cancelled` for a closed downloader.
     public static func prepare(
         _ builders: [Builder], barrel: String? = nil, in downloader: Downloader
     ) async throws -> [Result<TaskID, DownloadError>] {
@@ -107,11 +110,13 @@ public struct Builder: Sendable {
     /// Brings tasks of this URL that are known only on disk back into memory.
     ///
     /// - Returns: them as they are now; empty when there are none.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`, `.cancelled` for a closed downloader.
     public static func loadCache(_ url: String, in downloader: Downloader) async throws -> [DownloadInfo] {
         try await downloader.engine.infos(.url(url))
     }
 
-    /// Brings every task of the work path back into memory.
+    /// Brings every task of the work path back into memory, in the order of submission. An info file that cannot be read
+    /// is left out: see `Downloader.takeProblems()`.
     public static func loadAll(in downloader: Downloader) async throws -> [DownloadInfo] {
         try await downloader.engine.infos(.all)
     }

@@ -20,9 +20,9 @@ public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
     case skip
 }
 
-/// How many connections one file may use.
+/// How many connections one file may use. Kept with the task; every transfer uses one connection so far.
 public enum ConnectionLimit: Sendable, Hashable, Codable {
-    /// As many as raise the throughput. The default.
+    /// As many as the downloader finds useful. The default.
     case automatic
     /// At most so many, 1...256.
     case fixed(Int)
@@ -34,22 +34,30 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     public var headers: [ResponseHead.Field]?
     /// Names of those headers that must not follow a redirect to another origin.
     public var secretHeaders: [String]?
+    /// The digest the finished file must have; nil compares nothing. Another one ends in `.checksumMismatch`.
     public var checksum: Checksum?
-    /// The task fails once more than so many bytes would arrive.
+    /// Bytes: a file that is longer ends in `.tooLarge`. Default: no limit.
     public var maxSize: Int64?
+    /// nil takes `Configure.connections`.
     public var connections: ConnectionLimit?
-    /// Bytes a second for this task.
+    /// Bytes a second for this task, below the limit for all of them. nil and values below 1: no limit of its own.
     public var rateLimit: Int64?
-    /// Attempts in all, the first included; nil takes `RetryPolicy.maxAttempts`.
+    /// Attempts in all, the first included, 1...1001, values outside are clamped; nil takes `RetryPolicy.maxAttempts`.
     public var maxAttempts: Int?
     /// Seconds for connecting and for any silence; nil takes the downloader's.
     public var timeout: Double?
+    /// As `TransportOptions.caFile`; nil takes the downloader's, as the three below.
     public var caFile: String?
+    /// As `TransportOptions.insecure`.
     public var insecure: Bool?
+    /// As `TransportOptions.proxy`; an empty text uses none.
     public var proxy: String?
+    /// As `TransportOptions.netrc`.
     public var netrc: Bool?
+    /// nil: `.refuse` where a file name was asked for, else `.rename`.
     public var existing: ExistingFilePolicy?
 
+    /// Nothing of its own: everything is the downloader's.
     public init() {}
 
     /// The downloader's transport options with this task's own on top.
@@ -77,13 +85,16 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     public var directory: String?
     /// The name asked for; nil lets the server and the URL decide.
     public var fileName: String?
+    /// Default `.background`.
     public var type: DownloadType = .background
     /// Higher starts earlier. Default 0.
     public var priority: Int = 0
     /// The application's own pairs, handed to middlewares and found again in the info file.
     public var attributes: [String: String] = [:]
+    /// Headers, checksum, limits and the rest.
     public var options = TaskOptions()
 
+    /// - Parameter url: percent-encoded already; `Builder` does it for what a person typed.
     public init(url: String) { self.url = url }
 
     /// The task's id. Two descriptions with the same URL and destination are the same task.

@@ -43,12 +43,6 @@ package enum ByteSize {
         return "\(bytes) B"
     }
 
-    /// The same a second: `12.3 MiB/s`. Not a number and negative rates count as 0.
-    package static func formatRate(_ bytesPerSecond: Double) -> String {
-        let whole = bytesPerSecond.isNaN ? 0 : Int64(min(max(0, bytesPerSecond), 9e18))
-        return format(whole) + "/s"
-    }
-
     private static func isUnit(_ text: String, letter: String) -> Bool {
         text == letter || text == letter + "b" || (!letter.isEmpty && text == letter + "ib")
     }

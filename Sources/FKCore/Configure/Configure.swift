@@ -36,10 +36,11 @@ public struct Configure: Sendable {
         didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
     }
 
-    /// Connections for one file; a task's own option goes over it. Default `.automatic`.
+    /// Connections one file may use; a task's own option goes over it. Default `.automatic`. Every transfer uses one
+    /// connection so far.
     public var connections: ConnectionLimit = .automatic
 
-    /// Bytes a second over all tasks; nil is no limit.
+    /// Bytes a second over all tasks; nil, the default, and values below 1 are no limit.
     public var rateLimit: Int64?
 
     /// When failed attempts are tried again.
@@ -51,11 +52,9 @@ public struct Configure: Sendable {
     /// What is synced before a task counts as complete. Default `.process`.
     public var durability: Durability = .process
 
+    /// - Parameter workPath: a file URL; nil takes the default named at `workPath`.
     public init(workPath: URL? = nil) {
-        self.workPath =
-            workPath
-            ?? URL(
-                fileURLWithPath: WorkPath.defaultPath().root, isDirectory: true)
+        self.workPath = workPath ?? URL(fileURLWithPath: WorkPath(WorkPath.defaultRoot()).root, isDirectory: true)
     }
 
     /// Seconds between two polled info callbacks.

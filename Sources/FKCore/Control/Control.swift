@@ -21,6 +21,7 @@ public struct Control: Sendable {
         try await engine.apply(.suspend, to: selector)
     }
 
+    /// Suspends every task of the work path.
     @discardableResult
     public func suspendAll() async throws -> [VerbResult] { try await suspend(.all) }
 
@@ -44,6 +45,7 @@ public struct Control: Sendable {
         try await engine.apply(.cancel, to: selector)
     }
 
+    /// Cancels every task of the work path that is not complete.
     @discardableResult
     public func cancelAll() async throws -> [VerbResult] { try await cancel(.all) }
 

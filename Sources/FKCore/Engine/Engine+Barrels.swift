@@ -145,10 +145,6 @@ extension Engine {
 
     package func barrelNames() -> [String] { BarrelFile.list(in: workPath) }
 
-    package func barrelMembers(_ name: String) throws -> [TaskID] {
-        try openBarrel(name, creating: false).members
-    }
-
     func barrelURLs(_ name: String) throws -> [String] {
         try openBarrel(name, creating: false).record.members.map(\.url)
     }

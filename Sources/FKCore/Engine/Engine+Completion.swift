@@ -115,6 +115,7 @@ extension Engine {
                 case .rename, .overwrite: number += 1
                 case .refuse: throw fileExists(path)
                 case .skip:
+                    _ = try attempt.folder.fileLength(candidate)
                     entry.record.path = path
                     entry.record.isForeign = true
                     attempt.folder.remove(attempt.part.name)

@@ -20,25 +20,35 @@ public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
 public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLiteral {
     /// Every task of that URL: usually one, more where it has several destinations.
     case url(String)
+    /// One task.
     case id(TaskID)
+    /// The members of the barrel of that name.
     case barrel(String)
+    /// Every task of the work path.
     case all
 
+    /// `"https://…"` stands for `.url`.
     public init(stringLiteral value: String) { self = .url(value) }
 }
 
 /// What a verb did to one task. A verb that does not apply changes nothing and says so.
 public struct VerbResult: Codable, Sendable, Hashable {
+    /// The task.
     public var id: TaskID
+    /// The URL the task was built with, percent-encoded.
     public var url: String
+    /// What was asked for.
     public var verb: Verb
+    /// The state before the verb.
     public var before: DownloadState
+    /// The state after it: `before` where nothing was changed, `.unknown` for a task that was trashed.
     public var after: DownloadState
     /// False when the verb does not apply in that state.
     public var applied: Bool
     /// One sentence for a person: "suspended, 12 MB kept", "is complete already: nothing to resume".
     public var note: String
 
+    /// For tests of code that reads results.
     public init(
         id: TaskID, url: String, verb: Verb, before: DownloadState, after: DownloadState, applied: Bool, note: String
     ) {

@@ -1,9 +1,9 @@
 /// How often and how patiently a failed task is tried again.
 public struct RetryPolicy: Codable, Sendable, Hashable {
-    /// Attempts in all, the first included, 1...100. Default 5. Every entry of a plan with mirrors gets its one
+    /// Attempts in all, the first included, 1...1001. Default 5. Every entry of a plan with mirrors gets its one
     /// attempt even where that makes more.
     public var maxAttempts: Int {
-        didSet { maxAttempts = min(max(maxAttempts, 1), 100) }
+        didSet { maxAttempts = min(max(maxAttempts, 1), 1001) }
     }
     /// Seconds before the second attempt; doubled for each one after it. Default 1, 0...3600.
     public var baseDelay: Double {
@@ -27,7 +27,7 @@ public struct RetryPolicy: Codable, Sendable, Hashable {
         maxAttempts: Int = 5, baseDelay: Double = 1, maxDelay: Double = 60, jitter: Double = 0.5,
         maxRetryAfter: Double = 600
     ) {
-        self.maxAttempts = min(max(maxAttempts, 1), 100)
+        self.maxAttempts = min(max(maxAttempts, 1), 1001)
         self.baseDelay = Self.clamp(baseDelay, 0...3600)
         self.maxDelay = Self.clamp(maxDelay, 0...86_400)
         self.jitter = Self.clamp(jitter, 0...1)

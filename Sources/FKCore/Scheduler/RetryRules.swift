@@ -10,6 +10,7 @@ import Foundation
 /// | any other error status | no | yes |
 /// | name lookup, connect, timeout, connection lost, incomplete body | yes, after a delay | yes |
 /// | TLS, proxy, redirect, bad range, encoded or too large body, protocol violation, wrong digest | no | yes |
+/// | a full disk, too many open files | yes, after a delay | no |
 /// | disk, destination, middleware, cancelled, bad input | no | no |
 ///
 /// An error whose `isRetryable` is set is tried again whatever its row says.

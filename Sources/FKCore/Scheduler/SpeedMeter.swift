@@ -37,10 +37,4 @@ package struct SpeedMeter: Sendable {
 
     /// 0 before two samples.
     package var bytesPerSecond: Double { weight > 0 ? sum / weight : 0 }
-
-    /// How long `bytes` more will take at this rate; nil while nothing moves.
-    package func secondsLeft(for bytes: Int64) -> Double? {
-        let rate = bytesPerSecond
-        return rate >= 1 ? Double(max(0, bytes)) / rate : nil
-    }
 }

@@ -103,6 +103,8 @@ package final class EngineLock: Sendable {
         state.withLock { state in
             guard state.descriptor >= 0 else { return }
             // The content stays: it says who was there last. `holder` asks the kernel whether that still holds.
+            // Unlocked and not only closed: a child between fork and exec has the descriptor too, for an instant.
+            _ = flock(state.descriptor, LOCK_UN)
             FileIO.close(state.descriptor)
             state.descriptor = -1
         }
@@ -112,7 +114,9 @@ package final class EngineLock: Sendable {
     package static func isHeld(_ workPath: WorkPath) -> Bool {
         guard let descriptor = try? FileIO.open(workPath.lockPath, O_RDONLY | O_NONBLOCK) else { return false }
         defer { FileIO.close(descriptor) }
-        return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return errno == EWOULDBLOCK }
+        _ = flock(descriptor, LOCK_UN)
+        return false
     }
 
     /// Who holds the lock; nil when nobody does, or when the holder has not written itself down yet.

@@ -197,21 +197,6 @@ package enum FileIO {
     }
 }
 
-extension DownloadError {
-    /// What the system said when `path` was to be opened, written, …: `.noSpace` for a full disk, a quota and the
-    /// limit on a file's size, `.notFound`, `.fileExists`, else `.disk`.
-    package init(system code: Int32, _ verb: String, _ path: String) {
-        let kind: Code =
-            switch code {
-            case ENOSPC, EDQUOT, EFBIG: .noSpace
-            case ENOENT: .notFound
-            case EEXIST: .fileExists
-            default: .disk
-            }
-        self.init(kind, "Cannot \(verb) \(path): \(String(cString: strerror(code))).", underlying: "errno \(code)")
-    }
-}
-
 // The names of these calls are taken by methods of the types that use them.
 private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
 private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }

@@ -55,6 +55,7 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         }
     }
 
+    /// 64 lower-case hexadecimal digits.
     public var hex: String {
         String(unsafeUninitializedCapacity: 64) { buffer in
             let words = [words.0, words.1, words.2, words.3]
@@ -69,9 +70,11 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     /// The first 12 digits: enough to name a task to a person.
     public var short: String { String(hex.prefix(12)) }
 
+    /// The same as `hex`.
     public var description: String { hex }
 
     public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
+    /// The order of the hexadecimal forms.
     public static func < (left: Self, right: Self) -> Bool { left.words < right.words }
     public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 

@@ -74,6 +74,9 @@ package struct WorkPath: Sendable, Hashable {
         "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
     }
 
+    /// True when there is a file for that barrel.
+    package func hasBarrel(_ name: String) -> Bool { access(barrelPath(name), F_OK) == 0 }
+
     // MARK: Opening
 
     /// Checks the work path and, with `create`, makes what is missing of it.
@@ -209,15 +212,16 @@ package struct WorkPath: Sendable, Hashable {
     // MARK: Default
 
     /// `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else `$XDG_STATE_HOME/fk`, else
-    /// `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG specification asks.
-    package static func defaultPath(environment: [String: String] = ProcessInfo.processInfo.environment) -> WorkPath {
-        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return WorkPath(path) }
-        let home = environment["HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? NSHomeDirectory()
+    /// `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG specification asks, and so is a `HOME` that
+    /// is no absolute path.
+    package static func defaultRoot(environment: [String: String] = ProcessInfo.processInfo.environment) -> String {
+        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return path }
+        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
         #if canImport(Darwin)
-            return WorkPath(home + "/Library/Application Support/fk")
+            return home + "/Library/Application Support/fk"
         #else
-            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return WorkPath(state + "/fk") }
-            return WorkPath(home + "/.local/state/fk")
+            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/fk" }
+            return home + "/.local/state/fk"
         #endif
     }
 }

@@ -20,7 +20,7 @@ package struct ContentRange: Sendable, Hashable {
     /// Nil for other shapes, for numbers beyond `Int64.max - 1`, for last < first, for total <= last, and for `*/*`.
     package init?(_ value: String) {
         let words = value.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 2, !words[0].isEmpty, words[0].utf8.allSatisfy(isTokenByte) else { return nil }
+        guard words.count == 2, !words[0].isEmpty, words[0].utf8.allSatisfy(HTTPToken.isTokenByte) else { return nil }
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         unit = words[0].lowercased()
@@ -83,9 +83,4 @@ extension Substring {
         while let last = rest.last, last == " " || last == "\t" { rest.removeLast() }
         return rest
     }
-}
-
-/// RFC 9110 section 5.6.2.
-func isTokenByte(_ byte: UInt8) -> Bool {
-    byte.isASCIILetter || byte.isASCIIDigit || "!#$%&'*+-.^_`|~".utf8.contains(byte)
 }

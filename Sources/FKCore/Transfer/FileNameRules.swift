@@ -72,11 +72,9 @@ package enum FileNameRules {
         return "\(fallback).\(suffix)"
     }
 
-    /// `name` with `.n` before its extension: `a.zip` -> `a.1.zip`, `a.tar.gz` -> `a.1.tar.gz`, `README` -> `README.1`.
+    /// `FileNameParts.numbered`, with room for our own wrapping.
     package static func numbered(_ name: String, _ n: Int) -> String {
-        let (stem, suffix) = split(name)
-        let tail = ".\(n)\(suffix)"
-        return cut(stem, to: max(1, maxBytes - tail.utf8.count)) + tail
+        FileNameParts.numbered(name, n, maxBytes: maxBytes)
     }
 
     /// The hidden file that takes the bytes while they arrive, beside the final name; at most 255 bytes.
@@ -87,7 +85,7 @@ package enum FileNameRules {
 
     private static func wrapped(_ name: String, _ id: TaskID, _ suffix: String) -> String {
         let tail = ".\(id.hex.prefix(16))\(suffix)"
-        return "." + cut(name, to: 254 - tail.utf8.count) + tail
+        return "." + FileNameParts.cut(name, to: 254 - tail.utf8.count) + tail
     }
 
     // MARK: Steps
@@ -158,47 +156,10 @@ package enum FileNameRules {
         return isDevice ? "\(base)_\(name[base.endIndex...])" : name
     }
 
-    /// Stem and extension with its dot. `.tar.*` counts as one extension; what holds blanks or is longer than 16
-    /// characters is none.
-    private static func split(_ name: String) -> (stem: Substring, suffix: Substring) {
-        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name[...], "") }
-        let suffix = name[dot...]
-        guard (2...17).contains(suffix.count), suffix.utf8.count <= 64, !suffix.contains(where: \.isWhitespace) else {
-            return (name[...], "")
-        }
-        let stem = name[..<dot]
-        if stem.count > 4, stem.lowercased().hasSuffix(".tar") {
-            let inner = stem.index(stem.endIndex, offsetBy: -4)
-            return (name[..<inner], name[inner...])
-        }
-        return (stem, suffix)
-    }
-
     private static func fit(_ name: String, into limit: Int) -> String {
         guard name.utf8.count > limit else { return name }
-        let (stem, suffix) = split(name)
-        guard !suffix.isEmpty else { return trim(cut(name[...], to: limit)) }
-        return cut(stem, to: limit - suffix.utf8.count) + suffix
-    }
-
-    /// The longest beginning of whole characters in `limit` bytes; of whole scalars where the first character is longer.
-    private static func cut(_ text: some StringProtocol, to limit: Int) -> String {
-        guard text.utf8.count > limit else { return String(text) }
-        var end = text.startIndex
-        var bytes = 0
-        for index in text.indices {
-            bytes += text[index].utf8.count
-            if bytes > limit { break }
-            end = text.index(after: index)
-        }
-        if end > text.startIndex { return String(text[..<end]) }
-        var result = String.UnicodeScalarView()
-        bytes = 0
-        for scalar in text.unicodeScalars {
-            bytes += UTF8.width(scalar)
-            if bytes > limit { break }
-            result.append(scalar)
-        }
-        return String(result)
+        let (stem, suffix) = FileNameParts.split(name)
+        guard !suffix.isEmpty else { return trim(FileNameParts.cut(name[...], to: limit)) }
+        return FileNameParts.cut(stem, to: limit - suffix.utf8.count) + suffix
     }
 }

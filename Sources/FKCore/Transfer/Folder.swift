@@ -17,7 +17,7 @@ final class Folder: Sendable {
             try Self.create(path)
             descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
-        guard descriptor >= 0 else { throw diskError("open the folder", path) }
+        guard descriptor >= 0 else { throw DownloadError(system: errno, "open the folder", path, in: .destination) }
         self.descriptor = descriptor
     }
 
@@ -26,10 +26,12 @@ final class Folder: Sendable {
     private static func create(_ path: String) throws(DownloadError) {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-            throw diskError("make the folder", path)
+            throw DownloadError(system: errno, "make the folder", path, in: .destination)
         }
         try create(String(path[..<slash]))
-        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw diskError("make the folder", path) }
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else {
+            throw DownloadError(system: errno, "make the folder", path, in: .destination)
+        }
     }
 
     /// False once the folder was removed or something else stands in its place: then it has to be opened again.
@@ -51,20 +53,45 @@ final class Folder: Sendable {
     /// True when something, of whatever kind, bears the name.
     func contains(_ name: String) -> Bool { status(of: name) != nil }
 
+    /// Whether a rename may replace what bears the name: nothing, a file, or a symlink, which is itself replaced.
+    ///
+    /// - Throws: `.destination` for a folder, a FIFO, a socket or a device: those are somebody's, and not a download.
+    func checkReplaceable(_ name: String) throws(DownloadError) {
+        guard let status = status(of: name) else { return }
+        guard [S_IFREG, S_IFLNK].contains(status.st_mode & S_IFMT) else { throw notAFile(name) }
+    }
+
+    /// The length in bytes of the file that bears the name, or to which the symlink of that name leads.
+    ///
+    /// - Throws: `.destination` when it is no file.
+    func fileLength(_ name: String) throws(DownloadError) -> Int64 {
+        var status = stat()
+        guard fstatat(descriptor, name, &status, 0) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw notAFile(name)
+        }
+        return Int64(status.st_size)
+    }
+
+    private func notAFile(_ name: String) -> DownloadError {
+        DownloadError(.destination, "\(path(of: name)) exists and is not a file.")
+    }
+
     /// Opens or makes a regular file; never through a symlink.
     func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
         let file = openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw diskError("write to", path(of: name)) }
+        guard file >= 0 else { throw DownloadError(system: errno, "write to", path(of: name), in: .destination) }
         return file
     }
 
     /// Gives a file another name in this folder.
     ///
     /// - Returns: false when `replacing` is false and the name is taken; the file then keeps its name.
+    /// - Throws: `.destination` when what is to be replaced is not a file, or for the system's reason.
     func rename(_ name: String, to newName: String, replacing: Bool) throws(DownloadError) -> Bool {
         if replacing {
+            try checkReplaceable(newName)
             guard renameat(descriptor, name, descriptor, newName) == 0 else {
-                throw diskError("rename to", path(of: newName))
+                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }
             return true
         }
@@ -74,19 +101,21 @@ final class Folder: Sendable {
         if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP {
             guard linkat(descriptor, name, descriptor, newName, 0) == 0 else {
                 if errno == EEXIST { return false }
-                throw diskError("rename to", path(of: newName))
+                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }
             unlinkat(descriptor, name, 0)
             return true
         }
-        throw diskError("rename to", path(of: newName))
+        throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
     }
 
     func remove(_ name: String) { unlinkat(descriptor, name, 0) }
 
     /// Makes names given in this folder survive a power cut.
     func synchronize() throws(DownloadError) {
-        guard fsync(descriptor) == 0 else { throw diskError("sync the folder", path) }
+        guard fsync(descriptor) == 0 else {
+            throw DownloadError(system: errno, "sync the folder", path, in: .destination)
+        }
     }
 }
 

@@ -45,9 +45,9 @@ final class PartFile: Sendable {
             if count > 0 {
                 done += count
             } else if count == 0 {
-                throw diskError("write to", path, ENOSPC)
+                throw DownloadError(system: ENOSPC, "write to", path, in: .destination)
             } else if errno != EINTR {
-                throw diskError("write to", path)
+                throw DownloadError(system: errno, "write to", path, in: .destination)
             }
         }
     }
@@ -61,7 +61,7 @@ final class PartFile: Sendable {
             if count > 0 {
                 done += count
             } else if errno != EINTR {
-                throw diskError("read", path)
+                throw DownloadError(system: errno, "read", path, in: .destination)
             }
         }
         return done
@@ -75,12 +75,14 @@ final class PartFile: Sendable {
     }
 
     func truncate(to length: Int64) throws(DownloadError) {
-        guard ftruncate(descriptor, off_t(length)) == 0 else { throw diskError("shorten", path) }
+        guard ftruncate(descriptor, off_t(length)) == 0 else {
+            throw DownloadError(system: errno, "shorten", path, in: .destination)
+        }
     }
 
     /// Returns once the bytes are on the disk itself.
     func synchronize() throws(DownloadError) {
-        guard fsync(descriptor) == 0 else { throw diskError("sync", path) }
+        guard fsync(descriptor) == 0 else { throw DownloadError(system: errno, "sync", path, in: .destination) }
     }
 
     /// The digest of the whole file, read 1 MiB at a time. Blocks: not for the engine's or transport's thread.

@@ -173,7 +173,10 @@ package enum ResumeRules {
         if let error = sizeError(answer.total, known) { return .refuse(error) }
         // Another length or another validator is another file, wherever its bytes begin.
         if let old = known.length, answer.total ?? old != old || range.end > old { return .askAgain(.withoutRange) }
-        if !mayJoin(head, ask, known, segments) { return .askAgain(.withoutRange) }
+        if !mayJoin(head, ask, known, segments) {
+            let isAnonymous = compare(known.validator, validator(of: head)) == .unknown
+            return .askAgain(ask.ifRange != nil && isAnonymous ? .oneStream : .withoutRange)
+        }
         guard range.first == ask.start - ask.overlap else { return .askAgain(unusable) }
         let total = answer.total ?? known.length
         let until = min(range.end, ask.end ?? .max)
@@ -187,9 +190,11 @@ package enum ResumeRules {
         switch compare(known.validator, validator(of: head)) {
         case .different: false
         case .same: true
-        // The server answered 206 to If-Range, which says that the validator still holds; or bytes will be compared;
-        // or nothing is held that could be of another version.
-        case .unknown: ask.ifRange != nil || ask.overlap > 0 || (ask.start == 0 && segments <= 1)
+        // Bytes will be compared, or nothing is held that could be of another version, or the server answered 206 to a
+        // date in If-Range, which says that it still holds: the field itself may then be left out. Not so an ETag
+        // (section 15.3.7): an answer without it comes from a server that did not look at If-Range.
+        case .unknown:
+            ask.overlap > 0 || (ask.start == 0 && segments <= 1) || ask.ifRange.map { !isStrongTag($0) } ?? false
         }
     }
 

@@ -10,20 +10,6 @@ extension ResumeRules {
             date: head.values(of: "Date").first)
     }
 
-    /// How far an entity tag or a date can be trusted.
-    package enum Strength: Sendable, Hashable {
-        /// Changes with every change of a byte: may go into `If-Range` and join bytes of several answers.
-        case strong
-        /// Names something equivalent, which may be other bytes.
-        case weak
-        case none
-    }
-
-    package static func strength(_ validator: Validator) -> Strength {
-        if strongValidator(validator) != nil { return .strong }
-        return validator.etag == nil && validator.lastModified == nil ? .none : .weak
-    }
-
     /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response is
     /// dated at least one second later (RFC 9110 section 8.8.2.2), else nil.
     package static func strongValidator(_ validator: Validator) -> String? {

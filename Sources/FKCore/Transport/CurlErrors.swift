@@ -53,7 +53,10 @@
                 return isConnected ? violation : make(.invalidArgument, "libcurl refuses an option.", retry: false)
             case CURLE_OUT_OF_MEMORY:
                 // Also what libcurl answers to a header line that is longer than it will keep.
-                return isConnected && !hasHead ? violation : make(.connect, "There was no memory left.", retry: true)
+                guard isConnected, !hasHead else { return make(.connect, "There was no memory left.", retry: true) }
+                return DownloadError(
+                    .protocolViolation, "The server's response is not valid HTTP: a line of its header is too long.",
+                    url: url)
             case CURLE_BAD_CONTENT_ENCODING:
                 return make(.encodedBody, "The body has a transfer coding that is not supported.", retry: false)
             case CURLE_GOT_NOTHING:

@@ -23,7 +23,6 @@
             /// What sleeps in `curl_multi_poll`; nil before the loop has begun and after it has ended.
             var multi: UnsafeMutableRawPointer?
             var isAsleep = false
-            var onBatchEnd: (@Sendable () -> Void)?
         }
 
         private let state = Locked(State())
@@ -53,11 +52,6 @@
                 state.isStopping = true
                 Self.wake(&state)
             }
-        }
-
-        var onBatchEnd: (@Sendable () -> Void)? {
-            get { state.withLock { $0.onBatchEnd } }
-            set { state.withLock { $0.onBatchEnd = newValue } }
         }
 
         private static func post(_ command: Command, _ state: inout State) {

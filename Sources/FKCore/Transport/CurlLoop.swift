@@ -19,7 +19,6 @@
         private var transfers: [UInt64: CurlTransfer] = [:]
         private var spares: [CurlEasy] = []
         private var commands: [CurlInbox.Command] = []
-        private var finished = 0
         private var idleDeadline = UInt64.max
 
         private static let idleSeconds = 120.0
@@ -83,10 +82,6 @@
             } else {
                 for id in transfers.keys.sorted() { end(id, .failure(Self.cancelled)) }
             }
-            if finished > 0 {
-                finished = 0
-                inbox.onBatchEnd?()
-            }
             if goesOn { sleep() }
             return goesOn
         }
@@ -106,11 +101,11 @@
             do {
                 request = try CurlRequest(start.request)
             } catch {
-                finish(start.handler, .failure(error))
+                start.handler.transportDidFinish(.failure(error))
                 return
             }
             guard let easy = spares.popLast() ?? CurlEasy(share: share) else {
-                finish(start.handler, .failure(Self.noMemory))
+                start.handler.transportDidFinish(.failure(Self.noMemory))
                 return
             }
             idleDeadline = .max
@@ -208,12 +203,7 @@
             transfer.easy.reset()
             if spares.count < Self.maxSpares { spares.append(transfer.easy) }
             if transfers.isEmpty { idleDeadline = clock.after(seconds: Self.idleSeconds) }
-            finish(transfer.handler, result)
-        }
-
-        private func finish(_ handler: any TransportHandler, _ result: Result<TransportSummary, DownloadError>) {
-            finished += 1
-            handler.transportDidFinish(result)
+            transfer.handler.transportDidFinish(result)
         }
 
         static let cancelled = DownloadError(.cancelled, "The transfer was cancelled.")

@@ -23,19 +23,14 @@
         private let thread = Locked<ObjectIdentifier?>(nil)
         private let running = DispatchGroup()
 
+        /// Starts nothing yet: the thread comes with the first transfer.
         public init() {}
 
         deinit {
             inbox.stop()
         }
 
-        /// Called on the transport's thread after one or more transfers have ended, once for all that ended in the same
-        /// turn of its loop, so that whoever keeps account of them can do so in batches.
-        public var onBatchEnd: (@Sendable () -> Void)? {
-            get { inbox.onBatchEnd }
-            set { inbox.onBatchEnd = newValue }
-        }
-
+        /// As `Transport.start`. After `shutdown` the transfer ends with `.cancelled`.
         public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
             guard let (id, isFirst) = inbox.start(.init(request: request, handler: handler), onFirst: running.enter)
             else {

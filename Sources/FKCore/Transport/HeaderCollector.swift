@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 
 /// Builds a response head from header lines as they arrive, and says how the body that follows is delimited.
@@ -141,7 +142,13 @@ package enum BodyFraming: Sendable, Equatable {
         status: Int, version: String, fields: inout [ResponseHead.Field]
     ) -> Result<BodyFraming, Violation> {
         let isHTTP1 = version.hasPrefix("1")
-        let isChunked = isHTTP1 && fields.contains { $0.name.caseInsensitiveEquals("Transfer-Encoding") }
+        var isChunked = false
+        if isHTTP1 {
+            switch transferCoding(&fields) {
+            case .failure(let violation): return .failure(violation)
+            case .success(let found): isChunked = found
+            }
+        }
         var length: Int64?
         for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
             // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
@@ -163,26 +170,23 @@ package enum BodyFraming: Sendable, Equatable {
         if let length { return .success(.length(length)) }
         return .success(isHTTP1 ? .untilClose : .delimited)
     }
-}
 
-/// The syntax of field names and values in what we send and read (RFC 9110 sections 5.1, 5.5 and 5.6.2).
-package enum HTTPToken {
-    package static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-        case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
-        default: false
+    /// Whether the body is chunked. Any other coding would be written into the file as it is: a request without `TE`
+    /// permits none (RFC 9112 sections 6.1 and 7.4). `identity`, which RFC 2616 had, means nothing and is removed.
+    private static func transferCoding(_ fields: inout [ResponseHead.Field]) -> Result<Bool, Violation> {
+        let name = "Transfer-Encoding"
+        guard fields.contains(where: { $0.name.caseInsensitiveEquals(name) }) else { return .success(false) }
+        let codings = fields.filter { $0.name.caseInsensitiveEquals(name) }
+            .flatMap { $0.value.split(separator: ",").map(\.trimmingBlanks) }
+            .filter { !$0.isEmpty && !String($0).caseInsensitiveEquals("identity") }
+        if codings.isEmpty {
+            fields.removeAll { $0.name.caseInsensitiveEquals(name) }
+            return .success(false)
         }
-    }
-
-    /// A name is a non-empty token.
-    package static func isFieldName(_ name: String) -> Bool {
-        !name.isEmpty && name.utf8.allSatisfy(isTokenByte)
-    }
-
-    /// CR, LF and NUL would let a value become another field or another request.
-    package static func isFieldValue(_ value: String) -> Bool {
-        !value.utf8.contains { $0 == 0x0d || $0 == 0x0a || $0 == 0 }
+        guard codings.count == 1, String(codings[0]).caseInsensitiveEquals("chunked") else {
+            return .failure(Violation(reason: "it has a Transfer-Encoding other than chunked, which nobody asked for"))
+        }
+        return .success(true)
     }
 }
 

@@ -35,8 +35,10 @@ public struct TransportRequest: Sendable {
     /// Header names, in lower case, that must not follow a redirect to another origin, besides
     /// `Authorization`, `Cookie` and `Proxy-Authorization`, which never do.
     public var secretHeaders: Set<String>
+    /// How it travels: the downloader's options with the task's own on top.
     public var options: TransportOptions
 
+    /// For tests of a transport; the engine makes its own.
     public init(urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init()) {
         self.urlRequest = urlRequest
         self.secretHeaders = secretHeaders
@@ -55,6 +57,7 @@ public protocol TransportHandler: AnyObject, Sendable {
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>)
 }
 
+/// What a handler wants after the head.
 public enum HeadVerdict: Sendable {
     /// Go on with the body.
     case deliver
@@ -62,6 +65,7 @@ public enum HeadVerdict: Sendable {
     case fail(DownloadError)
 }
 
+/// What a handler did with a piece of the body.
 public enum BodyVerdict: Sendable {
     /// The whole buffer was taken.
     case consumed
@@ -76,7 +80,9 @@ public enum BodyVerdict: Sendable {
 
 /// The running transfer. Both calls are safe from any thread and at any time, also after the end.
 public protocol TransportOperation: AnyObject, Sendable {
+    /// Ends the transfer; the handler gets `.cancelled`, unless it has had its end.
     func cancel()
+    /// Goes on after `.pause`: the same bytes are delivered again. Harmless otherwise.
     func resume()
 }
 
@@ -84,23 +90,30 @@ public protocol TransportOperation: AnyObject, Sendable {
 public struct ResponseHead: Sendable, Hashable, Codable {
     /// One header field line. Names keep the server's spelling.
     public struct Field: Sendable, Hashable, Codable {
+        /// A token (RFC 9110 section 5.6.2).
         public var name: String
+        /// Without blanks around it.
         public var value: String
+
+        /// Takes both as they are.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
+    /// 100...999 (RFC 9110 section 15).
     public var status: Int
     /// `1.0`, `1.1`, `2` or `3`.
     public var httpVersion: String
+    /// All header field lines, in order.
     public var fields: [Field]
     /// The URL that answered, after redirects, without userinfo and fragment.
     public var url: String
     /// How many redirects were followed to get here.
     public var redirects: Int
 
+    /// A head as a transport makes it from an answer.
     public init(status: Int, httpVersion: String = "1.1", fields: [Field] = [], url: String, redirects: Int = 0) {
         self.status = status
         self.httpVersion = httpVersion
@@ -153,6 +166,7 @@ public struct TransportSummary: Sendable, Hashable {
     /// the connection (RFC 9112 section 6.3 rule 8).
     public var lengthVerified: Bool
 
+    /// A summary as a transport makes it at the end.
     public init(bodyBytes: Int64, lengthVerified: Bool) {
         self.bodyBytes = bodyBytes
         self.lengthVerified = lengthVerified

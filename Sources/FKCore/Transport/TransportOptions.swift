@@ -1,5 +1,6 @@
 /// How requests travel. A `Configure` holds the defaults; a task may override them.
 public struct TransportOptions: Sendable, Hashable, Codable {
+    /// Which version of HTTP is spoken.
     public enum HTTPVersion: String, Sendable, Hashable, Codable {
         /// HTTP/2 where TLS negotiates it, else HTTP/1.1. The default.
         case automatic
@@ -31,8 +32,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public var insecure: Bool = false
     /// Take user and password from `~/.netrc`, for the first host only. Default false.
     public var netrc: Bool = false
+    /// Default `.automatic`.
     public var httpVersion: HTTPVersion = .automatic
-    /// Send from this network interface or address.
+    /// Send from this network interface or address, for example `eth1` or `192.0.2.7`; nil leaves it to the system.
     public var interface: String?
     /// At most so many bytes of header are read; more is an error. Default 300 KiB.
     public var maxHeaderBytes: Int = 300 << 10
@@ -41,8 +43,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// `User-Agent`, unless the request has one. Default `fk/<version>`.
     public var userAgent: String?
 
+    /// The defaults.
     public init() {}
 
     /// What `userAgent` stands for when it is nil.
-    package static let defaultUserAgent = "fk/1.0"
+    package static let defaultUserAgent = "fk/\(Version.text)"
 }

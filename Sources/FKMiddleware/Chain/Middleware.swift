@@ -17,7 +17,9 @@ public protocol Middleware: Sendable {
 }
 
 extension Middleware {
+    /// The type's name.
     public var name: String { String(describing: type(of: self)) }
+    /// 100.
     public var priority: Int { 100 }
 }
 
@@ -35,6 +37,7 @@ public protocol RequestMiddleware: Middleware {
 }
 
 extension RequestMiddleware {
+    /// None.
     public var secretHeaders: [String] { [] }
 }
 
@@ -47,12 +50,15 @@ public protocol DownloadMiddleware: Middleware {
 }
 
 extension DownloadMiddleware {
+    /// Does nothing.
     public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {}
+    /// Does nothing.
     public func download(_ task: TaskContext, didReceive count: ByteCount) {}
 }
 
 /// What a response middleware gets: how the task ended and where its file is.
 public struct DownloadResponse: Sendable {
+    /// The task that has ended.
     public var task: TaskContext
     /// The head of the response that completed or failed, where there was one.
     public var response: HTTPURLResponse?
@@ -61,6 +67,7 @@ public struct DownloadResponse: Sendable {
     /// Why the task failed; `nil` after completion.
     public var error: DownloadError?
 
+    /// For tests of a middleware; the engine makes its own.
     public init(
         task: TaskContext, response: HTTPURLResponse? = nil, fileURL: URL? = nil, error: DownloadError? = nil
     ) {
@@ -71,7 +78,8 @@ public struct DownloadResponse: Sendable {
     }
 }
 
-/// Runs once a task has completed or has finally failed: verify, move, unpack, record.
+/// Runs once a task has completed, and once it has finally failed: verify, move, unpack, record. A middleware that fails
+/// a completed task is among those that hear of the failure.
 public protocol ResponseMiddleware: Middleware {
     /// Returns the response handed to the next middleware, changed or not.
     ///
@@ -85,9 +93,13 @@ public protocol ResponseMiddleware: Middleware {
 public struct RetryRequest: Error, Sendable, Hashable {
     /// Why, for logs and `fk why`.
     public var reason: String
-    /// Seconds to wait before the next attempt; `nil` leaves it to the back-off table.
+    /// Seconds to wait before the next attempt, at most `RetryPolicy.maxRetryAfter`; `nil` and 0 leave it to the back-off.
+    /// As with a server's Retry-After, no other task asks the same host meanwhile.
     public var delay: Double?
 
+    /// - Parameters:
+    ///   - reason: why, for a person.
+    ///   - delay: seconds; by default the back-off decides.
     public init(reason: String, delay: Double? = nil) {
         self.reason = reason
         self.delay = delay

@@ -22,6 +22,7 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
 
     private let state = Locked(State())
 
+    /// An empty chain.
     public init() {}
 
     /// Adds a middleware. Registering the same one twice runs it twice.

@@ -7,10 +7,14 @@
 ///
 /// Registering and removing is safe from any thread, while downloads run.
 public final class MiddlewareChains: Sendable {
+    /// Each request on its way out.
     public let request = MiddlewareChain<any RequestMiddleware>()
+    /// State changes and progress.
     public let download = MiddlewareChain<any DownloadMiddleware>()
+    /// Finished files and final failures.
     public let response = MiddlewareChain<any ResponseMiddleware>()
 
+    /// Three empty chains.
     public init() {}
 
     /// Registers a request middleware under its own priority, or under `priority` when given.

@@ -18,6 +18,7 @@ public struct BearerTokenMiddleware: RequestMiddleware {
     /// Gives the token, or nil to send the request without one, for example to other hosts.
     public typealias Token = @Sendable (TaskContext) async throws -> String?
 
+    /// Position in the chain.
     public let priority: Int
     private let token: Token
 
@@ -30,6 +31,7 @@ public struct BearerTokenMiddleware: RequestMiddleware {
         self.token = token
     }
 
+    /// - Throws: what the closure throws; `.middleware` for a token that a header cannot hold.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         guard let token = try await token(task) else { return request }
         guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
@@ -40,5 +42,6 @@ public struct BearerTokenMiddleware: RequestMiddleware {
         return request
     }
 
+    /// The token never leaves its origin.
     public var secretHeaders: [String] { ["Authorization"] }
 }

@@ -13,6 +13,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
     /// Gives the digest a task's file must have; nil lets the file pass.
     public typealias Lookup = @Sendable (TaskContext) async throws -> Checksum?
 
+    /// Position in the chain.
     public let priority: Int
     /// True to have a damaged file fetched again, within the task's number of attempts, instead of failing the task.
     public let retries: Bool
@@ -56,7 +57,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
             let text = "The file's \(expected.algorithm.rawValue) digest is \(actual), expected \(expected.hex)."
             if retries { throw RetryRequest(reason: text) }
             throw DownloadError(
-                .checksumMismatch, text, url: LogMiddleware.masked(response.task.originalURL.absoluteString))
+                .checksumMismatch, text, url: URLMasking.mask(response.task.originalURL.absoluteString))
         }
         return response
     }

@@ -12,7 +12,9 @@ import Foundation
 ///
 /// Runs again on each attempt and is never stored.
 public struct HeadersMiddleware: RequestMiddleware {
+    /// Position in the chain.
     public let priority: Int
+    /// Names among the fields that must not follow a redirect to another origin.
     public let secretHeaders: [String]
     private let fields: [String: String]
 
@@ -29,6 +31,7 @@ public struct HeadersMiddleware: RequestMiddleware {
         self.priority = priority
     }
 
+    /// Sets the fields. Never throws.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         var request = request
         for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
@@ -36,15 +39,7 @@ public struct HeadersMiddleware: RequestMiddleware {
     }
 
     static func validate(name: String, value: String) throws {
-        let isToken =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-                }
-            }
-        guard isToken else {
+        guard HTTPToken.isFieldName(name) else {
             throw DownloadError(
                 .invalidArgument, "\(String(reflecting: String(name.prefix(60)))) is not a name of a header field.")
         }

@@ -26,10 +26,13 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         /// Byte counts as well, at the polled interval.
         case progress
 
+        /// Fewer lines before more.
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
+    /// Position in the chain.
     public let priority: Int
+    /// What is written.
     public let level: Level
     private let write: @Sendable (String) -> Void
 
@@ -50,10 +53,11 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 
+    /// Writes the attempt; returns the request as it is.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         if level >= .info {
             let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
-            let url = request.url.map { Self.masked($0.absoluteString) } ?? "-"
+            let url = request.url.map { URLMasking.mask($0.absoluteString) } ?? "-"
             line(
                 task,
                 "attempt \(task.attempt): \(request.httpMethod ?? "GET") \(url)"
@@ -62,6 +66,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         return request
     }
 
+    /// Writes the state, with the error where there is one.
     public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
         if let error {
             line(task, "\(state.rawValue): \(error.code): \(error.message)")
@@ -70,11 +75,13 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         }
     }
 
+    /// Writes the count, at level `.progress`.
     public func download(_ task: TaskContext, didReceive count: ByteCount) {
         guard level >= .progress else { return }
         line(task, "\(count.received) of \(count.expected.map(String.init) ?? "?") bytes")
     }
 
+    /// Writes the end; returns the response as it is.
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         let status = response.response.map { " (HTTP \($0.statusCode))" } ?? ""
         if let error = response.error {
@@ -86,42 +93,6 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     }
 
     private func line(_ task: TaskContext, _ text: String) {
-        write(Self.escaped("\(task.id.prefix(12)) \(Self.masked(task.originalURL.absoluteString)) \(text)"))
-    }
-
-    /// The URL with its userinfo and the values of its query replaced by `***`, without its fragment.
-    static func masked(_ url: String) -> String {
-        var text = Substring(url)
-        if let fragment = text.firstIndex(of: "#") { text = text[..<fragment] }
-        var query = ""
-        if let mark = text.firstIndex(of: "?") {
-            let pairs = text[text.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
-            // A pair without "=" may be a token itself.
-            query =
-                "?"
-                + pairs.map { pair in pair.firstIndex(of: "=").map { "\(pair[..<$0])=***" } ?? "***" }.joined(
-                    separator: "&")
-            text = text[..<mark]
-        }
-        if let scheme = text.range(of: "://") {
-            let authorityEnd = text[scheme.upperBound...].firstIndex(of: "/") ?? text.endIndex
-            if let at = text[scheme.upperBound..<authorityEnd].lastIndex(of: "@") {
-                return "\(text[..<scheme.upperBound])***\(text[at...])\(query)"
-            }
-        }
-        return "\(text)\(query)"
-    }
-
-    /// Control characters as `\u{…}`: a server's text cannot steer the terminal or forge a line.
-    static func escaped(_ text: String) -> String {
-        var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            switch scalar.properties.generalCategory {
-            case .control, .lineSeparator, .paragraphSeparator:
-                result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
-            default: result.append(scalar)
-            }
-        }
-        return String(result)
+        write(Escaping.visible("\(task.id.prefix(12)) \(URLMasking.mask(task.originalURL.absoluteString)) \(text)"))
     }
 }

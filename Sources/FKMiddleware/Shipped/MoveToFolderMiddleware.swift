@@ -22,7 +22,9 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Gives the name the file shall have; nil keeps the one it has.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
 
+    /// Position in the chain.
     public let priority: Int
+    /// Where files go.
     public let folder: URL
     private let name: Name
 
@@ -130,14 +132,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             underlying: "errno \(code)")
     }
 
-    /// `name.ext`, `name.1.ext`, `name.2.ext`, …; a name that would get longer than 255 bytes loses characters before
-    /// its extension.
+    /// The name itself, then `name.1.ext`, `name.2.ext`, …; at most 255 bytes, which is what file systems take.
     static func numbered(_ name: String, _ number: Int) -> String {
-        guard number > 0 else { return name }
-        let dot = name.lastIndex(of: ".").flatMap { $0 == name.startIndex ? nil : $0 } ?? name.endIndex
-        var stem = name[..<dot]
-        let rest = ".\(number)\(name[dot...])"
-        while stem.utf8.count + rest.utf8.count > 255, !stem.isEmpty { stem = stem.dropLast() }
-        return stem + rest
+        number == 0 ? name : FileNameParts.numbered(name, number, maxBytes: 255)
     }
 }

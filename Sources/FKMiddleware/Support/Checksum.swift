@@ -1,5 +1,6 @@
 /// A digest that a file must have, as given by `--checksum` or `ChecksumMiddleware`.
 public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
+    /// The digests that are understood. md5 and sha-1 show damage, not forgery.
     public enum Algorithm: String, Codable, Sendable, CaseIterable, Hashable {
         case md5
         case sha1 = "sha-1"
@@ -28,6 +29,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Which digest it is.
     public var algorithm: Algorithm
     /// Lower-case hexadecimal digits, two a byte.
     public var hex: String
@@ -48,6 +50,8 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Reads `ALG=HEX`, for example `sha-256=2cf2…`.
+    ///
+    /// - Throws: `.invalidArgument` for anything else.
     public init(parsing text: String) throws {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = Algorithm(name: String(parts[0])) else {
@@ -57,5 +61,6 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         try self.init(algorithm, hex: String(parts[1]))
     }
 
+    /// `ALG=HEX`, as `init(parsing:)` reads it.
     public var description: String { "\(algorithm.rawValue)=\(hex)" }
 }

@@ -8,11 +8,13 @@ import Foundation
 
 /// Computes one digest over bytes that come in pieces. Not thread-safe: use it from one thread at a time.
 public final class Digester {
+    /// Which digest is computed.
     public let algorithm: Checksum.Algorithm
 
     #if canImport(CLibcrypto)
         private let context: OpaquePointer
 
+        /// A digest of nothing so far.
         public init(_ algorithm: Checksum.Algorithm) {
             self.algorithm = algorithm
             context = EVP_MD_CTX_new()
@@ -23,6 +25,7 @@ public final class Digester {
             EVP_MD_CTX_free(context)
         }
 
+        /// Adds bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
             guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
             EVP_DigestUpdate(context, base, bytes.count)
@@ -52,6 +55,7 @@ public final class Digester {
     #else
         private var function: any HashFunction
 
+        /// A digest of nothing so far.
         public init(_ algorithm: Checksum.Algorithm) {
             self.algorithm = algorithm
             function =
@@ -64,6 +68,7 @@ public final class Digester {
                 }
         }
 
+        /// Adds bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
             function.update(bufferPointer: bytes)
         }

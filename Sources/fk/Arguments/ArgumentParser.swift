@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 
 /// Sorts the words of a command line by the table of commands.
 ///

@@ -36,6 +36,11 @@ struct BarrelEditCommand: Command {
     }
 
     private func add(_ options: BarrelAddOptions) async throws -> Int32 {
+        if options.creates, !WorkPath(global.workPath).hasBarrel(options.name) {
+            let settings = BarrelOptions(directory: context.workingDirectory)
+            let status = try await perform(.createBarrel(name: options.name, options: settings))
+            if status != ExitStatus.done { return status }
+        }
         let barrel = try global.openReader().barrel(options.name)
         let tasks = try options.entries.map { entry in
             try entry.task(in: barrel.options, folder: context.workingDirectory)

@@ -8,7 +8,7 @@ enum BarrelCommands {
             verb(.suspend, "stop all members; their bytes are kept"), verb(.resume, "let suspended members go on"),
             verb(.cancel, "stop all members and drop unfinished bytes"),
             verb(.retry, "queue failed and cancelled members again"),
-            verb(.trash, "forget all members and delete their files"), delete, export,
+            verb(.trash, "forget all members and delete their files"), delete, importList, export,
         ]
 
     private static let name = OperandSpec("name", "the barrel")
@@ -72,6 +72,19 @@ enum BarrelCommands {
         make: {
             try BarrelEditCommand(
                 edit: .delete(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+        })
+
+    static let importList = CommandSpec(
+        path: ["barrel", "import"], summary: "add the members that an exported list names",
+        discussion: [
+            "FILE is what 'fk barrel export' writes as urls or aria2, or any other list of URLs; '-' is standard input. The "
+                + "barrel is made when there is none; files without a folder of their own then go to this one."
+        ],
+        operands: [name, OperandSpec("file", "the list", hint: .file)],
+        examples: [.init("fk barrel import photos photos.txt", "on another machine")],
+        make: {
+            try BarrelEditCommand(
+                edit: .add(BarrelAddOptions(importing: $0, $1)), global: GlobalOptions($0, $1), context: $1)
         })
 
     static let export = CommandSpec(

@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 
 /// `fk config show|set|path`
 struct ConfigCommand: Command {

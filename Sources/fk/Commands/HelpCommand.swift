@@ -1,3 +1,6 @@
+import FKCore
+import FKMiddleware
+
 /// `fk help [command]` and `-h`.
 struct HelpCommand: Command {
     let topic: [String]
@@ -44,7 +47,7 @@ struct HelpText: Sendable {
     }
 
     private func overview() -> [String] {
-        var lines = ["fk \(VersionCommand.version) - downloads that survive everything", ""]
+        var lines = ["fk \(Version.text) - downloads that survive everything", ""]
         lines += [heading("Usage"), "  fk <command> [options] [arguments]", ""]
         for (title, specs) in Self.sections {
             lines.append(heading(title))
@@ -56,7 +59,7 @@ struct HelpText: Sendable {
         lines += list([
             ("0", "everything asked for is done"), ("1", "at least one file failed"), ("2", "wrong usage"),
             ("3", "the work path cannot be used"), ("4", "nothing by that name"),
-            ("130, 143", "stopped by a signal; everything is saved"),
+            ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; everything is saved"),
         ])
         return lines + [""] + Columns.wrap("'fk help <command>' tells more about a command.", to: Self.width)
     }

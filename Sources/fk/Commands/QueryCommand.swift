@@ -46,11 +46,12 @@ struct InfoCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let workPath = WorkPath(global.workPath)
-        try workPath.open(create: false)
-        let records = try options.reference.records(StoreReader(workPath))
+        let reader = try global.openReader()
+        let records = try options.reference.records(reader)
         if options.raw {
-            for record in records { context.output.writeLine(try InfoFile.rawPayload(workPath.infoPath(record.id))) }
+            for record in records {
+                context.output.writeLine(try InfoFile.rawPayload(reader.workPath.infoPath(record.id)))
+            }
         } else if global.json {
             // A URL with several destinations gives several documents; usually there is one.
             let documents = records.map { TaskDocument.json($0) }
@@ -72,10 +73,9 @@ struct WhyCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let workPath = WorkPath(global.workPath)
-        try workPath.open(create: false)
-        let isRunning = EngineLock.isHeld(workPath)
-        for record in try options.reference.records(StoreReader(workPath)) {
+        let reader = try global.openReader()
+        let isRunning = EngineLock.isHeld(reader.workPath)
+        for record in try options.reference.records(reader) {
             let text = RecordText(record)
             let reason = text.reason(engineRuns: isRunning)
             if global.json {
@@ -129,7 +129,6 @@ struct RecordText {
         rows.append(("attempts", "\(record.attempts)"))
         if let waiting = record.waiting { add("waiting", waiting.text) }
         add("error", record.error?.shortText)
-        add("server", record.response?["Server"])
         add("created", Timestamp.text(record.created))
         add("finished", record.finished.map(Timestamp.text))
         let width = rows.map(\.0.count).max() ?? 0

@@ -49,7 +49,7 @@ enum ToolCommands {
     static let demo = CommandSpec(
         path: ["demo"], summary: "show all of it on this machine: serve, interrupt, resume, verify",
         discussion: [
-            "Starts a server of its own on 127.0.0.1 with files of 200 MB in all, fetches them as a barrel, is "
+            "Starts a server of its own on 127.0.0.1 with files of 200 MiB in all, fetches them as a barrel, is "
                 + "interrupted in the middle, goes on, and compares the digest of every file. Needs no network."
         ],
         options: DemoOptions.specs, usesSettings: false,

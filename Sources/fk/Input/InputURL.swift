@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 
 /// The first look at a URL, before anything is started: enough to tell a typing error from a URL. Encoding it and the
 /// finer rules are the builder's.
@@ -9,6 +10,9 @@ enum InputURL {
         if text.isEmpty { return "the URL is empty" }
         if text.utf8.count > 65_536 { return "the URL is longer than 65,536 bytes" }
         guard let separator = text.range(of: "://") else {
+            if let scheme = ["https:", "http:"].first(where: { text.lowercased().hasPrefix($0) }) {
+                return "'\(shown(text))' does not begin with \(scheme)//"
+            }
             return "'\(shown(text))' has no scheme; write https://\(shown(String(text.prefix(60))))"
         }
         let scheme = text[..<separator.lowerBound].lowercased()

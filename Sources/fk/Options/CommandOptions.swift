@@ -93,10 +93,12 @@ struct BarrelCreateOptions: Sendable {
     }
 }
 
-/// `fk barrel add`: the files' folder and options are the barrel's.
+/// `fk barrel add` and `import`: the files' folder and options are the barrel's.
 struct BarrelAddOptions: Sendable {
     var name: String
     var entries: [InputList.Entry]
+    /// Makes the barrel when there is none.
+    var creates = false
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
@@ -110,10 +112,24 @@ struct BarrelAddOptions: Sendable {
         } else if entries.isEmpty {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
+        makeAbsolute(from: context.workingDirectory)
+    }
+
+    /// `import <name> FILE`.
+    init(importing arguments: ParsedArguments, _ context: CommandContext) throws {
+        name = try BarrelArgument.check(arguments.operands[0], arguments)
+        creates = true
+        do {
+            entries = try InputList.read(arguments.operands[1])
+        } catch {
+            throw arguments.error(error.description)
+        }
+        makeAbsolute(from: context.workingDirectory)
+    }
+
+    private mutating func makeAbsolute(from folder: String) {
         for index in entries.indices {
-            entries[index].directory = entries[index].directory.map {
-                Paths.absolute($0, from: context.workingDirectory)
-            }
+            entries[index].directory = entries[index].directory.map { Paths.absolute($0, from: folder) }
         }
     }
 }

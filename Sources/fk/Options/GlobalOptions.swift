@@ -25,7 +25,8 @@ struct GlobalOptions: Sendable, Hashable {
             workPath = Paths.absolute(path, from: context.workingDirectory)
             isWorkPathGiven = true
         } else {
-            workPath = Paths.defaultWorkPath(environment: context.environment, folder: context.workingDirectory)
+            workPath = Paths.absolute(
+                WorkPath.defaultRoot(environment: context.environment), from: context.workingDirectory)
         }
         json = arguments.has("json")
         quiet = arguments.has("quiet")

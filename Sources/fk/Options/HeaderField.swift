@@ -21,7 +21,7 @@ enum HeaderField {
             throw InvalidHeader(reason: "a header is written 'Name: value'")
         }
         let name = String(text[..<colon])
-        guard !name.isEmpty, name.utf8.allSatisfy(isTokenByte) else {
+        guard HTTPToken.isFieldName(name) else {
             throw InvalidHeader(reason: "a header's name consists of letters, digits and !#$%&'*+-.^_`|~")
         }
         var value = text[text.index(after: colon)...]
@@ -40,16 +40,6 @@ enum HeaderField {
     /// The names, in lower case, that must not follow a redirect to another origin: all but the well-known harmless ones.
     static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
         Set(fields.map { $0.name.lowercased() }).subtracting(harmless).sorted()
-    }
-
-    /// `tchar` of RFC 9110 section 5.6.2.
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
     }
 }
 

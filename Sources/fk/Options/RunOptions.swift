@@ -4,7 +4,7 @@ import FKCore
 struct RunOptions: Sendable, Hashable {
     /// How many files at once, 1...256; nil takes the saved setting or the downloader's default.
     var jobs: Int?
-    /// Connections for one file; nil takes the saved setting or the downloader's default.
+    /// Connections one file may have, of which one is used so far; nil takes the saved setting or the downloader's default.
     var connections: ConnectionLimit?
     /// Bytes a second for everything that runs; 0 lifts a limit that is set, nil changes nothing.
     var rateLimit: Int64?
@@ -13,10 +13,11 @@ struct RunOptions: Sendable, Hashable {
     var detach: Bool
 
     static let connectionsSpec = OptionSpec.value(
-        "connections", "x", "N|auto", hint: .choices(["auto"]), "connections for one file (1 to 256, or auto)")
+        "connections", "x", "N|auto", hint: .choices(["auto"]),
+        "connections allowed for one file (1 to 256, or auto); one is used so far")
 
     static let specs: [OptionSpec] = [
-        .value("jobs", "j", "N", "download N files at once (1 to 256)"),
+        .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
         connectionsSpec,
         .value("limit-rate", nil, "RATE", "bytes a second for everything together, such as 500K or 1.5M; 0: no limit"),
         .value(

@@ -21,8 +21,8 @@ struct TaskInput: Sendable {
         .value("checksum", nil, "ALG=HEX", "digest the file must have: md5, sha-1, sha-256, sha-384, sha-512"),
         .repeated("header", "H", "'Name: value'", "header to send; most do not follow a redirect to another host"),
         inputSpec,
-        .value("retry", nil, "N", "attempts after the first one (0 to 1000)"),
-        .value("timeout", nil, "S", "seconds for connecting, and for any silence (1 to 86400)"),
+        .value("retry", nil, "N", "attempts after the first one (0 to 1000; default: 4)"),
+        .value("timeout", nil, "S", "seconds for connecting, and for any silence (1 to 86400; default: 30, and 60)"),
         .value("max-size", nil, "SIZE", "fail when a file is larger, such as 700M"),
         .value("proxy", nil, "URL", "proxy to use; an empty value uses none"),
         .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
@@ -126,6 +126,9 @@ struct TaskInput: Sendable {
         guard !name.isEmpty, name != ".", name != "..", name != "-" else {
             throw arguments.error(
                 "\(written): '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
+        }
+        guard name.utf8.count <= 255 else {
+            throw arguments.error("\(written): the name is longer than the 255 bytes that a file's name may have.")
         }
         return (name, folder.map { Paths.absolute($0, from: base) } ?? base)
     }

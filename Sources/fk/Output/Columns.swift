@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// How many columns of a terminal text takes, and cutting it to so many.
 enum Columns {
     /// The width of a text that `Escaping.visible` has been over.

@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// JSON with its fields in the order they were given, so that output reads as the documentation shows it.
 enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral
 {

@@ -2,9 +2,10 @@ import FKMiddleware
 
 /// Standard output or standard error: whole texts, one after the other, from any thread.
 ///
-/// When the reader is gone (`fk list | head -1`) writing stops silently and `isBroken` turns true; nothing else changes.
+/// When the reader is gone (`fk list | head -1`) writing stops silently; nothing else changes.
 final class OutputStream: Sendable {
     let descriptor: Int32
+    /// True once a write has failed: nobody will read what is written after it.
     private let broken = Locked(false)
 
     static let standardOutput = OutputStream(1)
@@ -13,9 +14,6 @@ final class OutputStream: Sendable {
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
     }
-
-    /// True once a write has failed: nobody will read what is written now.
-    var isBroken: Bool { broken.withLock { $0 } }
 
     /// Writes the text in one piece, without a line end of its own.
     func write(_ text: String) {

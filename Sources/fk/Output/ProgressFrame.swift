@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// One running task as the live view shows it.
 struct TaskLine: Sendable, Hashable {
     /// The file's name, or its URL while there is no name. Escaped by the view.

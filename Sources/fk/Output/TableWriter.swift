@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// Rows under headings. On a terminal the flexible column shrinks so that a row stays on one line; elsewhere nothing is
 /// cut, because a script may read it.
 struct TableWriter: Sendable {

@@ -1,4 +1,4 @@
-/// The exit statuses of `fk`. Scripts depend on them.
+/// The exit statuses of `fk`. Scripts depend on them. After a signal it is `SignalTrap.exitStatus`.
 enum ExitStatus {
     /// Everything asked for is done.
     static let done: Int32 = 0
@@ -10,8 +10,4 @@ enum ExitStatus {
     static let workPath: Int32 = 3
     /// Nothing by that name.
     static let notFound: Int32 = 4
-    /// Stopped by SIGINT; the state is saved.
-    static let interrupted: Int32 = 130
-    /// Stopped by SIGTERM; the state is saved.
-    static let terminated: Int32 = 143
 }

@@ -56,20 +56,4 @@ enum Paths {
         let folder = path[..<slash]
         return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
     }
-
-    /// Where the work path is when nobody says: `FK_WORK_PATH`, else the system's place for state
-    /// (`$XDG_STATE_HOME/fk` where that is an absolute path, else `~/.local/state/fk`; on macOS
-    /// `~/Library/Application Support/fk`).
-    static func defaultWorkPath(environment: [String: String], folder: String) -> String {
-        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return absolute(path, from: folder) }
-        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
-        #if os(macOS)
-            return absolute("\(home)/Library/Application Support/fk", from: folder)
-        #else
-            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
-                return absolute("\(state)/fk", from: folder)
-            }
-            return absolute("\(home)/.local/state/fk", from: folder)
-        #endif
-    }
 }

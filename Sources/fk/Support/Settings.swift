@@ -24,7 +24,7 @@ struct Settings: Sendable, Hashable {
 
     private(set) var values: [Key: String] = [:]
 
-    static func path(workPath: String) -> String { "\(workPath)/config" }
+    static func path(workPath: String) -> String { WorkPath(workPath).configPath }
 
     subscript(key: Key) -> String? {
         get { values[key] }

@@ -1,9 +1,9 @@
 /// Makes foreign text safe to show: names, URLs and error texts come from servers.
-enum Escaping {
+package enum Escaping {
     /// The text with everything that could move the cursor, hide or reorder what is read shown as an escape:
     /// C0 and C1 controls (ESC included), DEL, line and paragraph separators, bidirectional overrides and isolates,
     /// zero-width and tag characters. `\n`, `\r`, `\t` and `\e` get their short forms, the rest `\u{…}`.
-    static func visible(_ text: some StringProtocol) -> String {
+    package static func visible(_ text: some StringProtocol) -> String {
         guard text.unicodeScalars.contains(where: isHidden) else { return String(text) }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -16,7 +16,7 @@ enum Escaping {
         return String(result)
     }
 
-    static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+    package static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x00..<0x20, 0x7f..<0xa0: true
         case 0x061c, 0x200e, 0x200f: true  // direction marks

@@ -1,0 +1,48 @@
+/// Takes names of files apart and puts them together again, at whole characters.
+package enum FileNameParts {
+    /// `name` with `.n` before its extension: `a.zip` -> `a.1.zip`, `a.tar.gz` -> `a.1.tar.gz`, `README` -> `README.1`.
+    ///
+    /// A name that would get longer than `maxBytes` loses characters before its extension.
+    package static func numbered(_ name: String, _ n: Int, maxBytes: Int) -> String {
+        let (stem, suffix) = split(name)
+        let tail = ".\(n)\(suffix)"
+        return cut(stem, to: max(1, maxBytes - tail.utf8.count)) + tail
+    }
+
+    /// Stem and extension with its dot. `.tar.*` counts as one extension; what holds blanks or is longer than 16
+    /// characters is none.
+    package static func split(_ name: String) -> (stem: Substring, suffix: Substring) {
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name[...], "") }
+        let suffix = name[dot...]
+        guard (2...17).contains(suffix.count), suffix.utf8.count <= 64, !suffix.contains(where: \.isWhitespace) else {
+            return (name[...], "")
+        }
+        let stem = name[..<dot]
+        if stem.count > 4, stem.lowercased().hasSuffix(".tar") {
+            let inner = stem.index(stem.endIndex, offsetBy: -4)
+            return (name[..<inner], name[inner...])
+        }
+        return (stem, suffix)
+    }
+
+    /// The longest beginning of whole characters in `limit` bytes; of whole scalars where the first character is longer.
+    package static func cut(_ text: some StringProtocol, to limit: Int) -> String {
+        guard text.utf8.count > limit else { return String(text) }
+        var end = text.startIndex
+        var bytes = 0
+        for index in text.indices {
+            bytes += text[index].utf8.count
+            if bytes > limit { break }
+            end = text.index(after: index)
+        }
+        if end > text.startIndex { return String(text[..<end]) }
+        var result = String.UnicodeScalarView()
+        bytes = 0
+        for scalar in text.unicodeScalars {
+            bytes += UTF8.width(scalar)
+            if bytes > limit { break }
+            result.append(scalar)
+        }
+        return String(result)
+    }
+}

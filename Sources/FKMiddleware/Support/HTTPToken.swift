@@ -1,0 +1,22 @@
+/// The syntax of field names and values in what we send and read (RFC 9110 sections 5.1, 5.5 and 5.6.2).
+package enum HTTPToken {
+    /// `tchar` of RFC 9110 section 5.6.2.
+    @inlinable
+    package static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
+        default: false
+        }
+    }
+
+    /// A name is a non-empty token.
+    package static func isFieldName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.allSatisfy(isTokenByte)
+    }
+
+    /// CR, LF and NUL would let a value become another field or another request.
+    package static func isFieldValue(_ value: String) -> Bool {
+        !value.utf8.contains { $0 == 0x0d || $0 == 0x0a || $0 == 0 }
+    }
+}
