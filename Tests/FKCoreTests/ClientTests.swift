@@ -227,6 +227,25 @@ struct ClientTests {
         #expect(heard.value.lines.last == "a unknown")
     }
 
+    @Test("a run that is refused ends: nobody waits for tasks that nobody runs", arguments: [false, true])
+    func refused(_ isFollowing: Bool) async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(isActive: isFollowing) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 10)
+        }
+        let id = try await bench.add("a")
+        if isFollowing { await gate.reached() } else { await bench.downloader.close() }
+        let heard = Observed(Heard())
+        let session = RunSession(
+            configure: configure(bench.folder), goal: .tasks([id]),
+            requests: [.run(.barrel("none"))], interval: 0.05
+        ) { event in heard.update { $0.add(event) } }
+        let tracker =
+            isFollowing ? try await ticking(bench) { try await session.run() } : try await session.run()
+        #expect(tracker.count(.complete) == 0)
+        #expect(heard.value.lines.contains("replies 1"))
+    }
+
     @Test("the engine closes in the middle: the session takes over and goes on after its bytes")
     func takeover() async throws {
         let server = try served()

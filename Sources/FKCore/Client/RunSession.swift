@@ -42,6 +42,8 @@ package actor RunSession {
     private var engine: Engine?
     private var isStopped = false
     private var hasReplied = false
+    /// A request was refused: whoever is the engine may never run what this session is after.
+    private var isRefused = false
     /// Of the followed tasks, for the moment when one is gone.
     private var urls: [TaskID: String] = [:]
     private var speeds = FollowedSpeeds()
@@ -177,6 +179,7 @@ package actor RunSession {
     private func adopt(_ replies: [EngineReply]) {
         guard !hasReplied else { return }
         hasReplied = true
+        isRefused = replies.contains { if case .failed = $0 { true } else { false } }
         switch goal {
         case .everything: break
         case .tasks(let ids): tracker = RunTracker(targets: Set(ids))
@@ -191,7 +194,7 @@ package actor RunSession {
 
     // MARK: Following another engine
 
-    /// Returns true when the goal is reached, false when the engine is gone before that.
+    /// Returns true when the goal is reached or the engine refused a request, false when the engine is gone before that.
     private func follow() async throws -> Bool {
         let workPath = WorkPath(configure.workPath)
         let reader = StoreReader(workPath)
@@ -204,7 +207,7 @@ package actor RunSession {
             let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
             onEvent(.progress(running: infos.filter { $0.state == .action || $0.waitingUntil != nil }, tracker))
-            if hasReachedGoal(infos) { return true }
+            if isRefused || hasReachedGoal(infos) { return true }
             if !EngineLock.isHeld(workPath) { return false }
             try await Task.sleep(for: .seconds(max(interval, 0.25)))
         }

@@ -54,8 +54,9 @@ extension Engine {
         return folder
     }
 
-    /// A response chain that was interrupted with its process runs again: the file goes back to where it was before.
-    private func unpublish(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) {
+    /// The file goes back to where it was before it got its final name: a response chain that was interrupted with its
+    /// process runs again, or the name could not be synced.
+    func unpublish(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) {
         guard let path = entry.record.path, let part = entry.record.partName else { return }
         entry.record.path = nil
         // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.

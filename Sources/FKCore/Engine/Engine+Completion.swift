@@ -86,7 +86,11 @@ extension Engine {
         offEngine(entry.id) { () throws(DownloadError) in
             try folder.synchronize()
         } then: { engine, entry, attempt, result in
-            if case .failure(let error) = result { return engine.fail(entry, error, resumed: attempt.isResumed) }
+            if case .failure(let error) = result {
+                // A failed task has no finished file: the next attempt would find a stranger's under its name.
+                try? engine.unpublish(entry, in: attempt.folder)
+                return engine.fail(entry, error, resumed: attempt.isResumed)
+            }
             entry.record.synced = true
             engine.respond(entry, attempt)
         }

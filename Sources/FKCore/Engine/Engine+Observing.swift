@@ -208,14 +208,18 @@ extension Engine {
 
     // MARK: Waiting
 
-    /// Returns once the task is suspended, cancelled, in error, complete or gone.
+    /// Returns once the task is suspended, cancelled, in error, complete or gone; at once for one that nobody asked this
+    /// engine to run (`Scope.chosen`).
     package func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
 
     /// The same for all of many tasks: one wait, however many there are.
     package func waitUntilSettled(_ ids: [TaskID]) async {
         while !isClosing {
             // One that was settled may have been queued again while others were waited for.
-            let open = ids.filter { id in (try? find(id)).flatMap { $0 }.map { !$0.record.state.isSettled } ?? false }
+            let open = ids.filter { id in
+                guard let entry = try? find(id) else { return false }
+                return !entry.record.state.isSettled && (entry.isAdmitted || scope == .all)
+            }
             guard !open.isEmpty else { return }
             await withCheckedContinuation { observers.waitForSettling(of: open, $0) }
         }

@@ -1,0 +1,90 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Whether strace is here and may trace, which containers often forbid.
+private enum Tracing {
+    static let isPossible: Bool = {
+        guard let strace = Program.find("strace") else { return false }
+        return (try? FKProgram.run(strace, ["-f", "-o", "/dev/null", "true"]))?.status == 0
+    }()
+}
+
+/// Single system calls of `fk` that fail or kill it, by strace. Needs strace and leave to trace.
+@Suite(
+    "Killed or failing at one system call",
+    .enabled(if: Tracing.isPossible, "strace is not installed or may not trace here"),
+    .timeLimit(.minutes(2)))
+struct EndToEndSystemCallTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let body = Bytes.pattern(count: 300_000)
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        server.routeOthers { [body] in .ranged(body, for: $0, etag: "\"1\"") }
+    }
+
+    private func traced(_ injection: String, _ words: [String]) throws -> FKProgram.Output {
+        try FKProgram.run(
+            try #require(Program.find("strace")),
+            ["-f", "-o", "/dev/null", "-e", "trace=none", "-e", "inject=\(injection)", FKProgram.path] + words,
+            environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+    }
+
+    private func names(_ folder: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    }
+
+    @Test(
+        "killed at the N-th call: the same command completes, nothing is left and nothing quarantined",
+        arguments: ["fchmod", "pwrite64", "renameat2", "mkdir"], 1...8)
+    func killed(_ call: String, _ count: Int) async throws {
+        let words = ["get", server.url("/a"), server.url("/b"), "-d", sandbox.files]
+        let first = try traced("\(call):signal=KILL:when=\(count)", words)
+        #expect(first.status == 137 || first.status == 0)
+        for name in try names(sandbox.files) where !name.hasPrefix(".") { #expect(try sandbox.bytes(name) == body) }
+        let second = try await sandbox.fk(words)
+        #expect(second.status == 0, "\(second.errors)")
+        #expect(try names(sandbox.files) == ["a", "b"])
+        for name in ["a", "b"] { #expect(try sandbox.bytes(name) == body) }
+        #expect(try names("\(sandbox.workPath)/quarantine") == [])
+        #expect(try await sandbox.fk("list").errors == "")
+    }
+
+    @Test("a sync that fails is an error that names the place, and leaves one file in the end", arguments: 1...4)
+    func sync(_ count: Int) async throws {
+        let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]
+        let first = try traced("fsync:error=EIO:when=\(count)", words)
+        // Calls are counted for each thread, so not every count is reached.
+        if first.status != 0 {
+            #expect(first.status == 1 && first.errors.contains(sandbox.folder.path), "\(first.errors)")
+            #expect(try names(sandbox.files).allSatisfy { $0.hasPrefix(".") })
+        }
+        #expect(try await sandbox.fk(words).status == 0)
+        #expect(try names(sandbox.files) == ["a"])
+        #expect(try sandbox.bytes("a") == body)
+    }
+
+    @Test("the sync of the folder fails after the file got its name: it is not fetched again beside itself")
+    func folderSync() async throws {
+        let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]
+        let trace = "\(sandbox.folder.path)/trace"
+        _ = try FKProgram.run(
+            try #require(Program.find("strace")),
+            [
+                "-f", "-o", trace, "-P", sandbox.files, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1",
+                FKProgram.path,
+            ]
+                + words, environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        #expect(try String(contentsOfFile: trace, encoding: .utf8).contains("EIO"))
+        #expect(try names(sandbox.files).allSatisfy { $0.hasPrefix(".") })
+        #expect(try await sandbox.fk(words).status == 0)
+        #expect(try names(sandbox.files) == ["a"])
+        #expect(try sandbox.bytes("a") == body)
+        #expect(server.requests.count == 1)
+    }
+}
