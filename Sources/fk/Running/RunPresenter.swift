@@ -106,6 +106,9 @@ final class RunPresenter: Sendable {
         case .suspend: outcome = .suspended
         case .cancel: outcome = .cancelled
         case .unknown: outcome = .forgotten
+        case .idle:
+            tellWaiting(info)
+            return
         default: return
         }
         view.finished(
@@ -113,6 +116,13 @@ final class RunPresenter: Sendable {
                 name: info.shownName, outcome: outcome, bytes: info.count.received,
                 fetched: begin.map { info.count.received - $0.received },
                 seconds: begin.map { Date().timeIntervalSince($0.date) }))
+    }
+
+    /// Where there is no live view, a task that waits for its next attempt says so: the wait may be long.
+    private func tellWaiting(_ info: DownloadInfo) {
+        guard view.mode == .lines, let until = info.waitingUntil, let error = info.error else { return }
+        let seconds = Formatting.duration(max(0, until.timeIntervalSinceNow))
+        view.permanent(Escaping.visible("\(info.shownName): \(error.shortText) Next attempt in \(seconds)."))
     }
 
     private func progress(_ running: [DownloadInfo], _ tracker: RunTracker) {
