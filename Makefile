@@ -15,10 +15,10 @@ RELEASE := -c release
 endif
 BIN := .build/release/fk
 
-.PHONY: help build demo test bench examples lint format install uninstall clean
+.PHONY: help build demo test test-threads bench examples lint format install uninstall clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: build ## build the release and show all of it on this machine
 	$(BIN) demo $(DEMOFLAGS)
@@ -30,6 +30,10 @@ build: ## build the release: .build/release/fk
 test: ## install what the tests need and run them
 	@.ci/needs build test
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) $(TESTFLAGS)
+
+test-threads: ## the tests under the thread sanitizer, one after the other: it makes them ten times slower
+	@.ci/needs build test
+	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel $(SWIFTFLAGS) $(TESTFLAGS)
 
 bench: build ## compare with curl on this machine
 	@.ci/needs bench

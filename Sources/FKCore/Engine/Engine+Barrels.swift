@@ -103,7 +103,7 @@ extension Engine {
         }
         barrels[name] = nil
         try BarrelFile.delete(name, in: workPath)
-        observers.removeBarrel(name)
+        endListeners(observers.removeBarrel(name))
         return "barrel \(name) deleted; its \(barrel.members.count) tasks stay"
     }
 

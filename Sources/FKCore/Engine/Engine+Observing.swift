@@ -197,11 +197,18 @@ extension Engine {
 
     package func stopObserving(_ number: UInt64) { observers.remove(number) }
 
+    /// Ends sequences whose task or barrel is gone, behind the last news that are on their way to them.
+    func endListeners(_ ends: [@Sendable () -> Void]) {
+        guard !ends.isEmpty else { return }
+        callbacks.async { ends.forEach { $0() } }
+    }
+
     package func stopObserving(_ selector: TaskSelector) {
         switch selector {
-        case .url(let text): if let url = try? URLNormalizer.normalize(text) { observers.removeAll(.url(url)) }
-        case .id(let id): observers.removeAll(.id(id))
-        case .barrel(let name): observers.removeBarrel(name)
+        case .url(let text):
+            if let url = try? URLNormalizer.normalize(text) { endListeners(observers.removeAll(.url(url))) }
+        case .id(let id): endListeners(observers.removeAll(.id(id)))
+        case .barrel(let name): endListeners(observers.removeBarrel(name))
         case .all: break
         }
     }

@@ -115,7 +115,7 @@ extension Engine {
         taskLimiters[entry.id] = nil
         tasksByURL[entry.record.task.url]?.removeAll { $0 == entry.id }
         if tasksByURL[entry.record.task.url]?.isEmpty == true { tasksByURL[entry.record.task.url] = nil }
-        observers.forget(entry.id)
+        endListeners(observers.removeAll(.id(entry.id)))
     }
 }
 

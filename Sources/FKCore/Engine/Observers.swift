@@ -106,16 +106,17 @@ struct Observers {
         onFinish[number] = nil
     }
 
-    mutating func removeAll(_ target: Target) {
-        for listener in tasks.removeValue(forKey: target) ?? [] { onFinish.removeValue(forKey: listener.number)?() }
+    /// - Returns: what is to be called once the listeners have heard all that is still on its way to them.
+    mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
+        (tasks.removeValue(forKey: target) ?? []).compactMap { onFinish.removeValue(forKey: $0.number) }
     }
 
-    mutating func removeBarrel(_ name: String) {
-        for listener in barrels where listener.name == name { onFinish.removeValue(forKey: listener.number)?() }
+    /// - Returns: as `removeAll`.
+    mutating func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
+        let ends = barrels.filter { $0.name == name }.compactMap { onFinish.removeValue(forKey: $0.number) }
         barrels.removeAll { $0.name == name }
+        return ends
     }
-
-    mutating func forget(_ id: TaskID) { removeAll(.id(id)) }
 
     mutating func finish() {
         onFinish.values.forEach { $0() }
