@@ -18,7 +18,7 @@ BIN := .build/release/fk
 .PHONY: help build demo test test-threads bench examples lint format install uninstall clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: build ## build the release and show all of it on this machine
 	$(BIN) demo $(DEMOFLAGS)
