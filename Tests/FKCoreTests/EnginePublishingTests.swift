@@ -60,4 +60,35 @@ struct EnginePublishingTests {
         #expect(try folder.read("out/a.bin") == [1, 2, 3])
         #expect(try folder.read("out/a.1.bin") == content)
     }
+
+    @Test("a foreign file kept under --skip is recorded as foreign on disk, so that no later trash deletes it")
+    func skipped() async throws {
+        let folder = try TemporaryFolder()
+        let content = Bytes.pattern(count: 1_000)
+        _ = try folder.write([UInt8](repeating: 7, count: 1_000), to: "out/named.bin")
+        let transport = FakeTransport { request, _ in
+            var answer = FakeTransport.Answer.file(content, to: request)
+            if case .head(var head) = answer.steps[0] {
+                head.fields.append(.init("Content-Disposition", "attachment; filename=named.bin"))
+                answer.steps[0] = .head(head)
+            }
+            return answer
+        }
+        let configure = Configure(workPath: folder.file("work"))
+        var task = TaskDescription(url: "http://h.example/a")
+        task.directory = folder.path + "/out"
+        task.options.existing = .skip
+        let first = try Engine(configure: configure, scope: .all, transport: transport)
+        await first.activate()
+        _ = try await first.add([task], barrel: nil, run: true)
+        await first.waitUntilSettled(task.id)
+        await first.close()
+        let workPath = WorkPath(configure.workPath)
+        #expect(try InfoFile.read(workPath.infoPath(task.id)).record.isForeign == true)
+
+        let second = try Engine(configure: configure, scope: .all, transport: transport)
+        _ = try await second.apply(.trash, to: .id(task.id))
+        await second.close()
+        #expect(try folder.read("out/named.bin").count == 1_000)
+    }
 }

@@ -118,6 +118,8 @@ extension Engine {
                     _ = try attempt.folder.fileLength(candidate)
                     entry.record.path = path
                     entry.record.isForeign = true
+                    // What was written before the rename says nothing of this.
+                    attempt.isRecordedComplete = false
                     attempt.folder.remove(attempt.part.name)
                     remember(entry, by: "existing", "\(path) was there already: it was kept")
                     complete(entry)
@@ -169,6 +171,8 @@ extension Engine {
     func respond(_ entry: TaskEntry, _ attempt: Attempt) {
         let chain = chains.response.ordered
         guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return complete(entry) }
+        // A chain registered in this moment may move the file: the record is then written once more.
+        attempt.isRecordedComplete = false
         let response = DownloadResponse(
             task: context, response: (attempt.head ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
