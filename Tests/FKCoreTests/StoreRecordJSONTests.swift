@@ -50,6 +50,9 @@ struct StoreRecordJSONTests {
         record.path = "/tmp/a"
         record.started = Date(timeIntervalSince1970: -1.5)
         record.finished = Date(timeIntervalSince1970: 0)
+        record.source = "http://b/"
+        record.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
+        record.bytesPerSecond = 1_048_576
         record.isForeign = true
         record.synced = false
         record.bootID = "boot"

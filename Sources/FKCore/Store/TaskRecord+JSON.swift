@@ -28,6 +28,7 @@ extension TaskRecord {
             text.optional("date", validator.date)
             text.endObject()
         }
+        text.optional("source", source)
         text.key("attempts")
         text.value(attempts)
         try text.rare("error", error)
@@ -43,6 +44,8 @@ extension TaskRecord {
         text.value(created)
         text.optional("started", started)
         text.optional("finished", finished)
+        text.optional("lastUsed", lastUsed)
+        text.optional("bytesPerSecond", bytesPerSecond)
         text.optional("isForeign", isForeign)
         text.optional("synced", synced)
         text.optional("bootID", bootID)

@@ -86,6 +86,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// Length of the whole file, once a server has told it.
     package var expected: Int64?
     package var validator: Validator?
+    /// The URL that `validator` is of; nil for the task's own. Validators of two URLs cannot be compared.
+    package var source: String?
     /// Attempts begun so far.
     package var attempts: Int = 0
     package var error: DownloadError?
@@ -98,6 +100,10 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package var created: Date
     package var started: Date?
     package var finished: Date?
+    /// When the application last said that it uses the finished file (`Control.markUsed`).
+    package var lastUsed: Date?
+    /// Bytes a second: smoothed as of the last write while the task runs, the average of the last attempt afterwards.
+    package var bytesPerSecond: Int64?
     /// True when `path` was there before and only counts as this task's result: it is never deleted.
     package var isForeign: Bool?
     /// True once the finished file is known to be on the disk itself.
