@@ -41,6 +41,7 @@ struct StoreRecordJSONTests {
         record.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_800_000_001))
         record.expected = 1 << 62
         record.validator = Validator(etag: "W/\"x\"", lastModified: "Fri, 20 Nov 2026 22:29:34 GMT", date: nil)
+        record.validator?.digest = try? Checksum(.md5, hex: String(repeating: "a0", count: 16))
         record.attempts = 3
         record.error = DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true)
         record.response = ResponseHead(

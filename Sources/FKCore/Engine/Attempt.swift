@@ -32,7 +32,7 @@ final class Attempt {
     /// What the next one asks for, where the server's answer to the last one demands another way.
     var nextAsk: RangeAsk?
     /// Digest of the whole file, where its bytes came in order.
-    var digest: String?
+    var digest: (algorithm: Checksum.Algorithm, hex: String)?
     /// The record on disk says that the task is complete.
     var isRecordedComplete = false
     /// A failure of our own disk, which counts instead of how the transfer ended.

@@ -3,15 +3,17 @@ import Foundation
 
 /// From the last byte to `complete`: verify, final name, response chain.
 extension Engine {
-    /// All ranges are there: compare the digest, where one was asked for.
+    /// All ranges are there: compare the digest, where one was asked for or told by the server.
     func verify(_ entry: TaskEntry, _ attempt: Attempt) {
         do throws(DownloadError) {
             try settleLength(entry, attempt)
         } catch {
             return fail(entry, error, resumed: attempt.isResumed)
         }
-        guard let checksum = entry.record.task.options.checksum else { return publish(entry, attempt) }
-        if let digest = attempt.digest { return verified(entry, attempt, checksum, .success(digest)) }
+        guard let checksum = expectedDigest(of: entry) else { return publish(entry, attempt) }
+        if let digest = attempt.digest, digest.algorithm == checksum.algorithm {
+            return verified(entry, attempt, checksum, .success(digest.hex))
+        }
         let part = attempt.part
         offEngine(entry.id) { () throws(DownloadError) in
             try part.digest(checksum.algorithm)
@@ -45,12 +47,15 @@ extension Engine {
             let aside = FileNameRules.rejectedName(for: partlessName(entry, attempt), id: entry.id)
             let moved = (try? attempt.folder.rename(attempt.part.name, to: aside, replacing: true)) == true
             dropBytes(of: entry)
+            let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
             let place = moved ? " The bytes were set aside as \(attempt.folder.path(of: aside))." : ""
+            // Bytes of an earlier attempt or another mirror may be the wrong ones: once more, from the beginning.
             fail(
                 entry,
                 DownloadError(
                     .checksumMismatch,
-                    "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex).\(place)"
+                    "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex)\(whose).\(place)",
+                    isRetryable: attempt.isResumed
                 ), resumed: false)
         }
     }

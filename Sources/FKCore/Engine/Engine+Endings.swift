@@ -49,9 +49,17 @@ extension Engine {
             entry.record.ranges = [SavedRange(start: 0, end: total, position: total)]
             verify(entry, attempt)
         case .askAgain(let again):
-            ask(again, "the server's answer to a range request was not usable", entry, attempt)
+            let reason =
+                receiver.head.map { ResumeRules.reason($0, receiver.plan.ask, receiver.plan.known) }
+                ?? "the server's answer to a range request was not usable"
+            ask(again, reason, entry, attempt)
         case .seamDiffers:
             ask(.withoutRange, "the bytes before the seam are not the ones we hold: another file", entry, attempt)
+        case .seamProvesNothing:
+            ask(
+                .withoutRange,
+                "the bytes before the seam are all alike: they cannot tell the mirror's file from another",
+                entry, attempt)
         }
     }
 
@@ -78,7 +86,7 @@ extension Engine {
         }
         entry.record.lengthVerified = summary.lengthVerified ? nil : false
         if let digester = receiver.digester, receiver.position == entry.record.expected {
-            attempt.digest = digester.hex()
+            attempt.digest = (digester.algorithm, digester.hex())
         }
         fetchNext(entry, attempt)
     }
@@ -203,6 +211,7 @@ extension Engine {
         entry.rangesChanged = true
         entry.record.expected = nil
         entry.record.validator = nil
+        entry.record.source = nil
         entry.record.partName = nil
         entry.record.path = nil
         entry.record.lengthVerified = nil

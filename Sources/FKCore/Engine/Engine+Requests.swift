@@ -21,7 +21,9 @@ extension Engine {
             return verify(entry, attempt)
         }
         let known = ResumeRules.Known(
-            length: record.expected, validator: record.validator, maxSize: record.task.options.maxSize)
+            length: record.expected, validator: record.validator, maxSize: record.task.options.maxSize,
+            isOtherSource: record.received > 0 && attempt.url != record.source ?? record.task.url,
+            isDigestKnown: expectedDigest(of: entry) != nil)
         let ask = attempt.nextAsk ?? ResumeRules.ask(for: range, known: known)
         attempt.nextAsk = nil
         attempt.lastAsk = ask
@@ -156,9 +158,10 @@ extension Engine {
         case .startOver(let length):
             total = length
             if entry.record.received > 0 {
+                let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
                 remember(
                     entry, by: "resume",
-                    "the server sends the file from its beginning: \(entry.record.received) bytes dropped")
+                    "\(name) sends the file from its beginning: \(entry.record.received) bytes dropped")
                 try attempt.part.truncate(to: 0)
             }
             entry.record.ranges = [SavedRange(start: 0, end: length)]
@@ -170,9 +173,24 @@ extension Engine {
         if case .startOver = decision { entry.record.expected = nil }
         entry.record.expected = total ?? entry.record.expected
         if entry.record.ranges.count == 1, entry.record.ranges[0].end == nil { entry.record.ranges[0].end = total }
-        let validator = ResumeRules.validator(of: head)
-        if entry.record.validator == nil { entry.record.validator = validator }
+        adoptValidator(of: head, entry, attempt)
         entry.record.response = head.essentials
+    }
+
+    /// Validators are remembered together with the URL they are of; a digest holds for all of them.
+    private func adoptValidator(of head: ResponseHead, _ entry: TaskEntry, _ attempt: Attempt) {
+        let source = attempt.url == entry.record.task.url ? nil : attempt.url
+        let digest = entry.record.validator?.digest
+        if entry.record.validator == nil || entry.record.source != source {
+            entry.record.validator = ResumeRules.validator(of: head)
+            entry.record.source = source
+        }
+        if let digest { entry.record.validator?.digest = digest }
+    }
+
+    /// The digest the finished file must have: the one the task was given, else the one a server told.
+    func expectedDigest(of entry: TaskEntry) -> Checksum? {
+        entry.record.task.options.checksum ?? entry.record.validator?.digest
     }
 }
 

@@ -26,6 +26,7 @@ extension TaskRecord {
             text.optional("etag", validator.etag)
             text.optional("lastModified", validator.lastModified)
             text.optional("date", validator.date)
+            try text.rare("digest", validator.digest)
             text.endObject()
         }
         text.optional("source", source)

@@ -8,11 +8,14 @@ package struct Validator: Codable, Sendable, Hashable {
     package var lastModified: String?
     /// The `Date` field of the same response: decides whether `lastModified` is strong (RFC 9110 section 8.8.2.2).
     package var date: String?
+    /// The digest of the whole file that the server told (`ServerDigest`).
+    package var digest: Checksum?
 
-    package init(etag: String? = nil, lastModified: String? = nil, date: String? = nil) {
+    package init(etag: String? = nil, lastModified: String? = nil, date: String? = nil, digest: Checksum? = nil) {
         self.etag = etag
         self.lastModified = lastModified
         self.date = date
+        self.digest = digest
     }
 }
 

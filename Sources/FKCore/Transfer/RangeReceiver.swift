@@ -23,6 +23,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         case askAgain(ResumeRules.Again)
         /// The bytes at the seam differ from ours: the file on the server is another one.
         case seamDiffers
+        /// All that could be compared with another mirror's file is a run of one value.
+        case seamProvesNothing
     }
 
     /// What is fixed when the request is sent.
@@ -92,12 +94,13 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         case .append(let skip, let until, let total):
             position = plan.ask.start
             limit.store(until ?? total ?? .max, ordering: .relaxed)
-            return prepare(isFresh: position == 0, overlap: skip, length: (until ?? total).map { $0 - position })
+            return prepare(
+                head, isFresh: position == 0, overlap: skip, length: (until ?? total).map { $0 - position })
         case .startOver(let total):
             position = 0
             limit.store(total ?? .max, ordering: .relaxed)
             let isFresh = plan.ask.start == 0
-            return prepare(isFresh: isFresh, overlap: 0, length: total)
+            return prepare(head, isFresh: isFresh, overlap: 0, length: total)
         case .complete(let total):
             outcome = .complete(total: total)
             return .fail(Self.stopped)
@@ -113,13 +116,19 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         }
     }
 
-    private func prepare(isFresh: Bool, overlap: Int64, length: Int64?) -> HeadVerdict {
-        if let algorithm = plan.digest, position == 0 { digester = Digester(algorithm) }
+    private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) -> HeadVerdict {
+        if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm {
+            digester = Digester(algorithm)
+        }
         if overlap > 0 {
             do throws(DownloadError) {
                 let held = try plan.part.bytes(at: plan.ask.start - overlap, count: Int(overlap))
                 guard held.count == Int(overlap) else {
                     outcome = .seamDiffers
+                    return .fail(Self.stopped)
+                }
+                if Set(held).count < 2, ResumeRules.isSeamTheOnlyEvidence(head, plan.known) {
+                    outcome = .seamProvesNothing
                     return .fail(Self.stopped)
                 }
                 seam = TailComparison(held: held)

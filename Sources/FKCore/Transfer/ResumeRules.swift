@@ -56,10 +56,19 @@ package enum ResumeRules {
         package var validator: Validator?
         /// More bytes than this are refused before they are fetched.
         package var maxSize: Int64?
-        package init(length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil) {
+        /// The bytes held and the validator came from another URL of the plan (`MirrorRules`).
+        package var isOtherSource: Bool
+        /// A digest of the whole file will be compared at the end.
+        package var isDigestKnown: Bool
+        package init(
+            length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil, isOtherSource: Bool = false,
+            isDigestKnown: Bool = false
+        ) {
             self.length = length
             self.validator = validator
             self.maxSize = maxSize
+            self.isOtherSource = isOtherSource
+            self.isDigestKnown = isDigestKnown
         }
     }
 
@@ -94,7 +103,8 @@ package enum ResumeRules {
     package static func ask(for range: SavedRange, known: Known, heldBefore: Int64 = 0) -> RangeAsk {
         let isWhole = range.start == 0 && (range.end == nil || range.end == known.length)
         if isWhole && range.position == 0 { return RangeAsk() }
-        let strong = known.validator.flatMap(strongValidator)
+        // A validator means nothing to another server: it would answer with the whole file.
+        let strong = known.isOtherSource ? nil : known.validator.flatMap(strongValidator)
         let held = range.position - range.start + heldBefore
         return RangeAsk(
             start: range.position, end: range.end == known.length ? nil : range.end,
@@ -140,7 +150,7 @@ package enum ResumeRules {
         guard ask.usesRange else { return .startOver(total: length) }
         // A server that ignores If-Range sends everything though nothing changed: gigabytes for the want of one question.
         if ask.again == nil, ask.ifRange != nil, length != nil, length == known.length,
-            compare(known.validator, validator(of: head)) == .same,
+            compare(head, known) == .same,
             head["Accept-Ranges"].map({ $0.lowercased() != "none" }) ?? true
         {
             return .askAgain(.plainRange)
@@ -174,7 +184,7 @@ package enum ResumeRules {
         // Another length or another validator is another file, wherever its bytes begin.
         if let old = known.length, answer.total ?? old != old || range.end > old { return .askAgain(.withoutRange) }
         if !mayJoin(head, ask, known, segments) {
-            let isAnonymous = compare(known.validator, validator(of: head)) == .unknown
+            let isAnonymous = compare(head, known) == .unknown
             return .askAgain(ask.ifRange != nil && isAnonymous ? .oneStream : .withoutRange)
         }
         guard range.first == ask.start - ask.overlap else { return .askAgain(unusable) }
@@ -187,9 +197,11 @@ package enum ResumeRules {
 
     /// Whether the bytes of this 206 may be put after those held (RFC 9110 section 15.3.7.2).
     private static func mayJoin(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> Bool {
-        switch compare(known.validator, validator(of: head)) {
+        switch compare(head, known) {
         case .different: false
         case .same: true
+        case .unknown where known.isOtherSource:
+            ask.overlap > 0 && known.length != nil && ContentRange(head["Content-Range"] ?? "")?.total == known.length
         // Bytes will be compared, or nothing is held that could be of another version, or the server answered 206 to a
         // date in If-Range, which says that it still holds: the field itself may then be left out. Not so an ETag
         // (section 15.3.7): an answer without it comes from a server that did not look at If-Range.
@@ -206,7 +218,7 @@ package enum ResumeRules {
         guard let answer = head["Content-Range"].flatMap(ContentRange.init), answer.unit == "bytes",
             answer.range == nil,
             let total = answer.total, total == ask.start, ask.end == nil, total == known.length ?? total, segments <= 1,
-            compare(known.validator, validator(of: head)) != .different
+            known.isOtherSource ? compare(head, known) == .same : compare(head, known) != .different
         else { return .askAgain(.withoutRange) }
         return .complete(total: total)
     }

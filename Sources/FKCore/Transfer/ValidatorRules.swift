@@ -7,7 +7,7 @@ extension ResumeRules {
     package static func validator(of head: ResponseHead) -> Validator {
         Validator(
             etag: head.values(of: "ETag").first, lastModified: head.values(of: "Last-Modified").first,
-            date: head.values(of: "Date").first)
+            date: head.values(of: "Date").first, digest: ServerDigest.parse(head))
     }
 
     /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response is
@@ -37,6 +37,7 @@ extension ResumeRules {
 
     static func compare(_ known: Validator?, _ answer: Validator) -> Comparison {
         guard let known else { return .unknown }
+        if let agree = compareDigests(known, answer) { return agree ? .same : .different }
         if let old = known.etag, let new = answer.etag {
             if opaque(old) != opaque(new) { return .different }
             // The same strong tag settles it: the machines of one service often differ in Last-Modified.

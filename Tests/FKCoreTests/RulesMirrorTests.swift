@@ -1,0 +1,159 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+private let sha = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+private let shaHex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+private let otherSha = "sha-256=:n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=:"
+
+private func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> ResponseHead {
+    ResponseHead(status: status, fields: fields.map { .init($0.key, $0.value) }, url: "http://b.example/a")
+}
+
+@Suite("The digest a server sends along")
+struct RulesServerDigestTests {
+    @Test(
+        "is read from these fields",
+        arguments: [
+            (["Repr-Digest": sha], "sha-256"), (["repr-digest": sha], "sha-256"),
+            (["Repr-Digest": "unixsum=:AAA=:, \(sha)"], "sha-256"),
+            (["Repr-Digest": "md5=:1B2M2Y8AsgTpgAmY7PhCfg==:, \(sha)"], "sha-256"),
+            (["Repr-Digest": "\(sha);x=1"], "sha-256"), (["Content-Digest": sha], "sha-256"),
+            (["Digest": "SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="], "sha-256"),
+            (["Digest": "SHA=2jmj7l5rSw0yVb/vlWAYkK/YBwk="], "sha-1"),
+            (["Digest": "MD5=1B2M2Y8AsgTpgAmY7PhCfg==,SHA=2jmj7l5rSw0yVb/vlWAYkK/YBwk="], "sha-1"),
+            (["Content-MD5": "1B2M2Y8AsgTpgAmY7PhCfg=="], "md5"),
+        ])
+    func read(_ fields: [String: String], _ algorithm: String) throws {
+        let answer = ResponseHead(
+            status: 200, fields: fields.map { .init($0.key, $0.value) }, url: "http://b.example/a")
+        let digest = try #require(ServerDigest.parse(answer))
+        #expect(digest.algorithm.rawValue == algorithm)
+        #expect(algorithm != "sha-256" || digest.hex == shaHex)
+    }
+
+    @Test(
+        "is nothing when it cannot be read",
+        arguments: [
+            "", "sha-256", "sha-256=", "sha-256=::", "sha-256=:!:", "sha-256=:AAAA:", "sha-256=47DEQpj8HBSa",
+            "crc32c=:AAAAAA==:", ",,=,",
+        ])
+    func unreadable(_ value: String) {
+        #expect(ServerDigest.parse(head(200, ["Repr-Digest": value])) == nil)
+        #expect(ServerDigest.parse(head(200, ["Content-Digest": value])) == nil)
+    }
+
+    @Test("in a 206 counts only where it is of the whole")
+    func partial() {
+        #expect(ServerDigest.parse(head(206, ["Content-Digest": sha])) == nil)
+        #expect(ServerDigest.parse(head(206, ["Content-MD5": "1B2M2Y8AsgTpgAmY7PhCfg=="])) == nil)
+        #expect(ServerDigest.parse(head(206, ["Digest": "MD5=1B2M2Y8AsgTpgAmY7PhCfg=="])) == nil)
+        #expect(ServerDigest.parse(head(206, ["Repr-Digest": sha]))?.hex == shaHex)
+    }
+}
+
+@Suite("Resume rules: bytes of one mirror and an answer of another")
+struct RulesMirrorTests {
+    private static let held = Validator(etag: "\"a\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", date: nil)
+
+    private static func known(
+        _ length: Int64? = 1000, _ validator: Validator? = held, digest: Bool = false
+    ) -> ResumeRules.Known {
+        .init(length: length, validator: validator, isOtherSource: true, isDigestKnown: digest)
+    }
+
+    private static func digest(_ value: String) -> Validator {
+        var validator = held
+        validator.digest = ServerDigest.parse(head(200, ["Repr-Digest": value]))
+        return validator
+    }
+
+    @Test("a tag of the first mirror is not sent to the second; bytes before the seam are asked for again")
+    func ask() {
+        let range = SavedRange(start: 0, end: 100_000, position: 50_000)
+        let ask = ResumeRules.ask(for: range, known: Self.known(100_000))
+        #expect(ask == RangeAsk(start: 50_000, end: nil, overlap: 4096, ifRange: nil, usesRange: true))
+        let few = ResumeRules.ask(for: SavedRange(start: 0, end: 1000, position: 9), known: Self.known())
+        #expect(few.overlap == 9)
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var head: ResponseHead
+        var known = RulesMirrorTests.known()
+        var decision: ResumeRules.HeadDecision
+        init(
+            _ name: String, _ head: ResponseHead, _ known: ResumeRules.Known = RulesMirrorTests.known(),
+            gives decision: ResumeRules.HeadDecision
+        ) {
+            testDescription = name
+            self.head = head
+            self.known = known
+            self.decision = decision
+        }
+    }
+
+    private static let joined = ResumeRules.HeadDecision.append(skip: 100, until: 1000, total: 1000)
+    private static let range = "bytes 0-999/1000"
+
+    private static let rows: [Row] = [
+        Row("same length, other tag", head(206, ["Content-Range": range, "ETag": "\"b\""]), gives: joined),
+        Row("same length, no validators", head(206, ["Content-Range": range]), gives: joined),
+        Row("same strong tag", head(206, ["Content-Range": range, "ETag": "\"a\""]), gives: joined),
+        Row(
+            "same length, other date",
+            head(206, ["Content-Range": range, "Last-Modified": "Sat, 05 Nov 1994 08:49:37 GMT"]),
+            gives: joined),
+        Row(
+            "same digest, other tag", head(206, ["Content-Range": range, "ETag": "\"b\"", "Repr-Digest": sha]),
+            known(1000, digest(sha)), gives: joined),
+        Row(
+            "other digest, same tag", head(206, ["Content-Range": range, "ETag": "\"a\"", "Repr-Digest": otherSha]),
+            known(1000, digest(sha)), gives: .askAgain(.withoutRange)),
+        Row(
+            "a digest there and none here", head(206, ["Content-Range": range, "Repr-Digest": otherSha]), gives: joined),
+        Row("longer", head(206, ["Content-Range": "bytes 0-1000/1001"]), gives: .askAgain(.withoutRange)),
+        Row("shorter", head(206, ["Content-Range": "bytes 0-998/999"]), gives: .askAgain(.withoutRange)),
+        Row("length not told", head(206, ["Content-Range": "bytes 0-999/*"]), gives: .askAgain(.withoutRange)),
+        Row(
+            "length not known here", head(206, ["Content-Range": range]), known(nil), gives: .askAgain(.withoutRange)),
+        Row(
+            "length not known here, same strong tag", head(206, ["Content-Range": range, "ETag": "\"a\""]), known(nil),
+            gives: joined),
+        Row(
+            "no ranges there", head(200, ["Content-Length": "1000", "ETag": "\"a\""]), gives: .startOver(total: 1000)),
+        Row(
+            "416, another tag", head(416, ["Content-Range": "bytes */100"]), known(nil), gives: .askAgain(.withoutRange)
+        ),
+    ]
+
+    @Test("what the answer means", arguments: rows)
+    func decide(_ row: Row) {
+        let ask = RangeAsk(start: 100, overlap: 100, usesRange: true)
+        #expect(ResumeRules.decide(head: row.head, ask: ask, known: row.known, segments: 1) == row.decision)
+    }
+
+    @Test("the history tells why bytes were dropped")
+    func reasons() {
+        let ask = RangeAsk(start: 100, overlap: 100, usesRange: true)
+        func reason(_ answer: ResponseHead, _ known: ResumeRules.Known = Self.known()) -> String {
+            ResumeRules.reason(answer, ask, known)
+        }
+        #expect(
+            reason(head(206, ["Content-Range": "bytes 0-1000/1001"]))
+                == "the file there has 1001 bytes, the one begun has 1000")
+        #expect(reason(head(416, ["Content-Range": "bytes */7"])).hasPrefix("the file there has 7 bytes"))
+        #expect(
+            reason(head(206, ["Content-Range": "bytes 0-999/*"])) == "the length of the file there is not known")
+        #expect(
+            reason(
+                head(206, ["Content-Range": Self.range, "Repr-Digest": otherSha]), Self.known(1000, Self.digest(sha)))
+                == "the file there is another one: its validators differ")
+        #expect(
+            reason(head(206, ["Content-Range": "bytes 5-999/1000"])) == "the server sent the bytes from 5, not from 0")
+        #expect(reason(head(206)) == "the length of the file there is not known")
+        #expect(
+            reason(head(206), .init(length: 1000)) == "the server's answer to a range request was not usable")
+    }
+}
