@@ -79,10 +79,8 @@ extension Engine {
     func speedToRecord(of entry: TaskEntry, in state: DownloadState) -> Int64? {
         let before = entry.record.bytesPerSecond
         guard let start = entry.start, entry.record.isForeign != true else { return before }
-        if state == .action {
-            sample(entry)
-            if entry.speed.bytesPerSecond >= 1 { return Int64(entry.speed.bytesPerSecond) }
-        }
+        // Nobody samples while nobody listens: then it is the average so far.
+        if state == .action, entry.speed.bytesPerSecond >= 1 { return Int64(entry.speed.bytesPerSecond) }
         let moved = entry.received - (entry.dropReason == nil ? start.received : 0)
         let seconds = Double(clock.now - start.time) / 1e9
         guard moved > 0, seconds > 0 else { return before }
