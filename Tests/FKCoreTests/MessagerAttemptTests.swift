@@ -95,7 +95,9 @@ struct MessagerAttemptTests {
         let bench = try await Bench(content: Self.content)
         await #expect(throws: DownloadError.self) { try await bench.messager.addAttempts(.all) { _ in } }
         await bench.downloader.close()
-        await #expect(throws: DownloadError.self) { try await bench.messager.addAttempts("http://h.example/a") { _ in } }
+        await #expect(throws: DownloadError.self) {
+            try await bench.messager.addAttempts("http://h.example/a") { _ in }
+        }
         for await _ in bench.messager.attempts("http://h.example/a") { #expect(Bool(false)) }
     }
 }

@@ -105,7 +105,8 @@ struct MessagerCallbackTests {
         #expect(second.names.isEmpty)
     }
 
-    @Test("a time-out and a lost connection leave the bytes and a due retry", arguments: ["timeout", "connection-lost"])
+    @Test(
+        "a time-out and a lost connection leave the bytes and a due retry", arguments: ["timeout", "connection-lost"])
     func lost(_ code: String) async throws {
         let bench = try await Bench { request, number in
             guard number == 1 else { return .file(Self.content, to: request) }

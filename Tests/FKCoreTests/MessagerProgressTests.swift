@@ -129,7 +129,6 @@ struct MessagerProgressTests {
         try await bench.control.cancel(.id(id))
         try await wait { progress.isCancelled }
         #expect(bench.log.value.count { $0 == "a:suspend" } == 1)
-        gate.open()
         // Suspended, cancelled and trashed tasks are so from the first moment.
         try await bench.control.retry(.id(id))
         try await bench.control.suspend(.id(id))
@@ -138,6 +137,7 @@ struct MessagerProgressTests {
         try await bench.control.trash(.id(id))
         try await wait { suspended.isCancelled }
         await #expect(throws: DownloadError.self) { try await bench.messager.progress(.id(id)) }
+        gate.open()
     }
 
     @Test("a pause that does not apply is taken back: a failed task can be queued again")
@@ -194,7 +194,7 @@ struct MessagerProgressTests {
         #expect(try await eventually { engine == nil ? true : nil } == true)
         #expect(progress != nil)
         let (bench, id, gate, running) = try await paused()
-        weak var dropped: Progress? = running
+        weak let dropped: Progress? = running
         do { _ = consume running }
         #expect(try await eventually { dropped == nil ? true : nil } == true)
         while await bench.engine.hasListeners { await Task.yield() }

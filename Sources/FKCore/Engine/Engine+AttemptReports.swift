@@ -15,7 +15,8 @@ struct AttemptStart {
 
 /// Who wants to hear of attempts, and what an attempt leaves in the record about its speed.
 extension Engine {
-    func observeAttempts(_ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void) throws -> UInt64
+    func observeAttempts(_ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void) throws
+        -> UInt64
     {
         try checkOpen()
         let listener = Observers.AttemptListener(
