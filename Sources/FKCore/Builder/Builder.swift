@@ -58,6 +58,16 @@ public struct Builder: Sendable {
         description.fileName = name
     }
 
+    /// Names the finished file by the digest of the percent-encoded URL, with the extension of the URL's last path part:
+    /// `9a0364b9e99bb480dd25e1f0284c8555.zip`. For caches that find a file by its URL alone. It takes the place of a name
+    /// set with `setFileName`, and the server has no say in it.
+    ///
+    /// - Parameter algorithm: MD5 by default, as in MCDownloadManager, whose names stay valid; a crafted collision makes
+    ///   the second task fail with `.fileExists` and replaces nothing, unless `options.existing` says so.
+    public mutating func useURLDigestAsFileName(_ algorithm: Checksum.Algorithm = .md5) {
+        description.fileName = FileNameRules.digestName(url: url, algorithm)
+    }
+
     /// Default `.background`.
     public var downloadType: DownloadType {
         get { description.type }

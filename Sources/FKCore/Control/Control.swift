@@ -49,6 +49,13 @@ public struct Control: Sendable {
     @discardableResult
     public func cancelAll() async throws -> [VerbResult] { try await cancel(.all) }
 
+    /// Stops what runs or waits, lets suspended tasks go on, and queues failed and cancelled ones again: what one button
+    /// for a task does (TTDownloadManager). A complete task stays as it is.
+    ///
+    /// - Returns: one result for each task; `verb` is what the toggle came to, `.resume` where it changed nothing.
+    @discardableResult
+    public func toggle(_ selector: TaskSelector) async throws -> [VerbResult] { try await engine.toggle(selector) }
+
     /// Queues failed and cancelled tasks again, with a fresh count of attempts.
     @discardableResult
     public func retry(_ selector: TaskSelector) async throws -> [VerbResult] {
@@ -60,4 +67,8 @@ public struct Control: Sendable {
     public func trash(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await engine.apply(.trash, to: selector)
     }
+
+    /// Forgets every task of the work path and deletes every file they wrote, finished ones included.
+    @discardableResult
+    public func trashAll() async throws -> [VerbResult] { try await trash(.all) }
 }

@@ -47,6 +47,18 @@ package enum StateMachine {
         }
     }
 
+    /// The verb that a toggle gives: stop what runs or waits, let go on what does not; nil where there is nothing to
+    /// toggle.
+    package static func toggles(_ state: DownloadState) -> Verb? {
+        switch state {
+        case .idle, .action: .suspend
+        case .suspend: .resume
+        case .prepare: .action
+        case .cancel, .error: .retry
+        case .complete, .unknown: nil
+        }
+    }
+
     private static func action(in state: DownloadState) -> Transition {
         switch state {
         case .prepare, .cancel, .error: .to(.idle, .queue)

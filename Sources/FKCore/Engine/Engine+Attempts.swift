@@ -9,6 +9,7 @@ extension Engine {
         entry.record.started = entry.record.started ?? clock.date
         entry.record.error = nil
         entry.record.waiting = nil
+        attemptBegins(entry)
         change(entry, to: .action)
         do throws(DownloadError) {
             try begin(entry)

@@ -98,7 +98,7 @@ extension Engine {
                 .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
             return fail(entry, error, resumed: attempt.isResumed)
         }
-        remember(entry, by: "resume", reason)
+        remember(entry, by: "range", reason)
         attempt.nextAsk = ResumeRules.ask(again: again, after: attempt.lastAsk)
         fetchNext(entry, attempt)
     }
@@ -175,6 +175,7 @@ extension Engine {
             write(entry)
         }
         entry.openInfo = nil
+        attemptEnded(entry, attempt)
         // Only now: who hears that a task is complete may end the process, or look into the info file.
         if isNews { stateChanged(entry) }
         releaseSlot(of: entry)
@@ -222,6 +223,7 @@ extension Engine {
 
     /// Adds a line to the task's history, which keeps the newest eight.
     func remember(_ entry: TaskEntry, by: String, _ what: String) {
+        if by == "resume" { entry.dropReason = entry.dropReason ?? what }
         entry.record.history.append(Verdict(time: clock.date, by: by, what: what))
         if entry.record.history.count > 8 { entry.record.history.removeFirst() }
         entry.isDirty = true
@@ -242,6 +244,8 @@ extension Engine {
         entry.record.bootID = BootID.current
         var record = record ?? entry.record
         record.bootID = BootID.current
+        record.bytesPerSecond = speedToRecord(of: entry, in: record.state)
+        entry.record.bytesPerSecond = record.bytesPerSecond
         do {
             try InfoFile.update(
                 workPath.infoPath(entry.id), record: record, handle: &entry.info,

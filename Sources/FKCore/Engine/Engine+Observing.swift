@@ -101,7 +101,7 @@ extension Engine {
         }
     }
 
-    private func sample(_ entry: TaskEntry) {
+    func sample(_ entry: TaskEntry) {
         entry.speed.add(time: clock.now, bytes: entry.received)
     }
 
@@ -122,6 +122,7 @@ extension Engine {
             sample(entry)
             account(entry)
             tell(entry)
+            tellAttempt(entry, .progressed(ByteCount()))
             let received = entry.received
             guard !middlewares.isEmpty, received != entry.reported, let context = entry.context else { continue }
             let count = ByteCount(
@@ -152,13 +153,7 @@ extension Engine {
         -> UInt64
     {
         try checkOpen()
-        let target: Observers.Target
-        switch selector {
-        case .url(let url): target = .url(try URLNormalizer.normalize(url))
-        case .id(let id): target = .id(id)
-        case .barrel, .all:
-            throw DownloadError(.invalidArgument, "Info callbacks are for one task: give its URL or id.")
-        }
+        let target = try Observers.Target(selector)
         let listener = Observers.TaskListener(number: observers.number(), callback: callback)
         observers.add(listener, for: target)
         if let entry = try find(selector).first {

@@ -44,9 +44,7 @@ extension Engine {
             }
         }
         entry.host = TaskEntry.host(of: entry.nextURL)
-        ready.push(
-            .init(
-                id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host))
+        ready.push(readyElement(entry))
     }
 
     /// A retry has become due.
@@ -64,10 +62,7 @@ extension Engine {
         defer { isScheduling = false }
         let now = clock.now
         while running.count < configure.maxAction {
-            let next = ready.popNext { host in
-                hostLoad[host, default: 0] < configure.maxConnectionsPerHost && hostPause[host, default: 0] <= now
-            }
-            guard let next else { break }
+            guard let next = ready.popNext(isHostOpen: { isOpen($0, load: hostLoad, now: now) }) else { break }
             guard let entry = tasks[next.id], entry.record.state == .idle, entry.attempt == nil else { continue }
             running[entry.id] = entry
             hostLoad[entry.host, default: 0] += 1

@@ -13,6 +13,8 @@ extension Engine {
                 return .added(try await add(tasks, barrel: barrel, run: run))
             case .verb(let verb, let selector):
                 return .verbs(try await apply(verb, to: selector))
+            case .toggle(let selector):
+                return .verbs(try await toggle(selector))
             case .createBarrel(let name, let options):
                 return .done(note: try createBarrel(name, options: options))
             case .removeFromBarrel(let name, let urls):

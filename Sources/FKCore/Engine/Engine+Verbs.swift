@@ -5,17 +5,25 @@ import Foundation
 extension Engine {
     /// - Parameter forAll: `resume` then queues cancelled and failed tasks again as well (FKDownloader's resumeAll).
     package func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool = false) async throws -> [VerbResult] {
+        try await apply(to: selector, forAll: forAll) { _ in verb }
+    }
+
+    /// - Parameter choose: the verb for a task in that state; asked for all tasks before the first one changes.
+    func apply(
+        to selector: TaskSelector, forAll: Bool = false, choose: (DownloadState) -> Verb
+    ) async throws -> [VerbResult] {
         try checkOpen()
         let entries = try find(selector)
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
+        let chosen = entries.map { (entry: $0, verb: choose($0.record.state)) }
         // What is about to be stopped must not get the slot of another one that is.
-        if [.suspend, .cancel, .trash].contains(verb) {
-            for entry in entries where entry.attempt == nil { ready.remove(entry.id) }
+        for (entry, verb) in chosen where [.suspend, .cancel, .trash].contains(verb) && entry.attempt == nil {
+            ready.remove(entry.id)
         }
         var results: [VerbResult] = []
-        for entry in entries { results.append(await apply(verb, to: entry, forAll: forAll)) }
+        for (entry, verb) in chosen { results.append(await apply(verb, to: entry, forAll: forAll)) }
         schedule()
         return results
     }

@@ -60,6 +60,8 @@ package actor Engine {
     var ready: ReadyQueue
     var wakes = WakeQueue()
     var running: [TaskID: TaskEntry] = [:]
+    /// Attempts begun by this engine.
+    var startCount: UInt64 = 0
     var hostLoad: [String: Int] = [:]
     /// Until when (monotonic nanoseconds) a host asked to be left alone.
     var hostPause: [String: Int64] = [:]

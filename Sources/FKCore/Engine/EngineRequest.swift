@@ -78,6 +78,8 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// `run` lets them start in an engine that runs only chosen tasks.
     case add(tasks: [TaskDescription], barrel: String?, run: Bool)
     case verb(Verb, TaskSelector)
+    /// Suspend what runs or waits, resume or queue again what does not.
+    case toggle(TaskSelector)
     case createBarrel(name: String, options: BarrelOptions)
     case removeFromBarrel(name: String, urls: [String])
     /// Forget the group; its tasks stay.

@@ -6,6 +6,16 @@ struct Observers {
     enum Target: Hashable {
         case url(String)
         case id(TaskID)
+
+        /// - Throws: `.invalidURL` for a URL that is none, `.invalidArgument` for several tasks.
+        init(_ selector: TaskSelector) throws {
+            switch selector {
+            case .url(let url): self = .url(try URLNormalizer.normalize(url))
+            case .id(let id): self = .id(id)
+            case .barrel, .all:
+                throw DownloadError(.invalidArgument, "Info callbacks are for one task: give its URL or id.")
+            }
+        }
     }
 
     final class TaskListener {
@@ -26,6 +36,19 @@ struct Observers {
         init(number: UInt64, name: String, callback: @escaping @Sendable (BarrelInfo) -> Void) {
             self.number = number
             self.name = name
+            self.callback = callback
+        }
+    }
+
+    final class AttemptListener {
+        let number: UInt64
+        let target: Target
+        let callback: @Sendable (AttemptInfo) -> Void
+        /// Received at the last report, by task: a URL may have several.
+        var previous: [TaskID: Int64] = [:]
+        init(number: UInt64, target: Target, callback: @escaping @Sendable (AttemptInfo) -> Void) {
+            self.number = number
+            self.target = target
             self.callback = callback
         }
     }
@@ -53,6 +76,7 @@ struct Observers {
     private var nextNumber: UInt64 = 0
     private(set) var tasks: [Target: [TaskListener]] = [:]
     private(set) var barrels: [BarrelListener] = []
+    private(set) var attempts: [AttemptListener] = []
     private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     private var onFinish: [UInt64: @Sendable () -> Void] = [:]
@@ -60,7 +84,7 @@ struct Observers {
     private var draining: [CheckedContinuation<Void, Never>] = []
 
     /// Somebody wants the polled callbacks.
-    var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty }
+    var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
 
     mutating func number() -> UInt64 {
         nextNumber += 1
@@ -74,6 +98,7 @@ struct Observers {
     }
 
     mutating func add(_ listener: BarrelListener) { barrels.append(listener) }
+    mutating func add(_ listener: AttemptListener) { attempts.append(listener) }
 
     /// Every change of state of every task.
     mutating func addStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
@@ -92,7 +117,8 @@ struct Observers {
     mutating func addFinish(_ number: UInt64, _ body: @escaping @Sendable () -> Void) { onFinish[number] = body }
 
     func contains(_ number: UInt64) -> Bool {
-        barrels.contains { $0.number == number } || tasks.values.contains { $0.contains { $0.number == number } }
+        barrels.contains { $0.number == number } || attempts.contains { $0.number == number }
+            || tasks.values.contains { $0.contains { $0.number == number } }
     }
 
     mutating func remove(_ number: UInt64) {
@@ -101,6 +127,7 @@ struct Observers {
             tasks[target] = left.isEmpty ? nil : left
         }
         barrels.removeAll { $0.number == number }
+        attempts.removeAll { $0.number == number }
         states[number] = nil
         drained[number] = nil
         onFinish[number] = nil
@@ -108,7 +135,11 @@ struct Observers {
 
     /// - Returns: what is to be called once the listeners have heard all that is still on its way to them.
     mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
-        (tasks.removeValue(forKey: target) ?? []).compactMap { onFinish.removeValue(forKey: $0.number) }
+        let numbers =
+            (tasks.removeValue(forKey: target) ?? []).map(\.number)
+            + attempts.filter { $0.target == target }.map(\.number)
+        attempts.removeAll { $0.target == target }
+        return numbers.compactMap { onFinish.removeValue(forKey: $0) }
     }
 
     /// - Returns: as `removeAll`.

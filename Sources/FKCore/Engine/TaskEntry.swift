@@ -20,6 +20,10 @@ final class TaskEntry {
     /// How the attempt before the present one ended.
     var previousError: DownloadError?
     var speed = SpeedMeter()
+    /// What was so when the present attempt began; nil between attempts.
+    var start: AttemptStart?
+    /// Why the present attempt dropped bytes of earlier ones.
+    var dropReason: String?
     /// The record has changed since it was last written.
     var isDirty = false
     /// Ranges were added, dropped or begun anew since the record was last written.

@@ -79,10 +79,11 @@ public struct Messager: Sendable {
     }
 
     /// A sequence that ends when its listener does, and takes its listener away when it ends.
-    private func stream<Info: Sendable>(
+    func stream<Info: Sendable>(
+        bufferingPolicy: AsyncStream<Info>.Continuation.BufferingPolicy = .bufferingNewest(1),
         _ observe: @escaping @Sendable (AsyncStream<Info>.Continuation) async throws -> UInt64
     ) -> AsyncStream<Info> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { [engine] continuation in
+        AsyncStream(bufferingPolicy: bufferingPolicy) { [engine] continuation in
             // It may end before its listener's number is known.
             let state = Locked<(isOver: Bool, number: UInt64?)>((false, nil))
             continuation.onTermination = { _ in

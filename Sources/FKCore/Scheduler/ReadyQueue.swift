@@ -67,6 +67,15 @@ package struct ReadyQueue: Sendable {
     package var isEmpty: Bool { slotOfID.isEmpty }
     package func contains(_ id: TaskID) -> Bool { slotOfID[id] != nil }
 
+    /// All tasks, best first; nothing changes. O(n log n).
+    package func sorted() -> [Element] {
+        slotOfID.values.sorted(by: isBefore).map { index in
+            let slot = slots[Int(index)]
+            return Element(
+                id: slot.id, priority: slot.priority, number: slot.number, host: hosts[Int(slot.host)].name)
+        }
+    }
+
     /// Puts a task in; one with the same id is replaced.
     package mutating func push(_ element: Element) {
         remove(element.id)

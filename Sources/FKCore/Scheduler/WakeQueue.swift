@@ -18,6 +18,10 @@ package struct WakeQueue: Sendable {
     package var nextDue: Int64? { heap.first?.due }
     /// Some of the tasks that wait, the one that is due first at the front.
     package func first(_ limit: Int) -> [TaskID] { heap.prefix(limit).map(\.id) }
+    /// All tasks that wait, the one that is due first at the front. O(n log n).
+    package func sorted() -> [TaskID] {
+        heap.sorted { ($0.due, $0.id) < ($1.due, $1.id) }.map(\.id)
+    }
     /// When that task is due; nil when it is not waiting here.
     package func due(of id: TaskID) -> Int64? { places[id].map { heap[Int($0)].due } }
 

@@ -65,7 +65,7 @@ package struct Waiting: Codable, Sendable, Hashable {
 /// One line of the history `fk why` prints.
 package struct Verdict: Codable, Sendable, Hashable {
     package var time: Date
-    /// `attempt`, `resume`, or a middleware's name.
+    /// `attempt`, `resume` (bytes were dropped), `range` (asked again in another way), or a middleware's name.
     package var by: String
     package var what: String
     package init(time: Date, by: String, what: String) {

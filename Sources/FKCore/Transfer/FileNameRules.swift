@@ -77,6 +77,13 @@ package enum FileNameRules {
         FileNameParts.numbered(name, n, maxBytes: maxBytes)
     }
 
+    /// The digest of the whole URL in lower-case hexadecimal digits, and the extension of its last path part, where it
+    /// has one: two URLs never share a name, whatever their last parts are called.
+    package static func digestName(url: String, _ algorithm: Checksum.Algorithm) -> String {
+        let last = clean(lastPathPart(of: url))
+        return Digester.hex(Digester.bytes(of: url, algorithm)) + FileNameParts.split(last).suffix
+    }
+
     /// The hidden file that takes the bytes while they arrive, beside the final name; at most 255 bytes.
     package static func partName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkpart") }
 

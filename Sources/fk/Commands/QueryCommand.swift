@@ -127,6 +127,9 @@ struct RecordText {
         add("checksum", record.task.options.checksum?.description)
         if record.task.options.insecure == true { rows.append(("insecure", "the server's certificate is not checked")) }
         rows.append(("attempts", "\(record.attempts)"))
+        if let rate = record.bytesPerSecond, rate > 0 {
+            rows.append(("speed", Formatting.rate(Double(rate)) + (record.state == .action ? "" : ", average")))
+        }
         if let waiting = record.waiting { add("waiting", waiting.text) }
         add("error", record.error?.shortText)
         add("created", Timestamp.text(record.created))

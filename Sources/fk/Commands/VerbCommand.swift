@@ -23,15 +23,7 @@ struct VerbCommand: Command {
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
         }
         let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: global.workPath)))
-        let answers = Answers(global, context)
-        var results: [VerbResult] = []
-        for selector in selectors {
-            let (reply, problems) = try await client.perform(.verb(verb, selector))
-            answers.warn(problems)
-            guard case .verbs(let list) = reply else { return answers.status(of: reply) }
-            results += list
-        }
-        return answers.verbs(results)
+        return try await client.verbs(selectors.map { .verb(verb, $0) }, Answers(global, context))
     }
 
     private func selectors() throws -> [TaskSelector] {

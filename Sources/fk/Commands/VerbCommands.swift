@@ -7,8 +7,22 @@ enum VerbCommands {
         spec(.resume, "let suspended tasks go on"),
         spec(.cancel, "stop tasks and drop their unfinished bytes"),
         spec(.retry, "queue failed and cancelled tasks again"),
+        toggle,
         spec(.trash, "forget tasks and delete every file they wrote"),
     ]
+
+    private static let toggle = CommandSpec(
+        path: ["toggle"], summary: "suspend what runs or waits, let go on what does not",
+        discussion: [
+            "A running or waiting task is suspended, a suspended one resumed, a failed or cancelled one queued again; a "
+                + "complete one stays as it is, and the answer says so."
+        ],
+        operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 1, nil)],
+        make: { arguments, context in
+            try ToggleCommand(
+                references: arguments.operands.map { try TaskReference.parse($0, arguments) },
+                global: GlobalOptions(arguments, context), context: context)
+        })
 
     private static func spec(_ verb: Verb, _ summary: String) -> CommandSpec {
         var options: [OptionSpec] = [.flag("all", nil, "every task of the work path")]

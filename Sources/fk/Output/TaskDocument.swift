@@ -14,6 +14,7 @@ enum TaskDocument {
             ("expected", .optional(record.expected)),
             ("path", .optional(record.path)),
             ("attempts", .integer(Int64(record.attempts))),
+            ("bytesPerSecond", .optional(record.bytesPerSecond)),
             ("barrels", .array(record.barrels.map { .string($0) })),
             ("error", error(record.error)),
             ("waiting", waiting(record.waiting)),

@@ -1,0 +1,90 @@
+import FKMiddleware
+import Foundation
+
+/// What was so when an attempt began: for its place in the running list and its average speed.
+struct AttemptStart {
+    /// Attempts of this engine, counted.
+    let order: UInt64
+    /// Nanoseconds of the monotonic clock.
+    let time: Int64
+    /// Bytes of earlier attempts.
+    let received: Int64
+    /// The plan's entry that is tried, masked.
+    let url: String
+}
+
+/// Who wants to hear of attempts, and what an attempt leaves in the record about its speed.
+extension Engine {
+    func observeAttempts(_ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void) throws
+        -> UInt64
+    {
+        try checkOpen()
+        let listener = Observers.AttemptListener(
+            number: observers.number(), target: try Observers.Target(selector), callback: callback)
+        observers.add(listener)
+        armReports()
+        return listener.number
+    }
+
+    func attemptBegins(_ entry: TaskEntry) {
+        startCount += 1
+        entry.dropReason = nil
+        entry.start = AttemptStart(
+            order: startCount, time: clock.now, received: entry.record.received, url: URLMasking.mask(entry.nextURL))
+        tellAttempt(entry, .began)
+    }
+
+    /// Says how the attempt ended. What follows is in the record already.
+    func attemptEnded(_ entry: TaskEntry, _ attempt: Attempt?) {
+        guard entry.start != nil else { return }
+        let state = entry.record.state
+        if state == .complete {
+            tellAttempt(entry, .succeeded)
+        } else if attempt?.stop != nil {
+            tellAttempt(entry, .stopped)
+        } else if let error = entry.previousError {
+            tellAttempt(entry, .failed(error, next: next(of: entry)))
+        }
+        entry.start = nil
+    }
+
+    private func next(of entry: TaskEntry) -> AttemptInfo.Next {
+        guard entry.record.state == .idle else { return .gaveUp }
+        return .retry(url: URLMasking.mask(entry.nextURL), at: entry.record.waiting?.until ?? clock.date)
+    }
+
+    /// - Parameter phase: `.progressed` gets its counts here, for each listener its own.
+    func tellAttempt(_ entry: TaskEntry, _ phase: AttemptInfo.Phase) {
+        guard !observers.attempts.isEmpty, let start = entry.start else { return }
+        let received = entry.received
+        for listener in observers.attempts
+        where listener.target == .id(entry.id) || listener.target == .url(entry.record.task.url) {
+            var info = AttemptInfo(id: entry.id, url: start.url, number: entry.record.attempts, phase: phase)
+            info.kept = received
+            info.dropReason = start.received > 0 ? entry.dropReason : nil
+            if case .progressed = phase {
+                info.phase = .progressed(
+                    ByteCount(
+                        received: received, previousReceived: listener.previous[entry.id] ?? 0,
+                        expected: entry.record.expected))
+            }
+            listener.previous[entry.id] = received
+            callbacks.async { [info, callback = listener.callback] in callback(info) }
+        }
+    }
+
+    // MARK: Speed
+
+    /// What a record says about the speed: smoothed while the task runs, the average of the attempt at its end. Between
+    /// attempts it stays as it is.
+    func speedToRecord(of entry: TaskEntry, in state: DownloadState) -> Int64? {
+        let before = entry.record.bytesPerSecond
+        guard let start = entry.start, entry.record.isForeign != true else { return before }
+        // Nobody samples while nobody listens: then it is the average so far.
+        if state == .action, entry.speed.bytesPerSecond >= 1 { return Int64(entry.speed.bytesPerSecond) }
+        let moved = entry.received - (entry.dropReason == nil ? start.received : 0)
+        let seconds = Double(clock.now - start.time) / 1e9
+        guard moved > 0, seconds > 0 else { return before }
+        return Int64(min(Double(moved) / seconds, 0x1p62))
+    }
+}

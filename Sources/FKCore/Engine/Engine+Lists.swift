@@ -1,0 +1,52 @@
+import FKMiddleware
+
+/// The waiting list and the running list.
+extension Engine {
+    /// The queued tasks in the order in which they would start now: first those in the ready queue, those of hosts that
+    /// may not be asked last, then those whose next attempt is due later.
+    package func waitingInfos() -> [DownloadInfo] {
+        var queue = ready
+        // Queued again while it was being stopped: it is in the queue once that has ended.
+        for entry in running.values where entry.record.state == .idle && entry.isAdmitted {
+            queue.push(readyElement(entry))
+        }
+        let now = clock.now
+        var free = configure.maxAction - running.count
+        var load = hostLoad
+        var open: [TaskID] = []
+        var closed: [TaskID] = []
+        for element in queue.sorted() {
+            guard isOpen(element.host, load: load, now: now) else {
+                closed.append(element.id)
+                continue
+            }
+            open.append(element.id)
+            // It would take one of the slots that are free.
+            if free > 0 {
+                load[element.host, default: 0] += 1
+                free -= 1
+            }
+        }
+        return (open + closed + wakes.sorted()).compactMap { id in tasks[id].map { info($0) } }
+    }
+
+    /// The tasks that run, in the order in which their attempts began, with fresh speeds.
+    package func runningInOrder() -> [DownloadInfo] {
+        running.values.filter { $0.record.state == .action }
+            .sorted { ($0.start?.order ?? 0) < ($1.start?.order ?? 0) }
+            .map { entry in
+                sample(entry)
+                return info(entry)
+            }
+    }
+
+    /// True while another request may go to that host.
+    func isOpen(_ host: String, load: [String: Int], now: Int64) -> Bool {
+        load[host, default: 0] < configure.maxConnectionsPerHost && hostPause[host, default: 0] <= now
+    }
+
+    /// The task as the ready queue sees it.
+    func readyElement(_ entry: TaskEntry) -> ReadyQueue.Element {
+        .init(id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host)
+    }
+}

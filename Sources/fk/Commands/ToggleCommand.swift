@@ -1,0 +1,30 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk toggle`
+struct ToggleCommand: Command {
+    let references: [TaskReference]
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        let selectors = try references.map { try $0.selector(in: global) }
+        let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: global.workPath)))
+        return try await client.verbs(selectors.map { .toggle($0) }, Answers(global, context))
+    }
+}
+
+extension EngineClient {
+    /// Has requests carried out whose answers are results of verbs, and shows them together.
+    func verbs(_ requests: [EngineRequest], _ answers: Answers) async throws -> Int32 {
+        var results: [VerbResult] = []
+        for request in requests {
+            let (reply, problems) = try await perform(request)
+            answers.warn(problems)
+            guard case .verbs(let list) = reply else { return answers.status(of: reply) }
+            results += list
+        }
+        return answers.verbs(results)
+    }
+}

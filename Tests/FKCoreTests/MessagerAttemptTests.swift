@@ -1,0 +1,107 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Messager: attempts", .timeLimit(.minutes(1)))
+struct MessagerAttemptTests {
+    static let content = Bytes.pattern(count: 400_000)
+
+    @Test("the plan A, A, B: each attempt begins, fails with what follows, and the third succeeds")
+    func plan() async throws {
+        let bench = try await Bench { request, number in
+            switch number {
+            case 1: .status(404)
+            case 2: .file(Self.content, to: request, cut: 150_000)
+            default: .file(Self.content, to: request)
+            }
+        }
+        let a = "http://user:word@a.example/f"
+        let id = bench.task(a).id
+        let reader = Task { [messager = bench.messager] in
+            var infos: [AttemptInfo] = []
+            for await info in messager.attempts(.id(id)) { infos.append(info) }
+            return infos
+        }
+        while await !bench.engine.hasAttemptListeners { await Task.yield() }
+        try await bench.add(a) { $0.mirrors = [a, "http://b.example/f"] }
+        let infos = await reader.value
+        let masked = "http://***@a.example/f"
+        #expect(infos.map(\.number) == [1, 1, 2, 2, 3, 3])
+        #expect(infos.map(\.url) == [masked, masked, masked, masked, "http://b.example/f", "http://b.example/f"])
+        #expect(infos.enumerated().allSatisfy { $0 % 2 == 1 || $1.phase == .began })
+        guard case .failed(let missing, next: .retry(url: masked, at: bench.clock.date)) = infos[1].phase else {
+            return #expect(Bool(false), "\(infos[1])")
+        }
+        #expect(missing.status == 404)
+        guard case .failed(let cut, next: .retry(url: "http://b.example/f", _)) = infos[3].phase else {
+            return #expect(Bool(false), "\(infos[3])")
+        }
+        #expect(cut.code == .connectionLost)
+        #expect(infos.map(\.kept).dropLast(2) == [0, 0, 0, 150_000])
+        #expect(infos[5].phase == .succeeded && infos[5].kept == 400_000)
+        while await bench.engine.hasAttemptListeners { await Task.yield() }
+    }
+
+    @Test("progress comes at the polled interval; a stopped attempt says so")
+    func progress() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
+        let seen = Observed<[AttemptInfo]>([])
+        let registration = try await bench.messager.addAttempts("http://h.example/a") { info in
+            seen.update { $0.append(info) }
+        }
+        let id = try await bench.add("a")
+        await gate.reached()
+        await bench.advance(1)
+        await bench.advance(1)
+        try await bench.control.suspend(.id(id))
+        let infos = await seen.wait { $0.last?.phase == .stopped }
+        #expect(
+            infos.map(\.phase) == [
+                .began, .progressed(ByteCount(received: 1_000, previousReceived: 0, expected: 400_000)),
+                .progressed(ByteCount(received: 1_000, previousReceived: 1_000, expected: 400_000)), .stopped,
+            ])
+        #expect(infos.last?.kept == 1_000)
+        await bench.messager.removeInfo(registration)
+        #expect(await !bench.engine.hasAttemptListeners)
+        gate.open()
+    }
+
+    @Test("the last failure gives up; dropped bytes have their reason")
+    func dropped() async throws {
+        let bench = try await Bench(settings: { $0.retry.maxAttempts = 2 }) { request, number in
+            number == 1
+                ? .file(Self.content, etag: "\"1\"", to: request, cut: 300_000)
+                : .file(Self.content, etag: "\"2\"", to: request, cut: 100_000)
+        }
+        let seen = Observed<[AttemptInfo]>([])
+        try await bench.messager.addAttempts("http://h.example/a") { info in seen.update { $0.append(info) } }
+        try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        await bench.advance(60)
+        await bench.reached("a", .error)
+        let infos = await seen.wait { $0.count == 4 }
+        #expect(infos[1].kept == 300_000 && infos[1].dropReason == nil)
+        guard case .failed(_, next: .gaveUp) = infos[3].phase else { return #expect(Bool(false), "\(infos[3])") }
+        #expect(infos[3].kept == 100_000)
+        #expect(infos[3].dropReason?.contains("300000 bytes dropped") == true)
+    }
+
+    @Test("is for one task; a closed downloader refuses")
+    func refused() async throws {
+        let bench = try await Bench(content: Self.content)
+        await #expect(throws: DownloadError.self) { try await bench.messager.addAttempts(.all) { _ in } }
+        await bench.downloader.close()
+        await #expect(throws: DownloadError.self) {
+            try await bench.messager.addAttempts("http://h.example/a") { _ in }
+        }
+        for await _ in bench.messager.attempts("http://h.example/a") { #expect(Bool(false)) }
+    }
+}
+
+extension Engine {
+    fileprivate var hasAttemptListeners: Bool { !observers.attempts.isEmpty }
+}
