@@ -46,6 +46,7 @@ extension Engine {
         case .success(let digest):
             let aside = FileNameRules.rejectedName(for: partlessName(entry, attempt), id: entry.id)
             let moved = (try? attempt.folder.rename(attempt.part.name, to: aside, replacing: true)) == true
+            entry.setAside = moved ? attempt.folder.path(of: aside) : nil
             dropBytes(of: entry)
             let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
             let place = moved ? " The bytes were set aside as \(attempt.folder.path(of: aside))." : ""
@@ -232,6 +233,7 @@ extension Engine {
         if !isOnDisk { entry.record.finish(received: entry.received, at: clock.date) }
         entry.attempt?.counters.store(0, entry.record.expected ?? 0)
         entry.record.partName = nil
+        if let path = entry.setAside.take() { unlink(path) }
         taskLimiters[entry.id] = nil
         end(entry, as: .complete)
     }

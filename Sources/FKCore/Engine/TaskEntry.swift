@@ -32,6 +32,8 @@ final class TaskEntry {
     var openInfo: OpenInfoFile?
     /// No live counter was ever written to the info file: a record without a word about them is safe.
     var hasCleanCounters: Bool
+    /// Where bytes with a wrong digest were put, while the next attempt may do better.
+    var setAside: String?
     /// Counted among the tasks that can still run.
     var isOpen = false
     /// What barrels and the engine's totals last counted for this task.
