@@ -90,7 +90,8 @@ final class RunPresenter: Sendable {
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
             if info.state == .action {
-                state.started[info.id] = (Date(), info.count.received)
+                // Attempts and the time between them count together.
+                if state.started[info.id] == nil { state.started[info.id] = (Date(), info.count.received) }
                 // What was there before this run did not arrive in it.
                 if state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
             }
