@@ -10,6 +10,20 @@ final class Attempt {
         case droppingBytes
     }
 
+    struct Sample {
+        var time: Int64
+        var received: Int64
+        /// Lanes through which bytes came.
+        var lanes: Int
+    }
+
+    enum AfterLanes {
+        /// The attempt has failed.
+        case fail(DownloadError)
+        /// The bytes held are of no use, or ranges are not: one connection asks so.
+        case restart(RangeAsk)
+    }
+
     let folder: Folder
     let part: PartFile
     let counters: LiveCounters
@@ -17,20 +31,21 @@ final class Attempt {
     let isResumed: Bool
     /// The URL it fetches from: the task's own, or a mirror.
     let url: String
-    var operation: (any TransportOperation)?
-    var receiver: RangeReceiver?
-    /// A request or response chain at work.
+    /// The connections at work; the first one began alone.
+    private(set) var lanes: [Lane] = []
+    private var lastLane = 0
+    /// The response chain at work.
     var chain: Task<Void, Never>?
     /// Set once somebody wants it to end; what runs is then abandoned as soon as it reports back.
     var stop: Stop?
     /// Who waits for it to have ended.
     var whenEnded: [CheckedContinuation<Void, Never>] = []
-    /// How often the same range was asked for in another way; 2 at most.
-    var asksAgain = 0
-    /// What the last request asked for.
-    var lastAsk = RangeAsk()
-    /// What the next one asks for, where the server's answer to the last one demands another way.
-    var nextAsk: RangeAsk?
+    /// What happens once the last lane has ended.
+    var afterLanes: AfterLanes?
+    /// How many lanes it may have.
+    var growth = LaneGrowth(limit: .fixed(1))
+    /// The beginning of the step that `growth` measures.
+    var sample: Sample?
     /// Digest of the whole file, where its bytes came in order.
     var digest: (algorithm: Checksum.Algorithm, hex: String)?
     /// The record on disk says that the task is complete.
@@ -47,4 +62,20 @@ final class Attempt {
         self.isResumed = isResumed
         self.url = url
     }
+
+    func addLane() -> Lane {
+        lastLane += 1
+        let lane = Lane(number: lastLane)
+        lanes.append(lane)
+        return lane
+    }
+
+    func remove(_ lane: Lane) { lanes.removeAll { $0 === lane } }
+
+    func lane(of receiver: RangeReceiver) -> Lane? { lanes.first { $0.receiver === receiver } }
+
+    func lane(number: Int) -> Lane? { lanes.first { $0.number == number } }
+
+    /// The lane that fills this range.
+    func lane(filling index: Int) -> Lane? { lanes.first { $0.index == index } }
 }

@@ -113,15 +113,21 @@ extension Engine {
                 remember(entry, by: "resume", "the part file is shorter than recorded: \(length) bytes")
                 entry.record.ranges[index].position = max(range.start, length)
             }
+            if entry.record.ranges.count > 1 {
+                entry.record.ranges = SegmentPlanner.normalize(entry.record.ranges, expected: entry.record.expected)
+                entry.rangesChanged = true
+            }
         } else {
             if !entry.record.ranges.isEmpty { remember(entry, by: "resume", "the part file is gone: starting again") }
             entry.record.ranges = []
             part = try newPart(for: entry, in: folder)
         }
-        return Attempt(
+        let attempt = Attempt(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
             isResumed: entry.record.received > 0,
             url: entry.nextURL)
+        attempt.growth = LaneGrowth(limit: entry.record.task.options.connections ?? configure.connections)
+        return attempt
     }
 
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {

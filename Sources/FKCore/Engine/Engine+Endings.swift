@@ -14,63 +14,62 @@ extension Engine {
         for event in inbox.take() {
             switch event {
             case .gate(let id, let receiver):
-                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else {
+                guard let entry = tasks[id], let attempt = entry.attempt, let lane = attempt.lane(of: receiver) else {
                     continue
                 }
-                if attempt.stop == nil { openGate(entry, attempt, receiver) }
+                if !attempt.isEnding, !lane.isUnwanted { openGate(lane, receiver, entry, attempt) }
             case .end(let id, let receiver):
-                guard let entry = tasks[id], let attempt = entry.attempt, attempt.receiver === receiver else {
+                guard let entry = tasks[id], let attempt = entry.attempt, let lane = attempt.lane(of: receiver) else {
                     continue
                 }
-                responseEnded(entry, attempt, receiver)
+                responseEnded(lane, receiver, entry, attempt)
             }
         }
     }
 
-    private func responseEnded(_ entry: TaskEntry, _ attempt: Attempt, _ receiver: RangeReceiver) {
-        attempt.operation = nil
-        attempt.receiver = nil
+    private func responseEnded(_ lane: Lane, _ receiver: RangeReceiver, _ entry: TaskEntry, _ attempt: Attempt) {
+        lane.operation = nil
+        lane.receiver = nil
         do throws(DownloadError) {
-            if !receiver.askedEngine { try adopt(receiver, entry, attempt) }
+            if !receiver.askedEngine, lane.claim == nil { try adopt(receiver, entry, attempt) }
         } catch {
             attempt.diskError = error
         }
         foldCounters(entry, attempt)
-        if attempt.stop != nil { return attemptStopped(entry, attempt) }
-        if let error = attempt.diskError { return fail(entry, error, resumed: attempt.isResumed) }
+        if attempt.isEnding || lane.isUnwanted { return laneEnded(lane, entry, attempt) }
+        if let error = attempt.diskError { return end(attempt, .fail(error), entry, without: lane) }
         guard let outcome = receiver.outcome else { return }
         switch outcome {
         case .ended(.success(let summary)):
-            bodyEnded(entry, attempt, receiver, summary)
+            bodyEnded(lane, receiver, summary, entry, attempt)
         case .ended(.failure(let error)):
-            fail(entry, error, resumed: attempt.isResumed)
+            laneFailed(lane, error, entry, attempt)
         case .complete(let total):
             entry.record.expected = total
             entry.record.ranges = [SavedRange(start: 0, end: total, position: total)]
-            verify(entry, attempt)
+            laneEnded(lane, entry, attempt)
         case .askAgain(let again):
             let reason =
                 receiver.head.map { ResumeRules.reason($0, receiver.plan.ask, receiver.plan.known) }
                 ?? "the server's answer to a range request was not usable"
-            ask(again, reason, entry, attempt)
+            ask(again, reason, lane, entry, attempt)
         case .seamDiffers:
-            ask(.withoutRange, "the bytes before the seam are not the ones we hold: another file", entry, attempt)
+            ask(.withoutRange, "the bytes before the seam are not the ones we hold: another file", lane, entry, attempt)
         case .seamProvesNothing:
             ask(
                 .withoutRange,
                 "the bytes before the seam are all alike: they cannot tell the mirror's file from another",
-                entry, attempt)
+                lane, entry, attempt)
         }
     }
 
     private func bodyEnded(
-        _ entry: TaskEntry, _ attempt: Attempt, _ receiver: RangeReceiver, _ summary: TransportSummary
+        _ lane: Lane, _ receiver: RangeReceiver, _ summary: TransportSummary, _ entry: TaskEntry, _ attempt: Attempt
     ) {
-        let index = receiver.plan.index
+        let index = receiver.index
         guard entry.record.ranges.indices.contains(index) else {
-            return fail(
-                entry, DownloadError(.protocolViolation, "The server's answer had no usable head."),
-                resumed: attempt.isResumed)
+            let error = DownloadError(.protocolViolation, "The server's answer had no usable head.")
+            return laneFailed(lane, error, entry, attempt)
         }
         if let end = entry.record.ranges[index].end {
             guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
@@ -78,7 +77,7 @@ extension Engine {
                     .incompleteBody,
                     "The server sent nothing of the \(end - receiver.position) bytes that are missing.",
                     isRetryable: true)
-                return fail(entry, error, resumed: attempt.isResumed)
+                return laneFailed(lane, error, entry, attempt)
             }
         } else {
             entry.record.ranges[index].end = receiver.position
@@ -88,19 +87,30 @@ extension Engine {
         if let digester = receiver.digester, receiver.position == entry.record.expected {
             attempt.digest = (digester.algorithm, digester.hex())
         }
-        fetchNext(entry, attempt)
+        laneIsFree(lane, entry, attempt)
     }
 
-    private func ask(_ again: ResumeRules.Again, _ reason: String, _ entry: TaskEntry, _ attempt: Attempt) {
-        attempt.asksAgain += 1
-        guard attempt.asksAgain <= 3 else {
+    private func ask(
+        _ again: ResumeRules.Again, _ reason: String, _ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt
+    ) {
+        let next = ResumeRules.ask(again: again, after: lane.lastAsk)
+        // A claim that the server does not serve costs nothing: what runs goes on without it.
+        if again != .withoutRange, lane.claim != nil {
+            let refusal = DownloadError(.badRange, "The server does not serve ranges of this file: \(reason).")
+            return laneFailed(lane, refusal, entry, attempt)
+        }
+        lane.asksAgain += 1
+        guard lane.asksAgain <= 3 else {
             let error = DownloadError(
                 .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
-            return fail(entry, error, resumed: attempt.isResumed)
+            return laneFailed(lane, error, entry, attempt)
         }
         remember(entry, by: "range", reason)
-        attempt.nextAsk = ResumeRules.ask(again: again, after: attempt.lastAsk)
-        fetchNext(entry, attempt)
+        guard again == .plainRange || attempt.lanes.count == 1 else {
+            return end(attempt, .restart(next), entry, without: lane)
+        }
+        lane.nextAsk = next
+        ask(with: lane, entry, attempt)
     }
 
     /// Takes the live counters over into the record.
@@ -186,7 +196,7 @@ extension Engine {
     func stopAttempt(of entry: TaskEntry, _ stop: Attempt.Stop) async {
         guard let attempt = entry.attempt else { return }
         if attempt.stop != .droppingBytes { attempt.stop = stop }
-        attempt.operation?.cancel()
+        attempt.lanes.forEach { $0.cancel() }
         attempt.chain?.cancel()
         await withCheckedContinuation { attempt.whenEnded.append($0) }
     }

@@ -7,34 +7,44 @@ import Foundation
 
 /// From an open part file to a request on the wire, and what its answer's head writes into the record.
 extension Engine {
-    /// Asks for the next range that is missing, or goes on to verifying when none is.
+    /// With no lane at work: asks for the first range that is missing, or goes on to verifying when none is.
     func fetchNext(_ entry: TaskEntry, _ attempt: Attempt) {
+        let ranges = entry.record.ranges
+        guard let index = ranges.isEmpty ? 0 : SegmentPlanner.nextRange(in: ranges) else {
+            return verify(entry, attempt)
+        }
+        let lane = attempt.addLane()
+        lane.index = index
+        ask(with: lane, entry, attempt)
+    }
+
+    /// Sends the request for the range that a lane fills or claims.
+    func ask(with lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
         let record = entry.record
         let range: SavedRange
-        let index: Int
-        if let next = SegmentPlanner.nextRange(in: record.ranges) {
-            index = next
-            range = record.ranges[next]
-        } else if record.ranges.isEmpty {
-            (index, range) = (0, SavedRange(start: 0, end: nil))
+        if let claim = lane.claim {
+            let end = record.ranges.first { $0.start < claim && claim < $0.end ?? .max }?.end
+            range = SavedRange(start: claim, end: end ?? record.expected)
+        } else if let index = lane.index, record.ranges.indices.contains(index) {
+            range = record.ranges[index]
         } else {
-            return verify(entry, attempt)
+            range = SavedRange(start: 0, end: nil)
         }
         let known = ResumeRules.Known(
             length: record.expected, validator: record.validator, maxSize: record.task.options.maxSize,
             isOtherSource: record.received > 0 && attempt.url != record.source ?? record.task.url,
             isDigestKnown: expectedDigest(of: entry) != nil)
-        let ask = attempt.nextAsk ?? ResumeRules.ask(for: range, known: known)
-        attempt.nextAsk = nil
-        attempt.lastAsk = ask
+        let ask = lane.nextAsk ?? ResumeRules.ask(for: range, known: known)
+        lane.nextAsk = nil
+        lane.lastAsk = ask
         let request = request(for: entry, attempt, ask: ask)
         let chain = chains.request.ordered
         guard !chain.isEmpty, let context = entry.context else {
-            return send(request, secret: [], ask: ask, known: known, index: index, entry, attempt)
+            return send(request, secret: [], known: known, lane, entry, attempt)
         }
-        attempt.chain = Task { [weak self, id = entry.id] in
+        lane.chain = Task { [weak self, id = entry.id, number = lane.number] in
             let result = await Self.run(chain, request, context)
-            await self?.requestChainEnded(result, chain, ask: ask, known: known, index: index, id)
+            await self?.requestChainEnded(result, chain, known: known, number, id)
         }
     }
 
@@ -66,43 +76,45 @@ extension Engine {
     }
 
     private func requestChainEnded(
-        _ result: Result<URLRequest, DownloadError>, _ chain: [any RequestMiddleware], ask: RangeAsk,
-        known: ResumeRules.Known,
-        index: Int, _ id: TaskID
+        _ result: Result<URLRequest, DownloadError>, _ chain: [any RequestMiddleware], known: ResumeRules.Known,
+        _ number: Int, _ id: TaskID
     ) {
-        guard let entry = tasks[id], let attempt = entry.attempt else { return }
-        attempt.chain = nil
-        if attempt.stop != nil { return attemptStopped(entry, attempt) }
+        guard let entry = tasks[id], let attempt = entry.attempt, let lane = attempt.lane(number: number) else {
+            return
+        }
+        lane.chain = nil
+        if attempt.isEnding || lane.isUnwanted { return laneEnded(lane, entry, attempt) }
         switch result {
         case .success(var request):
             // The range is the engine's own: a middleware may see it, not change it.
-            ask.apply(to: &request)
+            lane.lastAsk.apply(to: &request)
             let secret = Set(chain.flatMap(\.secretHeaders).map { $0.lowercased() })
-            send(request, secret: secret, ask: ask, known: known, index: index, entry, attempt)
+            send(request, secret: secret, known: known, lane, entry, attempt)
         case .failure(let error):
-            fail(entry, error, resumed: attempt.isResumed)
+            laneFailed(lane, error, entry, attempt)
         }
     }
 
     private func send(
-        _ request: URLRequest, secret: Set<String>, ask: RangeAsk, known: ResumeRules.Known, index: Int,
-        _ entry: TaskEntry,
+        _ request: URLRequest, secret: Set<String>, known: ResumeRules.Known, _ lane: Lane, _ entry: TaskEntry,
         _ attempt: Attempt
     ) {
         let options = entry.record.task.options
+        let segments = max(lane.claim == nil ? 1 : 2, entry.record.ranges.count)
         let receiver = RangeReceiver(
             plan: .init(
-                ask: ask, known: known, index: index, segments: max(1, entry.record.ranges.count), part: attempt.part,
+                ask: lane.lastAsk, known: known, index: lane.index, segments: segments, part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry), digest: options.checksum?.algorithm,
                 inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
-        attempt.receiver = receiver
+        lane.receiver = receiver
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
-        attempt.operation = transport.start(
-            TransportRequest(
-                urlRequest: request, secretHeaders: secret,
-                options: options.transportOptions(over: configure.transport)),
+        var transportOptions = options.transportOptions(over: configure.transport)
+        // Streams of one HTTP/2 connection share what a server gives a connection.
+        if attempt.lanes.count > 1 { transportOptions.httpVersion = .http1 }
+        lane.operation = transport.start(
+            TransportRequest(urlRequest: request, secretHeaders: secret, options: transportOptions),
             handler: receiver)
     }
 
@@ -116,8 +128,13 @@ extension Engine {
     // MARK: The gate
 
     /// The head of a body that is worth a record has arrived: write it down before a byte is overwritten.
-    func openGate(_ entry: TaskEntry, _ attempt: Attempt, _ receiver: RangeReceiver) {
+    func openGate(_ lane: Lane, _ receiver: RangeReceiver, _ entry: TaskEntry, _ attempt: Attempt) {
         do throws(DownloadError) {
+            if lane.claim != nil, !settle(lane, receiver, entry, attempt) {
+                lane.isUnwanted = true
+                lane.cancel()
+                return
+            }
             // The counters first: until the record follows, they count for nothing it says.
             entry.hasCleanCounters = false
             try attach(attempt.counters, entry)
@@ -126,12 +143,13 @@ extension Engine {
         } catch {
             // The transfer ends with this error instead of its own.
             attempt.diskError = error
-            attempt.operation?.cancel()
+            lane.cancel()
             return
         }
         account(entry)
         receiver.openGate()
-        attempt.operation?.resume()
+        lane.operation?.resume()
+        grow(entry, attempt)
     }
 
     private func attach(_ counters: LiveCounters, _ entry: TaskEntry) throws(DownloadError) {
@@ -167,6 +185,7 @@ extension Engine {
             entry.record.ranges = [SavedRange(start: 0, end: length)]
             entry.rangesChanged = true
             attempt.counters.store(0, receiver.position)
+            receiver.assign(index: 0)
             entry.record.validator = nil
         default: return
         }

@@ -61,8 +61,14 @@ extension Engine {
         isScheduling = true
         defer { isScheduling = false }
         let now = clock.now
+        var full: [String] = []
+        defer { full.forEach { yieldLane(to: $0) } }
         while running.count < configure.maxAction {
-            guard let next = ready.popNext(isHostOpen: { isOpen($0, load: hostLoad, now: now) }) else { break }
+            let next = ready.popNext { host in
+                if hostLoad[host, default: 0] >= configure.maxConnectionsPerHost { full.append(host) }
+                return isOpen(host, load: hostLoad, now: now)
+            }
+            guard let next else { break }
             guard let entry = tasks[next.id], entry.record.state == .idle, entry.attempt == nil else { continue }
             running[entry.id] = entry
             hostLoad[entry.host, default: 0] += 1

@@ -74,6 +74,8 @@ package actor Engine {
     var observers = Observers()
     var nextTick: Int64
     var nextReport: Int64 = .max
+    /// When the connections of growing attempts are measured next.
+    var nextGrowth: Int64 = .max
     /// When unread replies are cleared away next.
     var nextSweep: Int64 = 0
     /// Admitted tasks that can still run: idle or in action.
@@ -190,6 +192,7 @@ package actor Engine {
         // Here and not in the tick: an expired pause that stays would be a deadline in the past, again and again.
         if !hostPause.isEmpty { hostPause = hostPause.filter { $0.value > now } }
         if now >= nextReport { report() }
+        if now >= nextGrowth { measureGrowth() }
         for id in wakes.popDue(now) { wake(id) }
         schedule()
         setDeadline()
@@ -197,7 +200,7 @@ package actor Engine {
 
     func setDeadline() {
         guard isActive, !isClosing else { return }
-        let due = min(nextTick, nextReport, wakes.nextDue ?? .max, hostPause.values.min() ?? .max)
+        let due = min(nextTick, nextReport, nextGrowth, wakes.nextDue ?? .max, hostPause.values.min() ?? .max)
         executor.setDeadline(due) { [weak self] in self?.assumeIsolated { $0.onTimer() } }
     }
 
@@ -210,6 +213,7 @@ package actor Engine {
             mailbox.sweep(now: clock.date)
             nextSweep = now + 60_000_000_000
         }
+        watchLanes()
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
     }

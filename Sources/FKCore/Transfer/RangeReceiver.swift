@@ -31,8 +31,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     struct Plan {
         var ask: RangeAsk
         var known: ResumeRules.Known
-        /// Index of the range and of its live counter.
-        var index: Int
+        /// Index of the range and of its live counter; nil while the engine has not given it one.
+        var index: Int?
         var segments: Int
         var part: PartFile
         var counters: LiveCounters
@@ -44,6 +44,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     let plan: Plan
+    /// Index of the range and of its live counter. The engine sets it before the gate is open.
+    private(set) var index: Int
     private(set) var head: ResponseHead?
     private(set) var decision: ResumeRules.HeadDecision?
     private(set) var outcome: Outcome?
@@ -73,10 +75,14 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         onEnd: @escaping @Sendable (RangeReceiver) -> Void
     ) {
         self.plan = plan
+        index = plan.index ?? -1
         self.onGate = onGate
         self.onEnd = onEnd
         position = plan.ask.start
     }
+
+    /// Gives it another range; only while the gate is closed.
+    func assign(index: Int) { self.index = index }
 
     /// The engine has recorded the head: bytes may be written. Follow it with the operation's `resume()`.
     func openGate() { gateIsOpen.store(true, ordering: .releasing) }
@@ -182,7 +188,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 return .fail(error)
             }
             position += Int64(bytes.count)
-            plan.counters.store(plan.index, position)
+            plan.counters.store(index, position)
             digester?.update(bytes)
         }
         return isExcess ? .enough : .consumed

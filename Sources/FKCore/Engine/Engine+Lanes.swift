@@ -1,0 +1,213 @@
+import FKMiddleware
+import Foundation
+
+/// Several connections for one file: who fills what, when there are more, and what follows when one ends.
+///
+/// `SegmentPlanner` says where to divide, `LaneGrowth` how many connections there may be, `LaneWatch` which one is stuck.
+extension Engine {
+    // MARK: More lanes
+
+    /// Adds lanes while the file is worth more of them. They claim places in what the others fill.
+    func grow(_ entry: TaskEntry, _ attempt: Attempt) {
+        armGrowth(entry, attempt)
+        guard !attempt.isEnding, attempt.growth.isSegmented, mayDivide(entry, attempt) else { return }
+        foldCounters(entry, attempt)
+        while attempt.lanes.count < attempt.growth.limit,
+            hostLoad[entry.host, default: 0] < configure.maxConnectionsPerHost
+        {
+            let lane = attempt.addLane()
+            guard takeWork(lane, entry, attempt) else { return attempt.remove(lane) }
+            hostLoad[entry.host, default: 0] += 1
+            ask(with: lane, entry, attempt)
+        }
+    }
+
+    /// Ranges are combined only under one strong validator (RFC 9110 section 15.3.7.2), and only of a known length.
+    private func mayDivide(_ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+        guard entry.record.expected != nil, attempt.head?["Accept-Ranges"]?.lowercased() != "none",
+            let validator = entry.record.validator, ResumeRules.strongValidator(validator) != nil
+        else { return false }
+        return (entry.record.source ?? entry.record.task.url) == attempt.url
+    }
+
+    /// Gives a lane the range that nobody fills, or a claim to half of the largest one; false when there is no work.
+    private func takeWork(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+        lane.index = nil
+        lane.claim = nil
+        lane.asksAgain = 0
+        var ranges = entry.record.ranges
+        var running = Set(attempt.lanes.compactMap(\.index))
+        for claim in attempt.lanes.compactMap(\.claim).sorted() {
+            guard let index = ranges.firstIndex(where: { $0.position < claim && claim < $0.end ?? .max }) else {
+                continue
+            }
+            ranges = SegmentPlanner.split(ranges, index, at: claim)
+            running.insert(ranges.count - 1)
+        }
+        switch SegmentPlanner.nextStep(ranges, running: running, connections: attempt.growth.limit) {
+        case .fetch(let index): lane.index = index
+        case .split(_, let at): lane.claim = at
+        case .none: return false
+        }
+        return true
+    }
+
+    /// The server has answered a claim: the range it is in ends there, and the rest of it is this lane's.
+    ///
+    /// - Returns: false when the place is not free any more.
+    func settle(_ lane: Lane, _ receiver: RangeReceiver, _ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+        guard let claim = lane.claim, case .append = receiver.decision else { return false }
+        foldCounters(entry, attempt)
+        let ranges = entry.record.ranges
+        guard let index = ranges.firstIndex(where: { $0.position < claim && claim < $0.end ?? .max }),
+            let end = ranges[index].end, ranges.count < attempt.counters.count
+        else { return false }
+        // The other lane must not be near: the piece it is writing at this moment may still go beyond its new end.
+        let other = attempt.lane(filling: index)?.receiver
+        other?.setLimit(claim)
+        guard other == nil || attempt.counters.load(index) + Self.largestPiece <= claim else {
+            other?.setLimit(end)
+            return false
+        }
+        entry.record.ranges = SegmentPlanner.split(ranges, index, at: claim)
+        entry.rangesChanged = true
+        lane.claim = nil
+        lane.index = ranges.count
+        attempt.counters.store(ranges.count, claim)
+        receiver.assign(index: ranges.count)
+        receiver.setLimit(end)
+        return true
+    }
+
+    /// The largest piece a transport hands over at once, in bytes.
+    private static let largestPiece: Int64 = 512 << 10
+
+    // MARK: Fewer lanes
+
+    /// A lane has filled its range: the next one, or half of another one's.
+    func laneIsFree(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
+        guard attempt.lanes.count <= attempt.growth.limit, takeWork(lane, entry, attempt),
+            attempt.lanes.count == 1 || mayDivide(entry, attempt)
+        else { return laneEnded(lane, entry, attempt) }
+        ask(with: lane, entry, attempt)
+    }
+
+    /// A lane's request has failed. The attempt fails with the last one; else the others do the work.
+    func laneFailed(_ lane: Lane, _ error: DownloadError, _ entry: TaskEntry, _ attempt: Attempt) {
+        let others = attempt.lanes.count - 1
+        guard others > 0 else { return end(attempt, .fail(error), entry, without: lane) }
+        attempt.growth.cap(at: others)
+        remember(entry, by: "connection", "\(error.message) \(others) go on.")
+        laneEnded(lane, entry, attempt)
+    }
+
+    /// A lane is no more. The last one to end decides what comes next.
+    func laneEnded(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
+        attempt.remove(lane)
+        if !attempt.lanes.isEmpty {
+            releaseConnection(to: entry.host)
+            if attempt.isEnding { return }
+            if SegmentPlanner.nextRange(in: entry.record.ranges) == nil {
+                // All is there: claims that are still on their way have nothing to do.
+                attempt.lanes.forEach { unwant($0) }
+            } else {
+                grow(entry, attempt)
+            }
+            return
+        }
+        if attempt.stop != nil { return attemptStopped(entry, attempt) }
+        switch attempt.afterLanes.take() {
+        case .fail(let error): fail(entry, error, resumed: attempt.isResumed)
+        case .restart(let ask):
+            attempt.growth.cap(at: 1)
+            let lane = attempt.addLane()
+            lane.index = 0
+            lane.nextAsk = ask
+            self.ask(with: lane, entry, attempt)
+        case nil: fetchNext(entry, attempt)
+        }
+    }
+
+    /// Ends all lanes, `without` among them, which has ended already, and then does what follows.
+    func end(_ attempt: Attempt, _ next: Attempt.AfterLanes, _ entry: TaskEntry, without lane: Lane) {
+        attempt.afterLanes = next
+        attempt.lanes.forEach { if $0 !== lane { $0.cancel() } }
+        laneEnded(lane, entry, attempt)
+    }
+
+    private func unwant(_ lane: Lane) {
+        lane.isUnwanted = true
+        lane.cancel()
+    }
+
+    private func releaseConnection(to host: String) {
+        hostLoad[host, default: 1] -= 1
+        if hostLoad[host] == 0 { hostLoad[host] = nil }
+        schedule()
+    }
+
+    /// A task waits for its host while another one's further connections fill it: one of those ends.
+    func yieldLane(to host: String) {
+        let candidates = running.values.filter { $0.host == host && ($0.attempt?.lanes.count ?? 0) > 1 }
+        guard !candidates.contains(where: { $0.attempt?.lanes.contains(where: \.isUnwanted) ?? false }),
+            let attempt = candidates.max(by: { $0.attempt!.lanes.count < $1.attempt!.lanes.count })?.attempt,
+            let lane = attempt.lanes.last
+        else { return }
+        attempt.growth.cap(at: attempt.lanes.count - 1)
+        unwant(lane)
+    }
+
+    // MARK: Measuring
+
+    private func armGrowth(_ entry: TaskEntry, _ attempt: Attempt) {
+        guard attempt.growth.isGrowing, nextGrowth == .max else { return }
+        guard mayDivide(entry, attempt), isWorthLanes(entry) else { return }
+        nextGrowth = clock.now + Int64(LaneGrowth.step * 1e9)
+        setDeadline()
+    }
+
+    private func isWorthLanes(_ entry: TaskEntry) -> Bool {
+        (entry.record.expected ?? 0) - entry.received >= 2 * SegmentPlanner.minPiece
+    }
+
+    /// Measures what the present connections bring, and adds more where that is worth it.
+    func measureGrowth() {
+        nextGrowth = .max
+        let now = clock.now
+        for entry in running.values {
+            guard let attempt = entry.attempt, attempt.growth.isGrowing, !attempt.isEnding else { continue }
+            let sample = Attempt.Sample(
+                time: now, received: entry.received,
+                lanes: attempt.lanes.count { $0.index != nil && $0.receiver?.head != nil })
+            // Connections that came within the step would count for less than they bring.
+            if let last = attempt.sample, last.lanes == sample.lanes {
+                attempt.growth.measured(
+                    bytes: sample.received - last.received, seconds: Double(now - last.time) / 1e9, lanes: sample.lanes)
+            }
+            attempt.sample = sample
+            grow(entry, attempt)
+        }
+    }
+
+    // MARK: Watching
+
+    /// Once a second: a connection through which nothing comes any more is replaced, where several may be used.
+    func watchLanes() {
+        for entry in running.values {
+            guard let attempt = entry.attempt, attempt.growth.isSegmented, !attempt.isEnding,
+                entry.record.task.options.rateLimit == nil, configure.rateLimit == nil
+            else { continue }
+            for lane in attempt.lanes {
+                guard let index = lane.index, lane.receiver?.head != nil else { continue }
+                guard lane.watch.isStuck(at: attempt.counters.load(index)) else { continue }
+                remember(entry, by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
+                unwant(lane)
+            }
+        }
+    }
+}
+
+extension Attempt {
+    /// It has been decided that the lanes end.
+    var isEnding: Bool { stop != nil || afterLanes != nil }
+}
