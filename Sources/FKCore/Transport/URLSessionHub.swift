@@ -1,0 +1,112 @@
+import Dispatch
+import FKMiddleware
+import Foundation
+
+/// What the transfers of one `URLSessionTransport` share: the queue on which they are started and watched, the pool of
+/// idle sessions, and the end of it all.
+///
+/// Foundation waits for its own queue when a task is made, so this may not happen in a callback: it happens on `queue`.
+final class URLSessionHub: Sendable {
+    let queue = DispatchQueue(label: "fk.urlsession")
+    private let pool: URLSessionPool
+    private let state = Locked(State())
+    private let running = DispatchGroup()
+
+    private struct State {
+        var transfers: [ObjectIdentifier: URLSessionTransfer] = [:]
+        var isStopped = false
+        var isWatching = false
+    }
+
+    init(networks: URLSessionTransport.Networks) {
+        pool = URLSessionPool(networks: networks, queue: queue)
+    }
+
+    // MARK: Any thread
+
+    func start(_ transfer: URLSessionTransfer) {
+        let isAccepted = state.withLock { state in
+            if state.isStopped { return false }
+            state.transfers[ObjectIdentifier(transfer)] = transfer
+            running.enter()
+            return true
+        }
+        guard isAccepted else {
+            DispatchQueue.global().async { transfer.refuse() }
+            return
+        }
+        queue.async {
+            transfer.launch()
+            self.watch()
+        }
+    }
+
+    func take(for url: String) -> URLSessionLine? { pool.take(for: url) }
+
+    func give(_ line: URLSessionLine) { pool.give(line) }
+
+    func ended(_ transfer: URLSessionTransfer) {
+        let isLast = state.withLock { state in
+            state.transfers.removeValue(forKey: ObjectIdentifier(transfer))
+            return state.isStopped && state.transfers.isEmpty
+        }
+        if isLast { pool.close() }
+        running.leave()
+    }
+
+    func stop() {
+        let transfers = state.withLock { state in
+            state.isStopped = true
+            return Array(state.transfers.values)
+        }
+        for transfer in transfers { transfer.cancel() }
+        if transfers.isEmpty { pool.close() }
+    }
+
+    func wait() {
+        if !CallbackThreads.isInside { running.wait() }
+    }
+
+    // MARK: The hub's queue
+
+    private static let watchInterval = 0.25
+
+    /// Looks after silent servers for as long as anything runs.
+    private func watch() {
+        let isFirst = state.withLock { state in
+            defer { state.isWatching = true }
+            return !state.isWatching
+        }
+        if isFirst { watchAgain() }
+    }
+
+    private func watchAgain() {
+        queue.asyncAfter(deadline: .now() + Self.watchInterval) { [weak self] in
+            guard let self else { return }
+            let transfers = state.withLock { state in
+                state.isWatching = !state.transfers.isEmpty
+                return Array(state.transfers.values)
+            }
+            for transfer in transfers { transfer.checkSilence() }
+            if !transfers.isEmpty { watchAgain() }
+        }
+    }
+}
+
+/// Which threads are inside a handler's callback: waiting there for the end of transfers would be waiting for itself,
+/// also from another transport, as all sessions share a queue on Linux.
+enum CallbackThreads {
+    private static let threads = Locked<Set<ObjectIdentifier>>([])
+
+    static var isInside: Bool {
+        let thread = ObjectIdentifier(Thread.current)
+        return threads.withLock { $0.contains(thread) }
+    }
+
+    static func run<Result>(_ body: () -> Result) -> Result {
+        let thread = ObjectIdentifier(Thread.current)
+        let isOutermost = threads.withLock { $0.insert(thread).inserted }
+        defer { if isOutermost { _ = threads.withLock { $0.remove(thread) } } }
+        return body()
+    }
+}
