@@ -5,7 +5,8 @@ import Foundation
 /// What the transfers of one `URLSessionTransport` share: the queue on which they are started and watched, the pool of
 /// idle sessions, and the end of it all.
 ///
-/// Foundation waits for its own queue when a task is made, so this may not happen in a callback: it happens on `queue`.
+/// Foundation waits for its own queue when a task is made or cancelled, which would be waiting for oneself in a callback:
+/// it is done on `queue`.
 final class URLSessionHub: Sendable {
     let queue = DispatchQueue(label: "fk.urlsession")
     private let pool: URLSessionPool

@@ -17,6 +17,7 @@ import Foundation
 final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     // Sendable because `session` and `queue` are set once in `init`, and `gate` and `transfer` are behind their locks.
     let origin: URLOrigin
+    private let commands: DispatchQueue
     private var session: URLSession!
     /// The callbacks come on it, and only on it.
     private var queue: DispatchQueue!
@@ -31,8 +32,11 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     }
 
     /// Nil when this Foundation's URLSession has no queue that can be suspended.
-    init?(origin: URLOrigin, networks: URLSessionTransport.Networks) {
+    ///
+    /// - Parameter commands: where tasks are made and cancelled.
+    init?(origin: URLOrigin, networks: URLSessionTransport.Networks, commands: DispatchQueue) {
         self.origin = origin
+        self.commands = commands
         super.init()
         let configuration = Self.configuration(networks)
         #if canImport(FoundationNetworking)
@@ -116,7 +120,11 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
 
     /// Ends the present task soon; its end is still reported.
     func cancelTask() {
-        gate.withLock { $0.task }?.cancel()
+        guard let task = gate.withLock({ $0.task }) else { return }
+        commands.async { [self] in
+            // By then the line may serve another transfer, which only this queue could have begun.
+            if gate.withLock({ $0.task === task }) { task.cancel() }
+        }
     }
 
     // MARK: Callbacks
@@ -174,7 +182,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     ) {
         #if canImport(FoundationNetworking)
             current?.endsWithChallenge()
-            completionHandler(.cancelAuthenticationChallenge, nil)
+            commands.async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
             completionHandler(.performDefaultHandling, nil)
         #endif

@@ -24,7 +24,7 @@ final class URLSessionPool: Sendable {
     private let networks: URLSessionTransport.Networks
     private let queue: DispatchQueue
 
-    /// - Parameter queue: where sessions are closed: never in a callback.
+    /// - Parameter queue: where sessions are used and closed: never in a callback.
     init(networks: URLSessionTransport.Networks, queue: DispatchQueue) {
         self.networks = networks
         self.queue = queue
@@ -37,7 +37,7 @@ final class URLSessionPool: Sendable {
         let idle = state.withLock { state in
             state.idle.lastIndex { $0.origin == origin }.map { state.idle.remove(at: $0) }
         }
-        return idle?.line ?? URLSessionLine(origin: origin, networks: networks)
+        return idle?.line ?? URLSessionLine(origin: origin, networks: networks, commands: queue)
     }
 
     func give(_ line: URLSessionLine) {
