@@ -29,7 +29,7 @@ struct URLSessionFailure {
             return make(.connect, "The server could not be reached.", retry: true)
         case NSURLErrorTimedOut: return make(.timeout, "The connection took too long.", retry: true)
         case NSURLErrorBadURL: return make(.invalidURL, "The URL is not valid.", retry: false)
-        case NSURLErrorUnsupportedURL where !text.contains("HTTP/0.9"):
+        case NSURLErrorUnsupportedURL where !text.contains("HTTP"):
             return make(.unsupportedScheme, "Only http and https are supported.", retry: false)
         case NSURLErrorClientCertificateRequired...NSURLErrorSecureConnectionFailed:
             return make(.tls, "A secure connection could not be made.", retry: false)
@@ -42,6 +42,11 @@ struct URLSessionFailure {
 
     /// By libcurl's text.
     private var told: DownloadError {
+        // Also what libcurl answers to a header line that is longer than it will keep.
+        if !hasHead, text == "Out of memory" {
+            return make(
+                .protocolViolation, "The server's response is not valid HTTP: its header is too long.", retry: false)
+        }
         for (words, code, message, retry) in Self.texts where words.contains(where: text.contains) {
             return make(code, message, retry: retry)
         }

@@ -12,22 +12,26 @@ import Foundation
 /// - On Linux a task's `suspend()` closes its connection, and a busy delegate only lets its queue grow without bound:
 ///   libcurl goes on reading on another queue (swift-corelibs-foundation #3204). So the delegate's calls are made at
 ///   once on the queue that reads, and this queue is suspended to hold a transfer back: nothing is read then, and TCP
-///   stops the server. The queue is a private property of URLSession's and is found by reflection.
+///   stops the server. The queue belongs to a private property of URLSession's and is found by reflection.
 /// - On Apple's systems a task's `suspend()` does it.
 final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendable {
-    // Sendable because `session` and `queue` are set once in `init`, and `gate` and `transfer` are behind their locks.
+    // Sendable because `session` and the queues are set once in `init`, and `gate` and `transfer` are behind their locks.
     let origin: URLOrigin
     private let commands: DispatchQueue
     private var session: URLSession!
-    /// The callbacks come on it, and only on it.
-    private var queue: DispatchQueue!
+    /// The callbacks come on it, and on others that it is the target of.
+    private var callbacks: DispatchQueue!
+    /// What reads, and calls back; on Linux only.
+    private var reading: DispatchQueue?
     private let gate = Locked(Gate())
     private let transfer = Locked<URLSessionTransfer?>(nil)
 
     private struct Gate {
+        /// Somebody wants to hold the line: the transfer for as long as it is paused, or a turn of the others.
+        var isPaused = false
+        var isTurn = false
+        /// What was done about it.
         var isHeld = false
-        /// Jobs that are on their way: what they may open must not be closed before.
-        var jobs = 0
         var task: URLSessionTask?
     }
 
@@ -41,19 +45,31 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         let configuration = Self.configuration(networks)
         #if canImport(FoundationNetworking)
             session = URLSession(configuration: configuration, delegate: self, delegateQueue: InlineQueue())
-            queue = Mirror(reflecting: session!).children.first { $0.label == "workQueue" }?.value as? DispatchQueue
-            if queue == nil {
+            callbacks = Self.property("workQueue", of: session!) as? DispatchQueue
+            let handle = Self.property("multiHandle", of: session!)
+            reading = handle.flatMap { Self.property("queue", of: $0) } as? DispatchQueue
+            if callbacks == nil || reading == nil {
                 session.invalidateAndCancel()
                 return nil
             }
         #else
-            queue = DispatchQueue(label: "fk.urlsession.callbacks")
+            callbacks = DispatchQueue(label: "fk.urlsession.callbacks")
             let operations = OperationQueue()
-            operations.underlyingQueue = queue
+            operations.underlyingQueue = callbacks
             operations.maxConcurrentOperationCount = 1
             session = URLSession(configuration: configuration, delegate: self, delegateQueue: operations)
         #endif
     }
+
+    #if canImport(FoundationNetworking)
+        private static func property(_ name: String, of owner: Any) -> Any? {
+            Mirror(reflecting: owner).children.first { $0.label == name }?.value
+        }
+
+        /// The queue of a session without transfers: a job on it runs when everybody who waited has had a turn.
+        private static let turns =
+            property("workQueue", of: URLSession(configuration: .ephemeral)) as? DispatchQueue
+    #endif
 
     /// No cache, no cookies, no saved passwords, and no time-outs: those are the transfer's.
     private static func configuration(_ networks: URLSessionTransport.Networks) -> URLSessionConfiguration {
@@ -94,28 +110,22 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         session.invalidateAndCancel()
     }
 
-    /// True while Foundation takes in a response of which it has told nothing: a redirect's, up to the end of its body.
-    var hasSilentResponse: Bool {
+    /// The length of a response that Foundation takes in without a word, which it does with a redirect and its body:
+    /// nil when there is none, below 0 when the length is not known.
+    var silentLength: Int64? {
         #if canImport(FoundationNetworking)
-            gate.withLock { $0.task }?.countOfBytesExpectedToReceive != 0
+            let length = gate.withLock { $0.task }?.countOfBytesExpectedToReceive ?? 0
+            return length == 0 ? nil : length
         #else
-            false
+            return nil
         #endif
     }
 
     // MARK: Any thread
 
-    /// Runs `job` where the callbacks come, and opens the gate for it.
+    /// Runs `job` where the callbacks come, also while the line is held.
     func post(_ job: @escaping @Sendable () -> Void) {
-        gate.withLock { gate in
-            gate.jobs += 1
-            setHeld(false, &gate)
-        }
-        queue.async { [self] in
-            gate.withLock { $0.jobs -= 1 }
-            job()
-            if current?.isPaused == true { hold() }
-        }
+        callbacks.async(execute: job)
     }
 
     /// Ends the present task soon; its end is still reported.
@@ -127,29 +137,40 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         }
     }
 
+    /// Lets other sessions and commands have their turn: for as long as a server sends faster than it is read, libdispatch
+    /// stays with this session's queue and runs nothing else of Foundation's.
+    func giveTurn() {
+        #if canImport(FoundationNetworking)
+            change { $0.isTurn = $0.task != nil }
+            Self.turns?.async { self.change { $0.isTurn = false } }
+        #endif
+    }
+
     // MARK: Callbacks
 
-    /// Nothing more is read until `post`.
-    func hold() {
-        gate.withLock { gate in
-            if gate.jobs == 0 { setHeld(true, &gate) }
-        }
+    /// Nothing more is read until it is called with false.
+    func hold(_ isPaused: Bool) {
+        change { $0.isPaused = isPaused }
     }
 
     /// Frees the line for another transfer.
     func release() {
         transfer.withLock { $0 = nil }
-        gate.withLock { $0.task = nil }
+        change { $0 = Gate(isHeld: $0.isHeld) }
     }
 
-    private func setHeld(_ isHeld: Bool, _ gate: inout Gate) {
-        guard gate.isHeld != isHeld else { return }
-        gate.isHeld = isHeld
-        #if canImport(FoundationNetworking)
-            if isHeld { queue.suspend() } else { queue.resume() }
-        #else
-            if isHeld { gate.task?.suspend() } else { gate.task?.resume() }
-        #endif
+    private func change(_ body: (inout Gate) -> Void) {
+        gate.withLock { gate in
+            body(&gate)
+            let isHeld = gate.isPaused || gate.isTurn
+            guard gate.isHeld != isHeld else { return }
+            gate.isHeld = isHeld
+            #if canImport(FoundationNetworking)
+                if isHeld { reading?.suspend() } else { reading?.resume() }
+            #else
+                if isHeld { gate.task?.suspend() } else { gate.task?.resume() }
+            #endif
+        }
     }
 
     private var current: URLSessionTransfer? { transfer.withLock { $0 } }

@@ -39,12 +39,15 @@ final class URLSessionTransfer: @unchecked Sendable {
     private var head: ResponseHead?
     private var framing: BodyFraming?
     private var outcome: Result<Void, DownloadError>?
+    private var interims = 0
     private var wasChallenged = false
     private var delivered: Int64 = 0
     /// What came after the handler paused, the piece that it did not take first. Bounded by what libcurl hands over
     /// between two looks at its queue.
     private var pending: [Data] = []
     private var pauses = 0
+    /// Bytes since the others had their turn.
+    private var unshared = 0
     /// The end, when it came while the handler paused.
     private var completion: (HTTPURLResponse?, (any Error)?)?
 
@@ -67,7 +70,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 
     /// The handler has not taken the last piece, and nothing more may be read.
-    var isPaused: Bool { flow.withLock { $0.isPaused } }
+    private var isPaused: Bool { flow.withLock { $0.isPaused } }
 
     private var line: URLSessionLine? { flow.withLock { $0.line } }
 
@@ -116,14 +119,16 @@ final class URLSessionTransfer: @unchecked Sendable {
         line.post { self.endNow(result) }
     }
 
-    /// What a server may take before its silence is a failure. A redirect that is taken in without a word is Foundation's
-    /// (swift-corelibs-foundation keeps all of its body in memory): it gets little time.
+    /// Ends a transfer whose server is silent for too long, or whose redirect has a long body: on Linux the whole of
+    /// it is kept in memory before anybody is told, and copied for each piece. One of unknown length gets half a second.
     func checkSilence() {
         let (line, isPaused, hasHead, lastActivity) = flow.withLock {
             ($0.line, $0.isPaused, $0.hasHead, $0.lastActivity)
         }
         guard let line, !isPaused else { return }
+        line.giveTurn()
         let now = DispatchTime.now()
+        let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
         let stallTimeout = max(request.options.stallTimeout, 1)
         if now.uptimeNanoseconds > lastActivity.uptimeNanoseconds,
             Double(now.uptimeNanoseconds - lastActivity.uptimeNanoseconds) / 1e9 >= stallTimeout
@@ -132,30 +137,35 @@ final class URLSessionTransfer: @unchecked Sendable {
             return end(
                 .failure(
                     DownloadError(
-                        .timeout, "The server \(what) for \(stallTimeout.formatted()) s.",
-                        url: URLMasking.mask(request.urlRequest.url?.absoluteString ?? ""), isRetryable: true)))
+                        .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: url, isRetryable: true))
+            )
         }
-        guard !hasHead, line.hasSilentResponse else { return }
+        guard !hasHead, let length = line.silentLength else { return }
         let since = flow.withLock { flow in
             let since = flow.silentSince ?? now
             flow.silentSince = since
             return since
         }
-        guard now >= since + Self.redirectSeconds else { return }
+        guard length > Self.maxRedirectBody || (length < 0 && now >= since + Self.redirectSeconds) else { return }
         end(
             .failure(
                 DownloadError(
-                    .redirect, "The server redirects with a body that does not end.",
-                    url: URLMasking.mask(request.urlRequest.url?.absoluteString ?? ""))))
+                    .redirect, "The server redirects with a body that is too long for URLSession.", url: url,
+                    isRetryable: true)))
     }
 
-    private static let redirectSeconds = 1.0
+    private static let maxRedirectBody: Int64 = 64 << 10
+    private static let redirectSeconds = 0.5
 
     // MARK: Callbacks
 
     func receive(_ response: HTTPURLResponse) {
-        // Interim responses are not for the handler, and neither are those of which Foundation reports two.
-        guard response.statusCode >= 200, self.head == nil, next == nil, !isOver else { return }
+        guard self.head == nil, next == nil, !isOver else { return }
+        guard response.statusCode >= 200 else {
+            interims += 1
+            if interims > Self.maxInterims { endNow(.failure(invalid("it has too many interim responses"))) }
+            return
+        }
         let head = ResponseHead(response, url: current?.url ?? "", redirects: rules?.count ?? 0)
         do throws(DownloadError) {
             if let hop = try follow(head) {
@@ -167,6 +177,8 @@ final class URLSessionTransfer: @unchecked Sendable {
             endNow(.failure(error))
         }
     }
+
+    private static let maxInterims = 100
 
     private func follow(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
         let from = current?.url ?? ""
@@ -217,9 +229,17 @@ final class URLSessionTransfer: @unchecked Sendable {
         }
         // What an error has to say is not worth more than one allowed silence, however it drips in.
         if head.map({ $0.status < 400 }) == true { flow.withLock { $0.lastActivity = .now() } }
+        unshared += data.count
+        if unshared >= Self.turnBytes {
+            unshared = 0
+            line?.giveTurn()
+        }
         if pending.isEmpty, offer(data) { return }
         pending.append(data)
     }
+
+    /// How much is read in one turn.
+    private static let turnBytes = 256 << 10
 
     /// - Returns: false when the handler paused.
     private func offer(_ data: Data) -> Bool {
@@ -242,7 +262,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private func pause(_ seconds: Double?) {
         pauses += 1
         flow.withLock { $0.isPaused = true }
-        line?.hold()
+        line?.hold(true)
         guard let seconds else { return }
         let number = pauses
         hub.queue.asyncAfter(deadline: .now() + max(seconds, 0)) { [weak self] in self?.resume(from: number) }
@@ -261,6 +281,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             flow.isPaused = false
             flow.lastActivity = .now()
         }
+        line?.hold(false)
         while !isOver, let piece = pending.first {
             guard offer(piece) else { return }
             pending.removeFirst()
