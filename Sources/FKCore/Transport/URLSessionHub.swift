@@ -2,13 +2,15 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-/// What the transfers of one `URLSessionTransport` share: the queue on which they are started and watched, the pool of
-/// idle sessions, and the end of it all.
+/// What the transfers of one `URLSessionTransport` share: the queue on which they are started and cancelled, the clock,
+/// the pool of idle sessions, and the end of it all.
 ///
 /// Foundation waits for its own queue when a task is made or cancelled, which would be waiting for oneself in a callback:
 /// it is done on `queue`.
 final class URLSessionHub: Sendable {
     let queue = DispatchQueue(label: "fk.urlsession")
+    /// What must happen in time: never waits for anything.
+    let clock = DispatchQueue(label: "fk.urlsession.clock")
     private let pool: URLSessionPool
     private let state = Locked(State())
     private let running = DispatchGroup()
@@ -36,10 +38,8 @@ final class URLSessionHub: Sendable {
             DispatchQueue.global().async { transfer.refuse() }
             return
         }
-        queue.async {
-            transfer.launch()
-            self.watch()
-        }
+        queue.async { transfer.launch() }
+        watch()
     }
 
     func take(for url: String) -> URLSessionLine? { pool.take(for: url) }
@@ -68,7 +68,7 @@ final class URLSessionHub: Sendable {
         if !CallbackThreads.isInside { running.wait() }
     }
 
-    // MARK: The hub's queue
+    // MARK: Time
 
     private static let watchInterval = 0.25
 
@@ -82,7 +82,7 @@ final class URLSessionHub: Sendable {
     }
 
     private func watchAgain() {
-        queue.asyncAfter(deadline: .now() + Self.watchInterval) { [weak self] in
+        clock.asyncAfter(deadline: .now() + Self.watchInterval) { [weak self] in
             guard let self else { return }
             let transfers = state.withLock { state in
                 state.isWatching = !state.transfers.isEmpty

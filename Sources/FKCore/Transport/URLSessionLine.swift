@@ -128,9 +128,11 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         callbacks.async(execute: job)
     }
 
-    /// Ends the present task soon; its end is still reported.
+    /// Ends the present task soon; its end is still reported. Nothing is read meanwhile: a server that floods would keep
+    /// the end from its turn.
     func cancelTask() {
         guard let task = gate.withLock({ $0.task }) else { return }
+        change { $0.isPaused = true }
         commands.async { [self] in
             // By then the line may serve another transfer, which only this queue could have begun.
             if gate.withLock({ $0.task === task }) { task.cancel() }

@@ -119,6 +119,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         line.post { self.endNow(result) }
     }
 
+    // MARK: The hub's clock
+
     /// Ends a transfer whose server is silent for too long, or whose redirect has a long body: on Linux the whole of
     /// it is kept in memory before anybody is told, and copied for each piece. One of unknown length gets half a second.
     func checkSilence() {
@@ -265,7 +267,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         line?.hold(true)
         guard let seconds else { return }
         let number = pauses
-        hub.queue.asyncAfter(deadline: .now() + max(seconds, 0)) { [weak self] in self?.resume(from: number) }
+        hub.clock.asyncAfter(deadline: .now() + max(seconds, 0)) { [weak self] in self?.resume(from: number) }
     }
 
     /// The end of a pause with a time, unless another pause has begun since.
