@@ -81,16 +81,26 @@ final class URLSessionHub: Sendable {
         if isFirst { watchAgain() }
     }
 
-    private func watchAgain() {
+    /// A check goes through Foundation's queue first: while that is busy with others, nobody has read what a server may
+    /// have sent, so that such time hardly counts as silence.
+    private func watchAgain(since last: DispatchTime = .now()) {
         clock.asyncAfter(deadline: .now() + Self.watchInterval) { [weak self] in
             guard let self else { return }
-            let transfers = state.withLock { state in
-                state.isWatching = !state.transfers.isEmpty
-                return Array(state.transfers.values)
-            }
-            for transfer in transfers { transfer.checkSilence() }
-            if !transfers.isEmpty { watchAgain() }
+            for transfer in state.withLock({ Array($0.transfers.values) }) { transfer.giveTurn() }
+            URLSessionLine.afterOthers { [clock] in clock.async { self.check(since: last) } }
         }
+    }
+
+    private func check(since last: DispatchTime) {
+        let now = DispatchTime.now()
+        var seconds = Double(now.uptimeNanoseconds - last.uptimeNanoseconds) / 1e9
+        if seconds > Self.watchInterval * 1.5 { seconds = Self.watchInterval * 0.2 }
+        let transfers = state.withLock { state in
+            state.isWatching = !state.transfers.isEmpty
+            return Array(state.transfers.values)
+        }
+        for transfer in transfers { transfer.checkSilence(seconds) }
+        if !transfers.isEmpty { watchAgain(since: now) }
     }
 }
 

@@ -66,7 +66,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
             Mirror(reflecting: owner).children.first { $0.label == name }?.value
         }
 
-        /// The queue of a session without transfers: a job on it runs when everybody who waited has had a turn.
+        /// The queue of a session without transfers: all sessions' queues share one, in turn.
         private static let turns =
             property("workQueue", of: URLSession(configuration: .ephemeral)) as? DispatchQueue
     #endif
@@ -144,8 +144,16 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     func giveTurn() {
         #if canImport(FoundationNetworking)
             change { $0.isTurn = $0.task != nil }
-            Self.turns?.async { self.change { $0.isTurn = false } }
+            Self.afterOthers { self.change { $0.isTurn = false } }
         #endif
+    }
+
+    /// Runs `job` when every session that waited for its turn has had it.
+    static func afterOthers(_ job: @escaping @Sendable () -> Void) {
+        #if canImport(FoundationNetworking)
+            if let turns { return turns.async(execute: job) }
+        #endif
+        job()
     }
 
     // MARK: Callbacks

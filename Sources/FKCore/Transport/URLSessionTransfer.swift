@@ -28,9 +28,10 @@ final class URLSessionTransfer: @unchecked Sendable {
         var isCancelled = false
         var isPaused = false
         var hasHead = false
-        var lastActivity = DispatchTime.now()
-        /// Since when a response is being taken in silence.
-        var silentSince: DispatchTime?
+        /// Seconds without a byte from the server.
+        var silence = 0.0
+        /// Seconds for which a response has been taken in without a word.
+        var wordless = 0.0
     }
 
     private var current: OutgoingRequest?
@@ -108,8 +109,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         }
         flow.withLock { flow in
             flow.line = line
-            flow.lastActivity = .now()
-            flow.silentSince = nil
+            flow.silence = 0
+            flow.wordless = 0
         }
         line.begin(urlRequest, for: self)
     }
@@ -121,34 +122,33 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     // MARK: The hub's clock
 
+    /// Interrupts a server that sends without end.
+    func giveTurn() { line?.giveTurn() }
+
     /// Ends a transfer whose server is silent for too long, or whose redirect has a long body: on Linux the whole of
     /// it is kept in memory before anybody is told, and copied for each piece. One of unknown length gets half a second.
-    func checkSilence() {
-        let (line, isPaused, hasHead, lastActivity) = flow.withLock {
-            ($0.line, $0.isPaused, $0.hasHead, $0.lastActivity)
-        }
+    ///
+    /// - Parameter seconds: the time since the last check.
+    func checkSilence(_ seconds: Double) {
         guard let line, !isPaused else { return }
-        line.giveTurn()
-        let now = DispatchTime.now()
+        let length = line.silentLength
+        let flow = flow.withLock { flow in
+            flow.silence += seconds
+            if !flow.hasHead, length != nil { flow.wordless += seconds }
+            return flow
+        }
         let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
         let stallTimeout = max(request.options.stallTimeout, 1)
-        if now.uptimeNanoseconds > lastActivity.uptimeNanoseconds,
-            Double(now.uptimeNanoseconds - lastActivity.uptimeNanoseconds) / 1e9 >= stallTimeout
-        {
-            let what = hasHead ? "sent nothing" : "sent no complete head"
+        if flow.silence >= stallTimeout {
+            let what = flow.hasHead ? "sent nothing" : "sent no complete head"
             return end(
                 .failure(
                     DownloadError(
                         .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: url, isRetryable: true))
             )
         }
-        guard !hasHead, let length = line.silentLength else { return }
-        let since = flow.withLock { flow in
-            let since = flow.silentSince ?? now
-            flow.silentSince = since
-            return since
-        }
-        guard length > Self.maxRedirectBody || (length < 0 && now >= since + Self.redirectSeconds) else { return }
+        guard !flow.hasHead, let length else { return }
+        guard length > Self.maxRedirectBody || (length < 0 && flow.wordless >= Self.redirectSeconds) else { return }
         end(
             .failure(
                 DownloadError(
@@ -207,7 +207,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         self.head = head
         flow.withLock { flow in
             flow.hasHead = true
-            flow.lastActivity = .now()
+            flow.silence = 0
         }
         if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
         // Foundation has undone the coding: the bytes to come are not those that the head describes.
@@ -230,7 +230,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             return endNow(.failure(invalid("its body comes before its head")))
         }
         // What an error has to say is not worth more than one allowed silence, however it drips in.
-        if head.map({ $0.status < 400 }) == true { flow.withLock { $0.lastActivity = .now() } }
+        if head.map({ $0.status < 400 }) == true { flow.withLock { $0.silence = 0 } }
         unshared += data.count
         if unshared >= Self.turnBytes {
             unshared = 0
@@ -281,7 +281,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         guard isPaused else { return }
         flow.withLock { flow in
             flow.isPaused = false
-            flow.lastActivity = .now()
+            flow.silence = 0
         }
         line?.hold(false)
         while !isOver, let piece = pending.first {
