@@ -24,10 +24,12 @@ public final class Downloader: Sendable {
 
     /// Makes a configuration effective. Nothing runs before `activateQueue()`.
     ///
-    /// - Parameter transport: what moves the bytes; libcurl by default.
-    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`.
+    /// - Parameter transport: what moves the bytes; by default what `configure.transportKind` says.
+    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a kind of transport that
+    ///   this build does not have.
     public convenience init(_ configure: Configure = Configure(), transport: (any Transport)? = nil) throws {
-        let engine = try Engine(configure: configure, scope: .all, transport: transport ?? defaultTransport())
+        let transport = try transport ?? configure.transportKind.makeTransport()
+        let engine = try Engine(configure: configure, scope: .all, transport: transport)
         self.init(engine: engine)
     }
 
@@ -88,9 +90,4 @@ public final class Downloader: Sendable {
         await engine.close()
         await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
     }
-}
-
-/// The transport of this platform.
-package func defaultTransport() -> any Transport {
-    CurlTransport()
 }

@@ -75,3 +75,73 @@ struct StoreRecordJSONTests {
         #expect(ours == theirs)
     }
 }
+
+@Suite("A record's JSON, read by hand and by Foundation")
+struct StoreRecordReadingTests {
+    private static func records() -> [TaskRecord] {
+        var records = [TaskRecord.sample(), TaskRecord.full()]
+        for state in DownloadState.allCases {
+            var record = TaskRecord.sample("https://example.com/\(state.rawValue)", number: .max)
+            record.state = state
+            record.created = Date(timeIntervalSince1970: -0.001)
+            record.finished = Date(timeIntervalSince1970: 1_799_999_999.999)
+            record.task.attributes = ["a": "", "b": "\"\\/\u{8}\u{c}\u{1f}\u{7f}\u{2028}🙂"]
+            record.ranges = [SavedRange(start: 0, end: .max, position: .max)]
+            record.error = DownloadError(.timeout, "a\nb\r\t", isRetryable: true, retryAfter: 0.25)
+            record.waiting = Waiting(.noSpace)
+            record.history = [Verdict(time: record.created, by: "é", what: "")]
+            records.append(record)
+        }
+        return records
+    }
+
+    private func byHand(_ bytes: [UInt8]) -> TaskRecord? { bytes.withUnsafeBytes { TaskRecord.readOwn($0) } }
+
+    private func byFoundation(_ bytes: [UInt8]) -> TaskRecord? {
+        try? StoreJSON.decode(TaskRecord.self, from: bytes)
+    }
+
+    @Test("what we write is read by hand, and comes back equal", arguments: records())
+    func own(_ record: TaskRecord) throws {
+        let bytes = try record.json()
+        #expect(byHand(bytes) == record)
+        #expect(byFoundation(bytes) == record)
+    }
+
+    @Test("what is damaged or only written in another way is never read in another way than Foundation's")
+    func fuzz() throws {
+        var generator = SystemRandomNumberGenerator()
+        let interesting = Array("\"\\{}[]:,-+.0123456789eEu /ntrfabls\u{0}\u{1f}\u{7f}".utf8) + [0x80, 0xc3, 0xff]
+        var accepted = 0
+        for record in Self.records() {
+            let bytes = try record.json()
+            for index in bytes.indices {
+                var changed = bytes
+                switch Int.random(in: 0..<5, using: &generator) {
+                case 0: changed[index] = interesting.randomElement(using: &generator) ?? 0
+                case 1: changed.remove(at: index)
+                case 2: changed.insert(interesting.randomElement(using: &generator) ?? 0, at: index)
+                case 3: changed.removeSubrange(index..<min(bytes.count, index + 9))
+                default: changed.insert(contentsOf: bytes[index..<min(bytes.count, index + 12)], at: index)
+                }
+                guard let ours = byHand(changed) else { continue }
+                accepted += 1
+                #expect(ours == byFoundation(changed), "\(String(decoding: changed, as: UTF8.self))")
+            }
+            for count in stride(from: 0, to: bytes.count, by: 7) { #expect(byHand(Array(bytes[..<count])) == nil) }
+        }
+        #expect(accepted > 0)
+    }
+
+    @Test("what Foundation can read and we do not write is read as well")
+    func tolerant() throws {
+        for record in Self.records() {
+            let sorted = try JSONSerialization.data(
+                withJSONObject: JSONSerialization.jsonObject(with: Data(try record.json())),
+                options: [.prettyPrinted, .sortedKeys])
+            let bytes = [UInt8](sorted)
+            #expect(byHand(bytes) == nil)
+            #expect(try bytes.withUnsafeBytes { try TaskRecord.read($0) } == byFoundation(bytes))
+        }
+    }
+}

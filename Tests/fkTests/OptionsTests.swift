@@ -33,7 +33,7 @@ import Testing
             "-H",
             "X-Key:  v ", "-H", "Accept: */*", "-x", "4", "--retry", "0", "--timeout", "2.5", "--max-size", "1.5K",
             "--insecure", "--netrc", "--skip", "--proxy", "socks5://p:1", "--cacert", "ca.pem", "-b", "grp", "-j4",
-            "--limit-rate", "2m", "--durability", "power", "--detach")
+            "--limit-rate", "2m", "--durability", "power", "--transport", "urlsession", "--detach")
         let task = try #require(options.input.tasks.first)
         #expect(task.url == "https://h/a")
         #expect(task.mirrors == ["https://m/a"])
@@ -53,6 +53,7 @@ import Testing
         #expect(options.barrel == "grp")
         #expect(options.run.jobs == 4 && options.run.rateLimit == 2 << 20 && options.run.detach)
         #expect(options.run.durability == .power)
+        #expect(options.run.transport == .urlSession)
     }
 
     @Test("Without options a file goes into the present folder and nothing else is decided") func plain() throws {
@@ -72,6 +73,7 @@ import Testing
             (["--timeout", "inf"], "--timeout: 'inf'", "1 to 86400"),
             (["--max-size", "0"], "--max-size: '0'", "at least 1 byte"),
             (["--durability", "proces"], "--durability: 'proces'", "Did you mean 'process'?"),
+            (["--transport", "culr"], "--transport: 'culr'", "curl"),
             (["--color", "maybe"], "--color: 'maybe'", "auto, always, never"),
             (["--proxy", "ftp://p"], "--proxy: 'ftp://p'", "socks5"), (["-o", "dir/"], "-o: 'dir/'", "-d"),
             (["-o", ".."], "-o: '..'", "-d"),

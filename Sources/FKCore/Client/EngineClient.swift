@@ -52,7 +52,8 @@ package struct EngineClient: Sendable {
     static func open(_ configure: Configure, scope: Engine.Scope, chains: MiddlewareChains = .init()) throws -> Engine?
     {
         do {
-            return try Engine(configure: configure, scope: scope, transport: defaultTransport(), chains: chains)
+            let transport = try configure.transportKind.makeTransport()
+            return try Engine(configure: configure, scope: scope, transport: transport, chains: chains)
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }

@@ -46,6 +46,9 @@ public struct Configure: Sendable {
     /// When failed attempts are tried again.
     public var retry = RetryPolicy()
 
+    /// What moves the bytes. Default `.automatic`. Has no effect once a downloader is live.
+    public var transportKind: TransportKind = .automatic
+
     /// The defaults of how requests travel; a task's own options go over them.
     public var transport = TransportOptions()
 

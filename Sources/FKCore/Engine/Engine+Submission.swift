@@ -13,6 +13,12 @@ extension Engine {
                 return .added(try await add(tasks, barrel: barrel, run: run))
             case .verb(let verb, let selector):
                 return .verbs(try await apply(verb, to: selector))
+            case .setAttributes(let selector, let attributes):
+                let count = try setAttributes(selector, attributes)
+                return .done(note: "attributes of \(count) task\(count == 1 ? "" : "s") changed")
+            case .markUsed(let selector):
+                let count = try markUsed(selector)
+                return .done(note: "\(count) task\(count == 1 ? "" : "s") marked as used")
             case .toggle(let selector):
                 return .verbs(try await toggle(selector))
             case .createBarrel(let name, let options):
@@ -89,6 +95,7 @@ extension Engine {
                 if tasks[id] != nil {
                     records.append(.success(nil))
                 } else {
+                    try AttributeRules.check(description.attributes)
                     var record = TaskRecord(
                         task: description, id: id, number: try numbers.next(), created: clock.date)
                     if let barrel { record.barrels = [barrel] }
@@ -134,6 +141,7 @@ extension Engine {
             let known = new == nil ? try find(id) : nil
             if let known {
                 entry = known
+                try addAttributes(of: description, to: entry)
                 try readmit(entry, as: description, mayRun: run || scope == .all)
             } else {
                 let (record, info) = try new ?? makeAgain(description, id, barrel: barrel?.record.name)

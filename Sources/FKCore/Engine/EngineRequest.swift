@@ -80,6 +80,9 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case verb(Verb, TaskSelector)
     /// Suspend what runs or waits, resume or queue again what does not.
     case toggle(TaskSelector)
+    /// A nil value removes the pair.
+    case setAttributes(TaskSelector, [String: String?])
+    case markUsed(TaskSelector)
     case createBarrel(name: String, options: BarrelOptions)
     case removeFromBarrel(name: String, urls: [String])
     /// Forget the group; its tasks stay.

@@ -210,7 +210,7 @@ package enum InfoFile {
                 let payload = UnsafeRawBufferPointer(rebasing: file[slot.payload])
                 if let needle, !payload.contains(sequence: needle) { return nil }
                 return InfoContents(
-                    record: try located(path) { try StoreJSON.decode(TaskRecord.self, from: payload) },
+                    record: try located(path) { try TaskRecord.read(payload) },
                     handle: InfoHandle(generation: slot.generation, slotSize: UInt32(geometry.slotSize)),
                     counters: InfoFormat.counters(file, geometry))
             } catch let error as DownloadError {

@@ -32,8 +32,9 @@ package struct StoreReader: Sendable {
 
     /// The tasks of these ids that are still there, in the order given; for the members of a barrel.
     package func records(_ ids: some Sequence<TaskID>, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
-        let isRunning = EngineLock.isHeld(workPath)
-        return ids.compactMap { read($0, containing: nil, isRunning: isRunning, problem: problem) }
+        var records: [TaskRecord] = []
+        readAll(Array(ids), containing: nil, problem: problem) { records.append($0) }
+        return records
     }
 
     /// The tasks of a URL, in the order of submission: more than one where it has several destinations.
@@ -95,28 +96,44 @@ package struct StoreReader: Sendable {
         _ ids: [TaskID], containing bytes: [UInt8]?, problem: (DownloadError) -> Void,
         where isWanted: (TaskRecord) -> Bool
     ) -> [TaskRecord] {
-        let isRunning = EngineLock.isHeld(workPath)
         var records: [TaskRecord] = []
-        for id in ids {
-            if let record = read(id, containing: bytes, isRunning: isRunning, problem: problem), isWanted(record) {
-                records.append(record)
-            }
-        }
+        readAll(ids, containing: bytes, problem: problem) { if isWanted($0) { records.append($0) } }
         return records.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
     }
 
-    private func read(
-        _ id: TaskID, containing bytes: [UInt8]?, isRunning: Bool, problem: (DownloadError) -> Void
-    ) -> TaskRecord? {
-        do {
-            return try InfoFile.read(workPath.infoPath(id), containing: bytes).map { present($0, isRunning: isRunning) }
-        } catch let error as DownloadError {
-            // Gone since the folder was read.
-            if error.code != .notFound { problem(error) }
-        } catch {
-            problem(DownloadError(wrapping: error, code: .disk, message: "A task cannot be read."))
+    /// So many info files are worth a second thread.
+    private static let block = 512
+
+    /// Reads info files on as many threads as there are processors, and hands them over in the order of `ids`.
+    private func readAll(
+        _ ids: [TaskID], containing bytes: [UInt8]?, problem: (DownloadError) -> Void, found: (TaskRecord) -> Void
+    ) {
+        let isRunning = EngineLock.isHeld(workPath)
+        let blocks = stride(from: 0, to: ids.count, by: Self.block).map { ids[$0..<min($0 + Self.block, ids.count)] }
+        // So many blocks at a time that what is not wanted does not pile up.
+        for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
+            for results in Parallel.map(Array(group), { $0.map { read($0, containing: bytes, isRunning: isRunning) } })
+            {
+                for result in results {
+                    switch result {
+                    case .success(let record): if let record { found(record) }
+                    // Gone since the folder was read.
+                    case .failure(let error): if error.code != .notFound { problem(error) }
+                    }
+                }
+            }
         }
-        return nil
+    }
+
+    private func read(
+        _ id: TaskID, containing bytes: [UInt8]?, isRunning: Bool
+    ) -> Result<TaskRecord?, DownloadError> {
+        do {
+            return .success(
+                try InfoFile.read(workPath.infoPath(id), containing: bytes).map { present($0, isRunning: isRunning) })
+        } catch {
+            return .failure(DownloadError(wrapping: error, code: .disk, message: "A task cannot be read."))
+        }
     }
 
     private func present(_ contents: InfoContents, isRunning: Bool) -> TaskRecord {

@@ -97,9 +97,9 @@
         }
 
         private func start(_ id: UInt64, _ start: CurlInbox.Start) {
-            let request: CurlRequest
+            let request: OutgoingRequest
             do {
-                request = try CurlRequest(start.request)
+                request = try OutgoingRequest(start.request)
             } catch {
                 start.handler.transportDidFinish(.failure(error))
                 return
@@ -191,7 +191,7 @@
             }
         }
 
-        private func follow(_ request: CurlRequest, _ transfer: CurlTransfer) {
+        private func follow(_ request: OutgoingRequest, _ transfer: CurlTransfer) {
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             transfer.follow(request)
             submit(transfer)

@@ -14,9 +14,9 @@
         let id: UInt64
         let handler: any TransportHandler
         let easy: CurlEasy
-        private(set) var current: CurlRequest
+        private(set) var current: OutgoingRequest
         /// The request to make after a redirect; while it is set, the body is that of the redirect and is dropped.
-        private(set) var next: CurlRequest?
+        private(set) var next: OutgoingRequest?
         /// The end as decided by the handler or by us, whatever libcurl makes of the aborted callback.
         private(set) var outcome: Result<Void, DownloadError>?
         private(set) var delivered: Int64 = 0
@@ -47,7 +47,7 @@
         }
         private var previousPeer: String?
 
-        init(id: UInt64, _ start: CurlInbox.Start, _ first: CurlRequest, easy: CurlEasy, clock: CurlClock) {
+        init(id: UInt64, _ start: CurlInbox.Start, _ first: OutgoingRequest, easy: CurlEasy, clock: CurlClock) {
             self.id = id
             request = start.request
             handler = start.handler
@@ -83,7 +83,7 @@
         }
 
         /// Turns to the request that a redirect asks for.
-        func follow(_ request: CurlRequest) {
+        func follow(_ request: OutgoingRequest) {
             current = request
             next = nil
             collector = Self.collector(self.request.options)
@@ -198,7 +198,7 @@
                 status: collected.status, httpVersion: collected.version, fields: collected.fields, url: current.url,
                 redirects: rules.count)
             do {
-                if let hop = try redirect(head) {
+                if let hop = try rules.follow(head, fromAddress: peer, resolve: CurlEasy.resolve) {
                     next = current.following(hop, secrets: request.secretHeaders)
                     isAside = true
                     return true
@@ -214,23 +214,6 @@
                 outcome = .failure(error)
                 return false
             }
-        }
-
-        /// Nil when the head is final.
-        private func redirect(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
-            let locations = Set(head.values(of: "Location"))
-            guard RedirectRules.isRedirect(status: head.status), let location = locations.first, !location.isEmpty
-            else {
-                return nil
-            }
-            var objection = RedirectRules.objection(toLocation: location)
-            if locations.count > 1 { objection = "it has contradicting Location fields" }
-            guard objection == nil, let target = CurlEasy.resolve(location, against: current.url) else {
-                throw DownloadError(
-                    .redirect, "The redirect is refused: \(objection ?? "its Location field is not a URL").",
-                    url: maskedURL, status: head.status)
-            }
-            return try rules.follow(status: head.status, to: target, fromAddress: peer)
         }
 
         private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {

@@ -50,6 +50,29 @@ package struct RedirectRules: Sendable {
         }
     }
 
+    /// Judges a head: nil when it is final.
+    ///
+    /// - Parameters:
+    ///   - fromAddress: as in `follow(status:to:fromAddress:)`.
+    ///   - resolve: makes a Location field absolute against a URL; nil when that is no URL.
+    /// - Throws: `DownloadError` of code `redirect`.
+    package mutating func follow(
+        _ head: ResponseHead, fromAddress: String? = nil, resolve: (_ location: String, _ base: String) -> String?
+    ) throws(DownloadError) -> Hop? {
+        let locations = Set(head.values(of: "Location"))
+        guard Self.isRedirect(status: head.status), let location = locations.first, !location.isEmpty else {
+            return nil
+        }
+        var objection = Self.objection(toLocation: location)
+        if locations.count > 1 { objection = "it has contradicting Location fields" }
+        guard objection == nil, let target = resolve(location, url) else {
+            throw DownloadError(
+                .redirect, "The redirect is refused: \(objection ?? "its Location field is not a URL").",
+                url: URLMasking.mask(url), status: head.status)
+        }
+        return try follow(status: head.status, to: target, fromAddress: fromAddress)
+    }
+
     /// The reason to refuse a Location field before it is made into an absolute URL, or nil.
     package static func objection(toLocation location: String) -> String? {
         location.utf8.contains { $0 < 0x20 || $0 == 0x7f } ? "its Location field holds control characters" : nil

@@ -53,6 +53,22 @@ extension ParsedArguments {
         return .fixed(value)
     }
 
+    /// A moment: a day (its beginning, here), a full ISO 8601 time, or an age: a number with m, h, d or w behind.
+    func time(_ option: String, _ written: String, now: Date) throws -> Date? {
+        guard let text = self[option] else { return nil }
+        if let last = text.last, let unit = Self.ages[last], let count = Double(text.dropLast()), count >= 0 {
+            return now - count * unit
+        }
+        if let date = try? Date(text, strategy: .iso8601) { return date }
+        let day = Date.ISO8601FormatStyle(timeZone: .current).year().month().day()
+        if text.utf8.count == 10, let date = try? Date(text, strategy: day) { return date }
+        throw refusal(
+            written, text,
+            "a day such as 2026-11-20, a time such as 2026-11-20T08:00:00Z, or an age such as 90m, 3h or 2d")
+    }
+
+    private static let ages: [Character: Double] = ["m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+
     /// One of an enumeration's raw values.
     func choice<Choice: RawRepresentable & CaseIterable>(
         _ option: String, _ written: String, of type: Choice.Type

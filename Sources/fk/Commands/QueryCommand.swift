@@ -15,15 +15,15 @@ struct ListCommand: Command {
             try workPath.open(create: false)
             let reader = StoreReader(workPath)
             let answers = Answers(global, context)
-            if let name = options.barrel {
+            if let name = options.query.barrel {
                 records = reader.records(try reader.barrel(name).members.map(\.id)) { answers.warn([$0.description]) }
             } else {
                 records = reader.records(problem: { answers.warn([$0.description]) })
             }
-        } else if let name = options.barrel {
+            records = try page(of: records)
+        } else if let name = options.query.barrel {
             throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
         }
-        if let state = options.state { records.removeAll { $0.state != state } }
         if global.json {
             context.output.writeLine(JSONValue.array(records.map { TaskDocument.json($0) }).pretty)
             return ExitStatus.done
@@ -36,6 +36,17 @@ struct ListCommand: Command {
         for record in records { table.add(record) }
         table.write(global, context)
         return ExitStatus.done
+    }
+
+    private func page(of records: [TaskRecord]) throws -> [TaskRecord] {
+        var query = options.query
+        // The members were read by name, whatever their own records say.
+        query.barrel = nil
+        if query == RecordQuery() { return records }
+        let places = Dictionary(records.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
+        return try query.page(of: records.lazy.map(DownloadRecord.init)).records.compactMap { record in
+            places[record.id].map { records[$0] }
+        }
     }
 }
 
@@ -124,7 +135,12 @@ struct RecordText {
         add("folder", record.task.directory)
         add("mirrors", record.task.mirrors.map(URLMasking.mask).joined(separator: " "))
         add("barrels", record.barrels.joined(separator: ", "))
+        let shown = DownloadRecord(record)
+        add("type", shown.mimeType)
         add("checksum", record.task.options.checksum?.description)
+        for (name, value) in record.task.attributes.sorted(by: { $0.key < $1.key }) {
+            rows.append(("attribute", "\(name)=\(value)"))
+        }
         if record.task.options.insecure == true { rows.append(("insecure", "the server's certificate is not checked")) }
         rows.append(("attempts", "\(record.attempts)"))
         if let rate = record.bytesPerSecond, rate > 0 {
@@ -134,6 +150,7 @@ struct RecordText {
         add("error", record.error?.shortText)
         add("created", Timestamp.text(record.created))
         add("finished", record.finished.map(Timestamp.text))
+        add("last used", record.lastUsed.map(Timestamp.text))
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
             + history

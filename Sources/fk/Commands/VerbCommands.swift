@@ -1,6 +1,6 @@
 import FKCore
 
-/// `suspend`, `resume`, `cancel`, `retry` and `trash`.
+/// `suspend`, `resume`, `cancel`, `retry`, `toggle`, `trash` and `set`.
 enum VerbCommands {
     static let all: [CommandSpec] = [
         spec(.suspend, "stop tasks; their bytes are kept"),
@@ -9,6 +9,7 @@ enum VerbCommands {
         spec(.retry, "queue failed and cancelled tasks again"),
         toggle,
         spec(.trash, "forget tasks and delete every file they wrote"),
+        SetCommand.spec,
     ]
 
     private static let toggle = CommandSpec(

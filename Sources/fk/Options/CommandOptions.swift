@@ -30,24 +30,6 @@ struct RunCommandOptions: Sendable {
     }
 }
 
-/// `fk list`
-struct ListOptions: Sendable {
-    var state: DownloadState?
-    var barrel: String?
-
-    static let specs: [OptionSpec] = [
-        .value(
-            "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
-            "only tasks in this state: " + DownloadState.allCases.map(\.rawValue).joined(separator: ", ")),
-        .value("barrel", "b", "NAME", "only members of this barrel"),
-    ]
-
-    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        state = try arguments.choice("state", "--state", of: DownloadState.self)
-        barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
-    }
-}
-
 /// `fk info`, `fk why`
 struct InfoOptions: Sendable {
     var reference: TaskReference

@@ -9,6 +9,8 @@ struct RunOptions: Sendable, Hashable {
     /// Bytes a second for everything that runs; 0 lifts a limit that is set, nil changes nothing.
     var rateLimit: Int64?
     var durability: Durability?
+    /// What moves the bytes; nil takes the saved setting or the downloader's default.
+    var transport: TransportKind?
     /// Hand the work over and return at once.
     var detach: Bool
 
@@ -23,6 +25,9 @@ struct RunOptions: Sendable, Hashable {
         .value(
             "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
             "what a finished file survives: process (default) or power"),
+        .value(
+            "transport", nil, "KIND", hint: .choices(TransportKind.allCases.map(\.rawValue)),
+            "what moves the bytes: automatic (default), curl or urlsession"),
         .flag("detach", nil, "leave the downloads to a background process and return at once"),
     ]
 
@@ -31,6 +36,7 @@ struct RunOptions: Sendable, Hashable {
         connections = try arguments.connections("connections", "-x")
         rateLimit = try arguments.rate("limit-rate", "--limit-rate")
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
+        transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
         detach = arguments.has("detach")
     }
 }

@@ -26,6 +26,7 @@ struct TaskInput: Sendable {
         .value("max-size", nil, "SIZE", "fail when a file is larger, such as 700M"),
         .value("proxy", nil, "URL", "proxy to use; an empty value uses none"),
         .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
+        .repeated("attribute", nil, "NAME=VALUE", "a pair of your own to keep with the task (fk info, fk list)"),
         .flag("insecure", nil, "accept any certificate: nobody's identity is checked"),
         .flag("netrc", nil, "take user and password from ~/.netrc"),
         .flag("overwrite", nil, group: "existing", "replace a file that is there already"),
@@ -51,6 +52,7 @@ struct TaskInput: Sendable {
             throw arguments.error("-d: the folder's name is empty.")
         }
         let folder = directory
+        let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
         tasks = urls.map { url in
             var task = TaskDescription(url: url)
             task.directory = folder
@@ -60,6 +62,7 @@ struct TaskInput: Sendable {
         tasks += try listed.map { entry in
             try Self.task(of: entry, options, folder, arguments, context)
         }
+        for index in tasks.indices { tasks[index].attributes = attributes }
         try applySingleOptions(arguments, context)
     }
 

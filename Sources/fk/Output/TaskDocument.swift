@@ -21,10 +21,15 @@ enum TaskDocument {
             ("directory", .optional(record.task.directory)),
             ("fileName", .optional(record.task.fileName)),
             ("checksum", .optional(record.task.options.checksum?.description)),
+            (
+                "attributes",
+                .object(record.task.attributes.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })
+            ),
             ("insecure", .bool(record.task.options.insecure ?? false)),
             ("created", .string(Timestamp.text(record.created))),
             ("started", .optional(record.started.map(Timestamp.text))),
             ("finished", .optional(record.finished.map(Timestamp.text))),
+            ("lastUsed", .optional(record.lastUsed.map(Timestamp.text))),
         ])
     }
 

@@ -47,6 +47,7 @@ extension RunOptions {
         }
         if let rateLimit { words += ["--limit-rate", String(rateLimit)] }
         if let durability { words += ["--durability", durability.rawValue] }
+        if let transport { words += ["--transport", transport.rawValue] }
         return words
     }
 }

@@ -56,6 +56,7 @@ extension RunOptions {
         if let connections { configure.connections = connections }
         if let rateLimit { configure.rateLimit = rateLimit > 0 ? rateLimit : nil }
         if let durability { configure.durability = durability }
+        if let transport { configure.transportKind = transport }
         return configure
     }
 

@@ -14,6 +14,7 @@ struct Settings: Sendable, Hashable {
         case retry
         case timeout
         case durability
+        case transport
         case directory
         case proxy
         case cacert
@@ -43,6 +44,7 @@ struct Settings: Sendable, Hashable {
         case .retry: _ = try trial.integer(name, name, in: 0...1000)
         case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
         case .durability: _ = try trial.choice(name, name, of: Durability.self)
+        case .transport: _ = try trial.choice(name, name, of: TransportKind.self)
         case .directory, .cacert, .proxy:
             guard !value.utf8.contains(where: { $0 < 0x20 }) else {
                 throw arguments.error("\(name): control characters are not allowed.")

@@ -25,7 +25,7 @@ extension TransportConformance {
             let record = try await context.end(of: handler)
             try context.expectFailure(record, .cancelled, retryable: false)
             try context.check(record.head == nil, "a head came")
-            await server.wait { $0[0].end == .clientClosed }
+            await server.wait { $0.first?.end == .clientClosed }
         },
         .init("cancel in the body closes the connection") { context in
             let server = try FaultServer()
@@ -37,7 +37,7 @@ extension TransportConformance {
             _ = await handler.record.wait { $0.bodyBytes == 50_000 }
             operation.cancel()
             try context.expectFailure(try await context.end(of: handler), .cancelled)
-            await server.wait { $0[0].end == .clientClosed }
+            await server.wait { $0.first?.end == .clientClosed }
         },
         .init("cancel at once, twice, and after the end") { context in
             let server = try FaultServer()

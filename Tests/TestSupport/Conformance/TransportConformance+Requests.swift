@@ -161,6 +161,6 @@ extension TransportConformance {
         let seconds = Date().timeIntervalSince(start)
         try context.expectFailure(record, .timeout, retryable: true)
         try context.check((0.9...10).contains(seconds), "after \(seconds) s")
-        await server.wait { $0[0].end == .clientClosed }
+        await server.wait { $0.first?.end == .clientClosed }
     }
 }

@@ -44,7 +44,9 @@ final class Sandbox: Sendable {
     }
 
     /// What `fk` prints with `--json`, which has to be one document.
-    func json(_ words: String...) async throws -> JSON {
+    func json(_ words: String...) async throws -> JSON { try await json(words) }
+
+    func json(_ words: [String]) async throws -> JSON {
         let result = try await fk(words + ["--json"])
         #expect(result.errors == "")
         return try JSON(result.output)

@@ -1,0 +1,18 @@
+import Dispatch
+import FKMiddleware
+
+/// Work on all processors at once.
+enum Parallel {
+    /// The results in the order of the elements. Blocks until all are there; one element alone is done in place.
+    static func map<Element: Sendable, Value: Sendable>(
+        _ elements: [Element], _ transform: @Sendable (Element) -> Value
+    ) -> [Value] {
+        guard elements.count > 1 else { return elements.map(transform) }
+        let values = Locked([Value?](repeating: nil, count: elements.count))
+        DispatchQueue.concurrentPerform(iterations: elements.count) { index in
+            let value = transform(elements[index])
+            values.withLock { $0[index] = value }
+        }
+        return values.withLock { $0.compactMap(\.self) }
+    }
+}

@@ -1,0 +1,89 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One request of a transfer as it is put to the library underneath: the first one or a redirect's.
+struct OutgoingRequest {
+    /// Without userinfo and fragment.
+    var url: String
+    var method: String
+    var body: Data?
+    /// In the order they go on the wire; names and values were checked.
+    var headers: [ResponseHead.Field]
+    var credentials: URLParts.Credentials?
+    var usesNetrc: Bool
+
+    /// - Throws: `invalidURL`, `unsupportedScheme`, or `invalidArgument` for header fields that could smuggle in
+    ///   others (CR, LF, NUL) and for body streams.
+    init(_ request: TransportRequest) throws(DownloadError) {
+        let text = request.urlRequest.url?.absoluteString ?? ""
+        let parts = URLParts(text)
+        guard let origin = URLOrigin(parts) else {
+            throw DownloadError(
+                .invalidURL, "The request has no URL with a host.",
+                url: request.urlRequest.url.map { URLMasking.mask($0.absoluteString) })
+        }
+        guard origin.scheme == "http" || origin.scheme == "https" else {
+            throw DownloadError(
+                .unsupportedScheme, "Only http and https are supported, not \(origin.scheme).",
+                url: URLMasking.mask(text))
+        }
+        url = parts.userinfo == nil && parts.fragment == nil ? text : parts.requestURL
+        credentials = parts.credentials
+        usesNetrc = request.options.netrc
+        method = request.urlRequest.httpMethod ?? "GET"
+        body = request.urlRequest.httpBody
+        headers = (request.urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map {
+            .init($0.key, $0.value)
+        }
+        guard request.urlRequest.httpBodyStream == nil else {
+            throw DownloadError(
+                .invalidArgument, "A request body must be data; a stream cannot be sent again on a retry.")
+        }
+        guard HTTPToken.isFieldName(method) else {
+            throw DownloadError(.invalidArgument, "The request's method is not a word.", url: URLMasking.mask(text))
+        }
+        for field in headers where !HTTPToken.isFieldName(field.name) || !HTTPToken.isFieldValue(field.value) {
+            throw DownloadError(
+                .invalidArgument,
+                "A request header field has a name or a value with characters that are not allowed there (CR, LF, NUL).",
+                url: URLMasking.mask(text))
+        }
+        addDefault("Accept-Encoding", "identity")
+        addDefault("User-Agent", request.options.userAgent ?? TransportOptions.defaultUserAgent)
+    }
+
+    /// The request that follows a redirect.
+    ///
+    /// - Parameter secrets: names of header fields, in lower case, that stay behind with the first origin.
+    func following(_ hop: RedirectRules.Hop, secrets: Set<String>) -> OutgoingRequest {
+        var next = self
+        let parts = URLParts(hop.url)
+        next.url = parts.requestURL
+        next.method = hop.method
+        if !hop.keepsBody {
+            next.body = nil
+            next.headers.removeAll { $0.name.lowercased().hasPrefix("content-") }
+        }
+        if !hop.keepsSecrets {
+            next.headers.removeAll {
+                let name = $0.name.lowercased()
+                return Self.alwaysSecret.contains(name) || secrets.contains(name)
+            }
+            next.credentials = nil
+            next.usesNetrc = false
+        }
+        if let own = parts.credentials { next.credentials = own }
+        return next
+    }
+
+    /// Host is no secret, but names the first origin and would be wrong for another.
+    private static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization", "host"]
+
+    private mutating func addDefault(_ name: String, _ value: String) {
+        if !headers.contains(where: { $0.name.caseInsensitiveEquals(name) }) { headers.append(.init(name, value)) }
+    }
+}

@@ -1,0 +1,92 @@
+import FKMiddleware
+import Foundation
+
+/// What is known about a transfer that URLSession ended with an error.
+///
+/// FoundationNetworking has a code for few of libcurl's: certificates, cut bodies and malformed answers are all
+/// `NSURLErrorUnknown`, told apart by libcurl's text only.
+struct URLSessionFailure {
+    var code: Int
+    var text: String
+    /// Masked.
+    var url: String
+    /// The final head has arrived.
+    var hasHead: Bool
+
+    init(_ error: NSError, url: String, hasHead: Bool) {
+        code = error.code
+        text = error.localizedDescription
+        self.url = url
+        self.hasHead = hasHead
+    }
+
+    /// Which error a person sees, and whether a retry can help.
+    var error: DownloadError {
+        switch code {
+        case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed:
+            return make(.nameLookup, "The host's name could not be looked up.", retry: true)
+        case NSURLErrorCannotConnectToHost where !hasHead, NSURLErrorNotConnectedToInternet:
+            return make(.connect, "The server could not be reached.", retry: true)
+        case NSURLErrorTimedOut: return make(.timeout, "The connection took too long.", retry: true)
+        case NSURLErrorBadURL: return make(.invalidURL, "The URL is not valid.", retry: false)
+        case NSURLErrorUnsupportedURL where !text.contains("HTTP"):
+            return make(.unsupportedScheme, "Only http and https are supported.", retry: false)
+        case NSURLErrorClientCertificateRequired...NSURLErrorSecureConnectionFailed:
+            return make(.tls, "A secure connection could not be made.", retry: false)
+        case NSURLErrorNetworkConnectionLost: return make(.connectionLost, "The connection was lost.", retry: true)
+        case NSURLErrorBadServerResponse where !hasHead:
+            return make(.connectionLost, "The server closed the connection without an answer.", retry: true)
+        default: return told
+        }
+    }
+
+    /// By libcurl's text.
+    private var told: DownloadError {
+        // Also what libcurl answers to a header line that is longer than it will keep.
+        if !hasHead, text == "Out of memory" {
+            return make(
+                .protocolViolation, "The server's response is not valid HTTP: its header is too long.", retry: false)
+        }
+        for (words, code, message, retry) in Self.texts where words.contains(where: text.contains) {
+            return make(code, message, retry: retry)
+        }
+        if ["SSL", "TLS", "certificate"].contains(where: text.contains) {
+            let isNetwork = ["reset", "SYSCALL", "unexpected eof", "timed out"].contains(where: text.contains)
+            if hasHead { return make(.connectionLost, "The connection was lost.", retry: true) }
+            return make(.tls, "A secure connection could not be made.", retry: isNetwork)
+        }
+        return make(.connectionLost, "The transfer failed.", retry: hasHead)
+    }
+
+    private static let texts: [([String], DownloadError.Code, String, Bool)] = [
+        (["transfer closed with"], .incompleteBody, "The body ended before its end was due.", true),
+        (
+            ["chunk hex", "chunked-encoding", "chunked encoding"], .protocolViolation,
+            "The body's chunks are malformed.", true
+        ),
+        (
+            ["content encoding", "decompress", "gzip", "deflate", "inflate"], .encodedBody,
+            "The body has a coding that nobody asked for, and it cannot be undone.", false
+        ),
+        (["proxy", "CONNECT tunnel"], .proxy, "The proxy could not be used.", true),
+        (
+            ["Failed to connect", "Couldn't connect", "Connection timed out"], .connect,
+            "The server could not be reached.", true
+        ),
+        (
+            ["Recv failure", "Send failure", "reset", "stream", "Empty reply"], .connectionLost,
+            "The connection was lost.", true
+        ),
+        (
+            [
+                "HTTP/0.9", "Failed writing header", "header", "Invalid", "Unsupported HTTP", "Weird server reply",
+                "Nul byte", "Header without colon",
+            ], .protocolViolation, "The server's response is not valid HTTP.", false
+        ),
+    ]
+
+    private func make(_ code: DownloadError.Code, _ message: String, retry: Bool) -> DownloadError {
+        DownloadError(
+            code, message, url: url, underlying: text.isEmpty ? "NSURLError \(self.code)" : text, isRetryable: retry)
+    }
+}

@@ -1,0 +1,233 @@
+import Dispatch
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One session, for one transfer after another, with the means to hold it back.
+///
+/// What stops the flow differs:
+/// - On Linux a task's `suspend()` closes its connection, and a busy delegate only lets its queue grow without bound:
+///   libcurl goes on reading on another queue (swift-corelibs-foundation #3204). So the delegate's calls are made at
+///   once on the queue that reads, and this queue is suspended to hold a transfer back: nothing is read then, and TCP
+///   stops the server. The queue belongs to a private property of URLSession's and is found by reflection.
+/// - On Apple's systems a task's `suspend()` does it.
+final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+    // Sendable because `session` and the queues are set once in `init`, and `gate` and `transfer` are behind their locks.
+    let origin: URLOrigin
+    private let commands: DispatchQueue
+    private var session: URLSession!
+    /// The callbacks come on it, and on others that it is the target of.
+    private var callbacks: DispatchQueue!
+    /// What reads, and calls back; on Linux only.
+    private var reading: DispatchQueue?
+    private let gate = Locked(Gate())
+    private let transfer = Locked<URLSessionTransfer?>(nil)
+
+    private struct Gate {
+        /// Somebody wants to hold the line: the transfer for as long as it is paused, or a turn of the others.
+        var isPaused = false
+        var isTurn = false
+        /// What was done about it.
+        var isHeld = false
+        var task: URLSessionTask?
+    }
+
+    /// Nil when this Foundation's URLSession has no queue that can be suspended.
+    ///
+    /// - Parameter commands: where tasks are made and cancelled.
+    init?(origin: URLOrigin, networks: URLSessionTransport.Networks, commands: DispatchQueue) {
+        self.origin = origin
+        self.commands = commands
+        super.init()
+        let configuration = Self.configuration(networks)
+        #if canImport(FoundationNetworking)
+            session = URLSession(configuration: configuration, delegate: self, delegateQueue: InlineQueue())
+            callbacks = Self.property("workQueue", of: session!) as? DispatchQueue
+            let handle = Self.property("multiHandle", of: session!)
+            reading = handle.flatMap { Self.property("queue", of: $0) } as? DispatchQueue
+            if callbacks == nil || reading == nil {
+                session.invalidateAndCancel()
+                return nil
+            }
+        #else
+            callbacks = DispatchQueue(label: "fk.urlsession.callbacks")
+            let operations = OperationQueue()
+            operations.underlyingQueue = callbacks
+            operations.maxConcurrentOperationCount = 1
+            session = URLSession(configuration: configuration, delegate: self, delegateQueue: operations)
+        #endif
+    }
+
+    #if canImport(FoundationNetworking)
+        private static func property(_ name: String, of owner: Any) -> Any? {
+            Mirror(reflecting: owner).children.first { $0.label == name }?.value
+        }
+
+        /// The queue of a session without transfers: all sessions' queues share one, in turn.
+        private static let turns =
+            property("workQueue", of: URLSession(configuration: .ephemeral)) as? DispatchQueue
+    #endif
+
+    /// No cache, no cookies, no saved passwords, and no time-outs: those are the transfer's.
+    private static func configuration(_ networks: URLSessionTransport.Networks) -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+        configuration.httpCookieStorage = nil
+        configuration.httpCookieAcceptPolicy = .never
+        configuration.httpShouldSetCookies = false
+        configuration.urlCredentialStorage = nil
+        configuration.timeoutIntervalForRequest = endless
+        configuration.timeoutIntervalForResource = endless
+        #if canImport(Darwin)
+            configuration.allowsCellularAccess = networks.allowsCellular
+            configuration.allowsConstrainedNetworkAccess = networks.allowsConstrained
+            configuration.allowsExpensiveNetworkAccess = networks.allowsExpensive
+        #endif
+        return configuration
+    }
+
+    /// Seconds: ten years.
+    private static let endless = 315_360_000.0
+
+    // MARK: The hub's queue
+
+    /// Begins a request; the transfer must not have another one under way here.
+    func begin(_ request: URLRequest, for transfer: URLSessionTransfer) {
+        var request = request
+        request.timeoutInterval = Self.endless
+        let task = session.dataTask(with: request)
+        gate.withLock { $0.task = task }
+        self.transfer.withLock { $0 = transfer }
+        task.resume()
+    }
+
+    /// Closes the connections. The line must be idle.
+    func close() {
+        session.invalidateAndCancel()
+    }
+
+    /// The length of a response that Foundation takes in without a word, which it does with a redirect and its body:
+    /// nil when there is none, below 0 when the length is not known.
+    var silentLength: Int64? {
+        #if canImport(FoundationNetworking)
+            let length = gate.withLock { $0.task }?.countOfBytesExpectedToReceive ?? 0
+            return length == 0 ? nil : length
+        #else
+            return nil
+        #endif
+    }
+
+    // MARK: Any thread
+
+    /// Runs `job` where the callbacks come, also while the line is held.
+    func post(_ job: @escaping @Sendable () -> Void) {
+        callbacks.async(execute: job)
+    }
+
+    /// Ends the present task soon; its end is still reported. Nothing is read meanwhile: a server that floods would keep
+    /// the end from its turn.
+    func cancelTask() {
+        guard let task = gate.withLock({ $0.task }) else { return }
+        change { $0.isPaused = true }
+        commands.async { [self] in
+            // By then the line may serve another transfer, which only this queue could have begun.
+            if gate.withLock({ $0.task === task }) { task.cancel() }
+        }
+    }
+
+    /// Lets other sessions and commands have their turn: for as long as a server sends faster than it is read, libdispatch
+    /// stays with this session's queue and runs nothing else of Foundation's.
+    func giveTurn() {
+        #if canImport(FoundationNetworking)
+            change { $0.isTurn = $0.task != nil }
+            Self.afterOthers { self.change { $0.isTurn = false } }
+        #endif
+    }
+
+    /// Runs `job` when every session that waited for its turn has had it.
+    static func afterOthers(_ job: @escaping @Sendable () -> Void) {
+        #if canImport(FoundationNetworking)
+            if let turns { return turns.async(execute: job) }
+        #endif
+        job()
+    }
+
+    // MARK: Callbacks
+
+    /// Nothing more is read until it is called with false.
+    func hold(_ isPaused: Bool) {
+        change { $0.isPaused = isPaused }
+    }
+
+    /// Frees the line for another transfer.
+    func release() {
+        transfer.withLock { $0 = nil }
+        change { $0 = Gate(isHeld: $0.isHeld) }
+    }
+
+    private func change(_ body: (inout Gate) -> Void) {
+        gate.withLock { gate in
+            body(&gate)
+            let isHeld = gate.isPaused || gate.isTurn
+            guard gate.isHeld != isHeld else { return }
+            gate.isHeld = isHeld
+            #if canImport(FoundationNetworking)
+                if isHeld { reading?.suspend() } else { reading?.resume() }
+            #else
+                if isHeld { gate.task?.suspend() } else { gate.task?.resume() }
+            #endif
+        }
+    }
+
+    private var current: URLSessionTransfer? { transfer.withLock { $0 } }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        if let response = response as? HTTPURLResponse { current?.receive(response) }
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        if !data.isEmpty { current?.receive(data) }
+    }
+
+    /// Redirects are followed by the transfer with a new request: Foundation would send secrets along and drop bodies.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+
+    /// On Linux a 401 comes here behind its body, and a task whose delegate has no credential never ends
+    /// (swift-corelibs-foundation #5456). On Apple's systems this is also asked for the server's certificate.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        #if canImport(FoundationNetworking)
+            current?.endsWithChallenge()
+            commands.async { completionHandler(.cancelAuthenticationChallenge, nil) }
+        #else
+            completionHandler(.performDefaultHandling, nil)
+        #endif
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        current?.complete(task.response as? HTTPURLResponse, error)
+    }
+}
+
+#if canImport(FoundationNetworking)
+    /// Runs operations at once on the thread that adds them.
+    private final class InlineQueue: OperationQueue, @unchecked Sendable {
+        // Sendable because it has no state of its own.
+        override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
+    }
+#endif

@@ -1,0 +1,363 @@
+import Dispatch
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What one transfer is doing, through all its redirects.
+///
+/// ```text
+/// launch -> head -> body -> complete -> end
+///    ^-------- redirect --------'
+/// ```
+///
+/// Its parts are touched by one thread at a time, in this order: the hub's queue in `launch`, then the line's callbacks
+/// until `complete`, then again the hub's queue for a redirect.
+final class URLSessionTransfer: @unchecked Sendable {
+    // Sendable because of the order above; what any thread may touch is in `flow`, behind its lock.
+    private let request: TransportRequest
+    private let handler: any TransportHandler
+    private let hub: URLSessionHub
+    private let flow = Locked(Flow())
+
+    /// What the watch and the operation look at.
+    private struct Flow {
+        var line: URLSessionLine?
+        var isCancelled = false
+        var isPaused = false
+        var hasHead = false
+        /// Seconds without a byte from the server.
+        var silence = 0.0
+        /// Seconds for which a response has been taken in without a word.
+        var wordless = 0.0
+    }
+
+    private var current: OutgoingRequest?
+    private var rules: RedirectRules?
+    private var next: OutgoingRequest?
+    private var head: ResponseHead?
+    private var framing: BodyFraming?
+    private var outcome: Result<Void, DownloadError>?
+    private var interims = 0
+    private var wasChallenged = false
+    private var delivered: Int64 = 0
+    /// What came after the handler paused, the piece that it did not take first. Bounded by what libcurl hands over
+    /// between two looks at its queue.
+    private var pending: [Data] = []
+    private var pauses = 0
+    /// Bytes since the others had their turn.
+    private var unshared = 0
+    /// The end, when it came while the handler paused.
+    private var completion: (HTTPURLResponse?, (any Error)?)?
+
+    init(_ request: TransportRequest, handler: any TransportHandler, hub: URLSessionHub) {
+        self.request = request
+        self.handler = handler
+        self.hub = hub
+    }
+
+    // MARK: Any thread
+
+    func cancel() {
+        flow.withLock { $0.isCancelled = true }
+        // Behind `launch`, so that there is a task to end.
+        hub.queue.async { self.end(.failure(Self.cancelled)) }
+    }
+
+    func resume() {
+        line?.post { self.drain() }
+    }
+
+    /// The handler has not taken the last piece, and nothing more may be read.
+    private var isPaused: Bool { flow.withLock { $0.isPaused } }
+
+    private var line: URLSessionLine? { flow.withLock { $0.line } }
+
+    private static let cancelled = DownloadError(.cancelled, "The transfer was cancelled.")
+
+    // MARK: The hub's queue
+
+    /// Ends a transfer that was never accepted.
+    func refuse() {
+        CallbackThreads.run { handler.transportDidFinish(.failure(Self.cancelled)) }
+    }
+
+    func launch() {
+        do throws(DownloadError) {
+            let first = try OutgoingRequest(request)
+            rules = RedirectRules(url: first.url, method: first.method, options: request.options)
+            send(first)
+        } catch {
+            finish(.failure(error))
+        }
+    }
+
+    private func send(_ next: OutgoingRequest) {
+        current = next
+        self.next = nil
+        if flow.withLock({ $0.isCancelled }) { return finish(.failure(Self.cancelled)) }
+        if let objection = URLSessionOptions.objection(to: request.options, url: next.url) {
+            return finish(.failure(objection))
+        }
+        guard let urlRequest = next.urlRequest else {
+            return finish(.failure(DownloadError(.invalidURL, "Foundation cannot read the URL.", url: maskedURL)))
+        }
+        guard let line = hub.take(for: next.url) else {
+            return finish(.failure(URLSessionOptions.noBackPressure))
+        }
+        flow.withLock { flow in
+            flow.line = line
+            flow.silence = 0
+            flow.wordless = 0
+        }
+        line.begin(urlRequest, for: self)
+    }
+
+    private func end(_ result: Result<Void, DownloadError>) {
+        guard let line else { return }
+        line.post { self.endNow(result) }
+    }
+
+    // MARK: The hub's clock
+
+    /// Interrupts a server that sends without end.
+    func giveTurn() { line?.giveTurn() }
+
+    /// Ends a transfer whose server is silent for too long, or whose redirect has a long body: on Linux the whole of
+    /// it is kept in memory before anybody is told, and copied for each piece. One of unknown length gets half a second.
+    ///
+    /// - Parameter seconds: the time since the last check.
+    func checkSilence(_ seconds: Double) {
+        guard let line, !isPaused else { return }
+        let length = line.silentLength
+        let flow = flow.withLock { flow in
+            flow.silence += seconds
+            if !flow.hasHead, length != nil { flow.wordless += seconds }
+            return flow
+        }
+        let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
+        let stallTimeout = max(request.options.stallTimeout, 1)
+        if flow.silence >= stallTimeout {
+            let what = flow.hasHead ? "sent nothing" : "sent no complete head"
+            return end(
+                .failure(
+                    DownloadError(
+                        .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: url, isRetryable: true))
+            )
+        }
+        guard !flow.hasHead, let length else { return }
+        guard length > Self.maxRedirectBody || (length < 0 && flow.wordless >= Self.redirectSeconds) else { return }
+        end(
+            .failure(
+                DownloadError(
+                    .redirect, "The server redirects with a body that is too long for URLSession.", url: url,
+                    isRetryable: true)))
+    }
+
+    private static let maxRedirectBody: Int64 = 64 << 10
+    private static let redirectSeconds = 0.5
+
+    // MARK: Callbacks
+
+    func receive(_ response: HTTPURLResponse) {
+        guard self.head == nil, next == nil, !isOver else { return }
+        guard response.statusCode >= 200 else {
+            interims += 1
+            if interims > Self.maxInterims { endNow(.failure(invalid("it has too many interim responses"))) }
+            return
+        }
+        let head = ResponseHead(response, url: current?.url ?? "", redirects: rules?.count ?? 0)
+        do throws(DownloadError) {
+            if let hop = try follow(head) {
+                next = current?.following(hop, secrets: request.secretHeaders)
+                return
+            }
+            try accept(head)
+        } catch {
+            endNow(.failure(error))
+        }
+    }
+
+    private static let maxInterims = 100
+
+    private func follow(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
+        let from = current?.url ?? ""
+        guard let hop = try rules?.follow(head, resolve: URLSessionOptions.resolve) else { return nil }
+        // Where a name leads cannot be seen before the request is sent.
+        if !request.options.allowsPrivateRedirect, let host = URLOrigin(hop.url)?.host, host != URLOrigin(from)?.host,
+            AddressClass.isPrivate(host: host) == nil
+        {
+            throw DownloadError(
+                .redirect,
+                "The redirect to \(host) is refused: URLSession cannot tell whether it is a private address.",
+                url: maskedURL)
+        }
+        return hop
+    }
+
+    private func accept(_ collected: ResponseHead) throws(DownloadError) {
+        var head = collected
+        if let violation = HeadLimits.violation(of: head, request.options) { throw invalid(violation) }
+        switch BodyFraming.determine(status: head.status, version: head.httpVersion, fields: &head.fields) {
+        case .failure(let violation): throw invalid(violation.reason)
+        case .success(let framing): self.framing = framing
+        }
+        self.head = head
+        flow.withLock { flow in
+            flow.hasHead = true
+            flow.silence = 0
+        }
+        if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
+        // Foundation has undone the coding: the bytes to come are not those that the head describes.
+        let coding = head["Content-Encoding"]?.lowercased() ?? "identity"
+        if coding != "identity", head.status < 400, current?.method != "HEAD", framing != .noBody {
+            throw DownloadError(
+                .encodedBody,
+                "The server sent the body as \(coding), which nobody asked for, and URLSession decodes it.",
+                url: maskedURL)
+        }
+    }
+
+    private func invalid(_ reason: String) -> DownloadError {
+        DownloadError(.protocolViolation, "The server's response is not valid HTTP: \(reason).", url: maskedURL)
+    }
+
+    func receive(_ data: Data) {
+        guard next == nil, !isOver else { return }
+        guard head != nil else {
+            return endNow(.failure(invalid("its body comes before its head")))
+        }
+        // What an error has to say is not worth more than one allowed silence, however it drips in.
+        if head.map({ $0.status < 400 }) == true { flow.withLock { $0.silence = 0 } }
+        unshared += data.count
+        if unshared >= Self.turnBytes {
+            unshared = 0
+            line?.giveTurn()
+        }
+        if pending.isEmpty, offer(data) { return }
+        pending.append(data)
+    }
+
+    /// How much is read in one turn.
+    private static let turnBytes = 256 << 10
+
+    /// - Returns: false when the handler paused.
+    private func offer(_ data: Data) -> Bool {
+        let verdict = data.withUnsafeBytes { bytes in CallbackThreads.run { handler.transport(didReceive: bytes) } }
+        switch verdict {
+        case .consumed: delivered += Int64(data.count)
+        case .pause(let seconds):
+            pause(seconds)
+            return false
+        case .enough:
+            delivered += Int64(data.count)
+            outcome = .success(())
+            // At the very end of the body the connection is still good; anywhere else it must be given up.
+            if framing != .length(delivered) { line?.cancelTask() }
+        case .fail(let error): endNow(.failure(error))
+        }
+        return true
+    }
+
+    private func pause(_ seconds: Double?) {
+        pauses += 1
+        flow.withLock { $0.isPaused = true }
+        line?.hold(true)
+        guard let seconds else { return }
+        let number = pauses
+        hub.clock.asyncAfter(deadline: .now() + max(seconds, 0)) { [weak self] in self?.resume(from: number) }
+    }
+
+    /// The end of a pause with a time, unless another pause has begun since.
+    private func resume(from number: Int) {
+        guard isPaused else { return }
+        line?.post { if self.pauses == number { self.drain() } }
+    }
+
+    /// Offers what has been waiting; the line holds again where the handler pauses again.
+    private func drain() {
+        guard isPaused else { return }
+        flow.withLock { flow in
+            flow.isPaused = false
+            flow.silence = 0
+        }
+        line?.hold(false)
+        while !isOver, let piece = pending.first {
+            guard offer(piece) else { return }
+            pending.removeFirst()
+        }
+        pending.removeAll()
+        if let (response, error) = completion { complete(response, error) }
+    }
+
+    func endsWithChallenge() { wasChallenged = true }
+
+    /// Nothing more is for the handler but the end.
+    private var isOver: Bool { outcome != nil || flow.withLock { $0.isCancelled } }
+
+    private func endNow(_ result: Result<Void, DownloadError>) {
+        if outcome == nil { outcome = result }
+        pending.removeAll()
+        flow.withLock { $0.isPaused = false }
+        if let (response, error) = completion {
+            complete(response, error)
+        } else if next == nil {
+            line?.cancelTask()
+        }
+    }
+
+    func complete(_ response: HTTPURLResponse?, _ error: (any Error)?) {
+        if !pending.isEmpty, !isOver {
+            completion = (response, error)
+            return
+        }
+        completion = nil
+        // On Linux the head of a redirect that leads nowhere is only to be had now, and its body not at all.
+        if error == nil, head == nil, next == nil, let response { receive(response) }
+        let line = flow.withLock { flow in
+            defer { flow.line = nil }
+            return flow.line
+        }
+        line?.release()
+        if let line { hub.give(line) }
+        if let next, outcome == nil, !isOver {
+            hub.queue.async { self.send(next) }
+        } else {
+            finish(result(error))
+        }
+    }
+
+    private func result(_ error: (any Error)?) -> Result<TransportSummary, DownloadError> {
+        switch outcome {
+        case .failure(let error): return .failure(error)
+        case .success: return .success(summary)
+        case nil: break
+        }
+        if flow.withLock({ $0.isCancelled }) { return .failure(Self.cancelled) }
+        if let error, !wasChallenged {
+            return .failure(URLSessionFailure(error as NSError, url: maskedURL, hasHead: head != nil).error)
+        }
+        guard head != nil else {
+            return .failure(
+                DownloadError(
+                    .connectionLost, "The server closed the connection in the middle of the response's head.",
+                    url: maskedURL, isRetryable: true))
+        }
+        return .success(summary)
+    }
+
+    private func finish(_ result: Result<TransportSummary, DownloadError>) {
+        CallbackThreads.run {
+            handler.transportDidFinish(result)
+            hub.ended(self)
+        }
+    }
+
+    private var summary: TransportSummary {
+        TransportSummary(bodyBytes: delivered, lengthVerified: framing != .untilClose || current?.method == "HEAD")
+    }
+
+    private var maskedURL: String { URLMasking.mask(current?.url ?? request.urlRequest.url?.absoluteString ?? "") }
+}

@@ -1,0 +1,37 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk set`: changes the attributes of a task.
+struct SetCommand: Command {
+    let reference: TaskReference
+    let attributes: [String: String?]
+    let global: GlobalOptions
+    let context: CommandContext
+
+    static let spec = CommandSpec(
+        path: ["set"], summary: "change the attributes of a task",
+        discussion: [
+            "Attributes are pairs of your own that are kept with a task and shown by fk info. "
+                + "fk list --attribute and fk list --text find tasks by them."
+        ],
+        operands: [
+            OperandSpec("url|id", "the task: its URL, or the beginning of its id"),
+            OperandSpec("NAME=VALUE", "pairs to set; NAME= removes one", 1, nil),
+        ],
+        make: { arguments, context in
+            try SetCommand(
+                reference: TaskReference.parse(arguments.operands[0], arguments),
+                attributes: Attribute.pairs(arguments.operands.dropFirst(), "", arguments),
+                global: GlobalOptions(arguments, context), context: context)
+        })
+
+    func run() async throws -> Int32 {
+        let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: global.workPath)))
+        let selector = try reference.selector(in: global)
+        let (reply, problems) = try await client.perform(.setAttributes(selector, attributes))
+        let answers = Answers(global, context)
+        answers.warn(problems)
+        return answers.status(of: reply)
+    }
+}

@@ -1,0 +1,61 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk list`
+struct ListOptions: Sendable {
+    var query: RecordQuery
+
+    static let specs: [OptionSpec] = [
+        .value(
+            "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
+            "only tasks in this state: " + DownloadState.allCases.map(\.rawValue).joined(separator: ", ")),
+        .value("barrel", "b", "NAME", "only members of this barrel"),
+        .value("host", nil, "HOST", "only tasks of this host"),
+        .value("text", nil, "TEXT", "only tasks with this in URL, name or an attribute, upper or lower case"),
+        .value("format", nil, "EXT", "only files with this extension"),
+        .repeated("attribute", nil, "NAME=VALUE", "only tasks with this attribute"),
+        .value("min-size", nil, "SIZE", "only files of at least so many bytes, such as 20M"),
+        .value("max-size", nil, "SIZE", "only files of at most so many bytes"),
+        .value("since", nil, "TIME", "only tasks made since then: 2026-11-20, a full time, or an age such as 3h or 2d"),
+        .value("until", nil, "TIME", "only tasks made until then"),
+        .value(
+            "sort", nil, "KEY", hint: .choices(RecordQuery.Sort.allCases.map(\.rawValue)),
+            "order: " + RecordQuery.Sort.allCases.map(\.rawValue).joined(separator: ", ") + " (default: number)"),
+        .flag("reverse", nil, "the other way round"),
+        .value("limit", nil, "N", "at most so many"),
+        .value("offset", nil, "N", "pass over so many"),
+    ]
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        query = RecordQuery()
+        query.states = try arguments.choice("state", "--state", of: DownloadState.self).map { [$0] }
+        query.barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        query.host = arguments["host"]
+        query.text = arguments["text"]
+        query.formats = arguments["format"].map { [$0.hasPrefix(".") ? String($0.dropFirst()) : $0] }
+        query.attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
+        let least = try arguments.size("min-size", "--min-size")
+        let most = try arguments.size("max-size", "--max-size")
+        query.size = try Self.range(least, most, 0, .max, "--min-size", "--max-size", arguments)
+        let now = Date()
+        let since = try arguments.time("since", "--since", now: now)
+        let until = try arguments.time("until", "--until", now: now)
+        query.created = try Self.range(since, until, .distantPast, .distantFuture, "--since", "--until", arguments)
+        query.sort = try arguments.choice("sort", "--sort", of: RecordQuery.Sort.self) ?? .number
+        query.ascending = !arguments.has("reverse")
+        query.limit = try arguments.integer("limit", "--limit", in: 1...Int(Int32.max))
+        query.offset = try arguments.integer("offset", "--offset", in: 0...Int(Int32.max)) ?? 0
+    }
+
+    private static func range<Value: Comparable>(
+        _ lower: Value?, _ upper: Value?, _ least: Value, _ most: Value, _ from: String, _ to: String,
+        _ arguments: ParsedArguments
+    ) throws -> ClosedRange<Value>? {
+        guard lower != nil || upper != nil else { return nil }
+        guard lower ?? least <= upper ?? most else {
+            throw arguments.error("\(from) lies beyond \(to): nothing can be between them.")
+        }
+        return (lower ?? least)...(upper ?? most)
+    }
+}

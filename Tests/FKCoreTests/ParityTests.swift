@@ -1,0 +1,121 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Features of earlier downloaders that no other suite is about.
+@Suite("What earlier downloaders do", .timeLimit(.minutes(1)))
+struct ParityTests {
+    private static let content = Bytes.pattern(count: 1_000)
+
+    @Test(
+        "numbers outside their range are moved to its end",
+        arguments: [(Int.min, 1, 1), (0, 1, 1), (3, 3, 3), (10, 10, 10), (11, 11, 10), (256, 256, 10), (257, 256, 10)])
+    func clamped(_ number: Int, _ maxAction: Int, _ distributeSpeed: Int) {
+        var configure = Configure(workPath: URL(fileURLWithPath: "/tmp"))
+        #expect(configure.maxAction == 3 && configure.distributeSpeed == 5)
+        configure.maxAction = number
+        configure.distributeSpeed = number
+        #expect(configure.maxAction == maxAction && configure.distributeSpeed == distributeSpeed)
+        #expect(configure.distributeInterval == Double(distributeSpeed) * 0.2)
+    }
+
+    @Test(
+        "a URL is encoded, and only once, whatever it is given as",
+        arguments: [
+            ("http://例え.テスト/路径/图片.png", "http://xn--r8jz45g.xn--zckzah/%E8%B7%AF%E5%BE%84/%E5%9B%BE%E7%89%87.png"),
+            ("http://e.com/カタカナ", "http://e.com/%E3%82%AB%E3%82%BF%E3%82%AB%E3%83%8A"),
+            ("http://e.com/😀.gif", "http://e.com/%F0%9F%98%80.gif"),
+            ("http://e.com/a b.txt", "http://e.com/a%20b.txt"),
+            ("http://e.com/a%20b.txt", "http://e.com/a%20b.txt"),
+            ("http://e.com/a%2520b.txt", "http://e.com/a%2520b.txt"),
+            ("http://e.com/a#part", "http://e.com/a"),
+        ])
+    func encoded(_ text: String, _ url: String) throws {
+        let builder = try Builder(text)
+        #expect(builder.url == url)
+        #expect(try Builder(builder.url).url == url)
+    }
+
+    @Test("a task that only the disk knows is brought back by its URL, with its bytes")
+    func loadCache() async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, cut: 300) }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        try await bench.control.suspend(.id(id))
+        await bench.downloader.close()
+        let second = try await Bench(in: bench.folder, scope: .chosen) { request, _ in
+            .file(Self.content, to: request)
+        }
+        let infos = try await Builder.loadCache("http://h.example/a", in: second.downloader)
+        #expect(infos.map(\.id) == [id] && infos[0].count.received == 300 && infos[0].state == .suspend)
+        #expect(try await Builder.loadCache("http://h.example/none", in: second.downloader).isEmpty)
+    }
+
+    @Test("state, error and file are looked up by URL")
+    func lookups() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.path == "/bad" ? .status(404) : .file(Self.content, to: request)
+        }
+        let good = try await bench.add("good")
+        let bad = try await bench.add("bad")
+        _ = await bench.finished(good)
+        _ = await bench.finished(bad)
+        let messager = bench.messager
+        #expect(await messager.state("http://h.example/good") == .complete)
+        #expect(await messager.error("http://h.example/good") == nil)
+        #expect(await messager.filePath("http://h.example/good") == "\(bench.out)/good")
+        #expect(await messager.state("http://h.example/bad") == .error)
+        #expect(await messager.error("http://h.example/bad")?.status == 404)
+        #expect(await messager.filePath("http://h.example/bad") == nil)
+        #expect(await messager.state("http://h.example/none") == .unknown)
+    }
+
+    @Test("trashing all leaves no task, no file and no info file")
+    func trashAll() async throws {
+        let bench = try await Bench(content: Self.content)
+        for name in ["a", "b", "c"] { _ = await bench.finished(try await bench.add(name)) }
+        #expect(try await bench.control.trashAll().count == 3)
+        #expect(bench.names.isEmpty)
+        #expect(await bench.messager.all().isEmpty)
+        #expect(bench.workPath.allTaskIDs().isEmpty)
+    }
+
+    @Test("pausing all is recorded: the next engine does not run them")
+    func pauseAll() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 0)
+        }
+        let ids = [try await bench.add("a"), try await bench.add("b")]
+        await bench.transport.started(1)
+        #expect(try await bench.control.suspendAll().count == 2)
+        await bench.downloader.close()
+        let second = try await Bench(in: bench.folder, content: Self.content)
+        await second.advance(5)
+        for id in ids { #expect(await second.state(id) == .suspend) }
+        #expect(second.transport.requests.isEmpty)
+        try await second.control.resumeAll()
+        for id in ids { #expect(await second.finished(id)?.state == .complete) }
+    }
+
+    @Test("a receipt's id steers its task")
+    func receiptVerbs() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 0)
+        }
+        try await bench.add("a")
+        await bench.transport.started(1)
+        let receipt = try #require(await bench.messager.receipt("http://h.example/a"))
+        #expect(receipt.state == .action)
+        #expect(try await bench.control.suspend(.id(receipt.id)).first?.after == .suspend)
+        #expect(await bench.messager.receipt(.id(receipt.id))?.state == .suspend)
+        try await bench.control.resume(.id(receipt.id))
+        #expect(await bench.finished(receipt.id)?.state == .complete)
+        let end = try #require(await bench.messager.receipt(.id(receipt.id)))
+        #expect(end.written == 1_000 && end.fraction == 1 && end.path == "\(bench.out)/a")
+    }
+}

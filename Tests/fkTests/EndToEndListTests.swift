@@ -1,0 +1,74 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("fk list, set and attributes", .timeLimit(.minutes(1))) struct EndToEndListTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for (name, count) in [("small.txt", 10), ("large.zip", 3_000), ("middle.zip", 200)] {
+            server.route("/\(name)") { _ in .ok(Bytes.pattern(count: count)) }
+        }
+    }
+
+    private func url(_ name: String) -> String { server.url("/\(name)") }
+
+    private func names(_ arguments: String...) async throws -> [String] {
+        try await sandbox.json(["list"] + arguments).array.compactMap { $0.text("path")?.split(separator: "/").last }
+            .map(String.init)
+    }
+
+    @Test("conditions, order and pages")
+    func list() async throws {
+        #expect(try await sandbox.fk("get", url("small.txt"), "--attribute", "model=7").status == 0)
+        #expect(try await sandbox.fk("get", url("large.zip"), url("middle.zip"), "-b", "zips").status == 0)
+        #expect(try await names() == ["small.txt", "large.zip", "middle.zip"])
+        #expect(try await names("--sort", "size") == ["small.txt", "middle.zip", "large.zip"])
+        #expect(try await names("--sort", "size", "--reverse", "--limit", "1") == ["large.zip"])
+        #expect(try await names("--offset", "1", "--limit", "1") == ["large.zip"])
+        #expect(try await names("--format", ".ZIP", "--min-size", "1K") == ["large.zip"])
+        #expect(try await names("--max-size", "200") == ["small.txt", "middle.zip"])
+        #expect(try await names("--text", "MIDDLE") == ["middle.zip"])
+        #expect(try await names("--attribute", "model=7") == ["small.txt"])
+        #expect(try await names("--host", "127.0.0.1", "-b", "zips", "--sort", "name") == ["large.zip", "middle.zip"])
+        #expect(try await names("--host", "elsewhere") == [])
+        #expect(try await names("--since", "1h", "--state", "complete").count == 3)
+        #expect(try await names("--until", "2001-02-03") == [])
+        #expect(try await names("--since", "2001-02-03T04:05:06Z").count == 3)
+    }
+
+    @Test("attributes are set, shown and removed")
+    func attributes() async throws {
+        #expect(
+            try await sandbox.fk("get", url("small.txt"), "--attribute", "model=7", "--attribute", "a=b=c").status == 0)
+        #expect(try await sandbox.fk("info", url("small.txt")).output.contains("a=b=c"))
+        #expect(try await sandbox.fk("set", url("small.txt"), "owner=me", "a=").status == 0)
+        let shown = try await sandbox.json("info", url("small.txt"))
+        #expect(shown["attributes", "owner"] as? String == "me")
+        #expect(shown["attributes", "model"] as? String == "7")
+        #expect(shown["attributes", "a"] == nil)
+        #expect(try await sandbox.fk("set", server.url("/none"), "a=b").status == 4)
+    }
+
+    @Test(
+        "bad values name the option, and nothing happens",
+        arguments: [
+            ["list", "--sort", "sise"], ["list", "--limit", "0"], ["list", "--offset", "-1"],
+            ["list", "--min-size", "x"],
+            ["list", "--since", "yesterday"], ["list", "--since", "1h", "--until", "2h"], ["list", "--attribute", "x"],
+            ["list", "--min-size", "2K", "--max-size", "1K"], ["get", "--attribute", "=x", "http://h.example/"],
+            ["set", "http://h.example/"], ["set", "http://h.example/", "novalue"],
+        ])
+    func bad(_ arguments: [String]) async throws {
+        let result = try await sandbox.fk(arguments)
+        #expect(result.status == 2)
+        let option = arguments.first { $0.hasPrefix("--") } ?? "NAME=VALUE"
+        #expect(result.errors.contains(option), "\(result.errors)")
+    }
+}
