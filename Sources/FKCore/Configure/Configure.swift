@@ -36,8 +36,7 @@ public struct Configure: Sendable {
         didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
     }
 
-    /// Connections one file may use; a task's own option goes over it. Default `.automatic`. Every transfer uses one
-    /// connection so far.
+    /// Connections one file may use; a task's own option goes over it. Default `.automatic`.
     public var connections: ConnectionLimit = .automatic
 
     /// Bytes a second over all tasks; nil, the default, and values below 1 are no limit.

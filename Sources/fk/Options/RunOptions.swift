@@ -4,7 +4,7 @@ import FKCore
 struct RunOptions: Sendable, Hashable {
     /// How many files at once, 1...256; nil takes the saved setting or the downloader's default.
     var jobs: Int?
-    /// Connections one file may have, of which one is used so far; nil takes the saved setting or the downloader's default.
+    /// Connections one file may have; nil takes the saved setting or the downloader's default.
     var connections: ConnectionLimit?
     /// Bytes a second for everything that runs; 0 lifts a limit that is set, nil changes nothing.
     var rateLimit: Int64?
@@ -16,7 +16,7 @@ struct RunOptions: Sendable, Hashable {
 
     static let connectionsSpec = OptionSpec.value(
         "connections", "x", "N|auto", hint: .choices(["auto"]),
-        "connections allowed for one file (1 to 256, or auto); one is used so far")
+        "connections for one file: 1 to 256, or auto (default), which adds some while they help")
 
     static let specs: [OptionSpec] = [
         .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),

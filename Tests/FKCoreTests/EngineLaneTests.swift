@@ -1,0 +1,224 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Several connections for one file. The first one asks for the whole and is held in its middle by a gate; the further
+/// ones ask for ranges.
+@Suite("Engine: several connections for one file", .timeLimit(.minutes(1)))
+struct EngineLaneTests {
+    private static let content = Bytes.pattern(count: 8 << 20)
+
+    private func bench(
+        _ connections: Int, perHost: Int = 16, gate: FakeGate,
+        _ further: @escaping @Sendable (TransportRequest, Int) -> Bench.Answer
+    ) async throws -> Bench {
+        try await Bench(
+            settings: {
+                $0.connections = .fixed(connections)
+                $0.maxConnectionsPerHost = perHost
+            }
+        ) { request, number in
+            number == 1
+                ? .file(Self.content, to: request, gate: gate, pauseAt: 300_000) : further(request, number)
+        }
+    }
+
+    /// Returns once everything is there but what the first connection holds.
+    private func othersDone(_ bench: Bench, _ id: TaskID) async throws {
+        _ = try await eventually {
+            let ranges = try await bench.record(id).ranges
+            return ranges.count > 1 && ranges.dropFirst().allSatisfy { SegmentPlanner.isFinished($0) } ? true : nil
+        }
+    }
+
+    @Test("further ones take their halves under If-Range; the first one ends where they began", arguments: [2, 4, 16])
+    func halves(_ connections: Int) async throws {
+        let gate = FakeGate()
+        let bench = try await bench(connections, gate: gate) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a")
+        try await othersDone(bench, id)
+        #expect(try bench.stored(id).ranges.count > 1)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        let asks = bench.sent("Range")
+        #expect(asks[0] == "-" && asks.count >= 2 && asks.dropFirst().allSatisfy { $0.hasPrefix("bytes=") })
+        #expect(bench.sent("If-Range").dropFirst().allSatisfy { $0 == "\"1\"" })
+        #expect(bench.transport.peak <= connections)
+        #expect(bench.transport.requests.dropFirst().allSatisfy { $0.options.httpVersion == .http1 })
+        let record = try bench.stored(id)
+        #expect(record.attempts == 1 && record.received == Int64(Self.content.count))
+    }
+
+    @Test("one connection stays one")
+    func one() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(1, gate: gate) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a")
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.count == 1)
+    }
+
+    @Test("a small rest, no strong validator or no ranges: one connection is enough", arguments: [0, 1, 2])
+    func notWorth(_ why: Int) async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.connections = .fixed(8) }) { request, _ in
+            let content = why == 0 ? Array(Self.content.prefix(1 << 20)) : Self.content
+            var answer = Bench.Answer.file(
+                content, etag: why == 1 ? "W/\"1\"" : "\"1\"", to: request, gate: gate, pauseAt: 300_000)
+            if why == 2, case .head(var head) = answer.steps[0] {
+                head.fields[0].value = "none"
+                answer.steps[0] = .head(head)
+            }
+            return answer
+        }
+        let id = try await bench.add("a")
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.count == 1)
+    }
+
+    @Test(
+        "a server that answers ranges with the whole file, or not at all: the first one goes on, nothing is lost",
+        arguments: [200, 404, 503])
+    func refused(_ status: Int) async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, _ in
+            guard status == 200 else { return .status(status) }
+            var request = request
+            request.urlRequest.setValue(nil, forHTTPHeaderField: "Range")
+            return .file(Self.content, to: request)
+        }
+        let id = try await bench.add("a")
+        await bench.transport.started(4)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        let record = try bench.stored(id)
+        #expect(record.attempts == 1)
+        #expect(!record.history.contains { $0.by == "resume" })
+    }
+
+    @Test("another file behind the ranges is not mixed in")
+    func changed() async throws {
+        let gate = FakeGate()
+        let other = Bytes.pattern(count: Self.content.count, seed: 2)
+        let bench = try await bench(4, gate: gate) { request, _ in
+            var request = request
+            request.urlRequest.setValue(nil, forHTTPHeaderField: "If-Range")
+            return .file(other, etag: "\"2\"", to: request)
+        }
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == other)
+    }
+
+    @Test("a further connection that is lost leaves its rest to the others")
+    func lost() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, number in
+            .file(Self.content, to: request, cut: number == 3 ? 100_000 : nil)
+        }
+        let id = try await bench.add("a")
+        try await othersDone(bench, id)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(try bench.stored(id).attempts == 1)
+    }
+
+    @Test("a connection through which nothing comes is replaced after three seconds")
+    func stuck() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a")
+        try await othersDone(bench, id)
+        for _ in 0..<5 { await bench.advance(1) }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(try bench.stored(id).history.contains { $0.by == "connection" })
+        gate.open()
+    }
+
+    @Test(
+        "suspended and resumed, in the same engine or the next: every range keeps its bytes", arguments: [false, true])
+    func resumed(_ restarts: Bool) async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a")
+        try await othersDone(bench, id)
+        try await bench.control.suspend(.id(id))
+        gate.open()
+        let record = try bench.stored(id)
+        #expect(record.ranges.count > 1 && record.received >= 4 << 20)
+        let before = bench.transport.requests.count
+        let next: Bench
+        if restarts {
+            await bench.downloader.close()
+            next = try await Bench(in: bench.folder, settings: { $0.connections = .fixed(4) }) { request, _ in
+                .file(Self.content, to: request)
+            }
+        } else {
+            next = bench
+        }
+        try await next.control.resume(.id(id))
+        #expect(await next.finished(id)?.state == .complete)
+        #expect(try next.out("a") == Self.content)
+        let asks = next.sent("Range").dropFirst(restarts ? 0 : before)
+        #expect(asks.allSatisfy { $0 != "-" } && !asks.isEmpty)
+    }
+
+    @Test("cancelled with several at work: nothing is left")
+    func cancelled() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
+        }
+        let id = try await bench.add("a")
+        await bench.transport.started(4)
+        try await bench.control.cancel(.id(id))
+        gate.open()
+        #expect(await bench.state(id) == .cancel)
+        #expect(bench.names.isEmpty)
+        #expect(await bench.engine.hostLoad.isEmpty)
+    }
+
+    @Test("the limit of a host counts connections; one of them ends when another task waits for it")
+    func perHost() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(16, perHost: 3, gate: gate) { request, number in
+            request.urlRequest.url?.path == "/b"
+                ? .file([1, 2, 3], to: request) : .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
+        }
+        let id = try await bench.add("a")
+        await bench.transport.started(3)
+        let other = try await bench.add("b")
+        #expect(await bench.finished(other)?.state == .complete)
+        #expect(bench.transport.peak == 3)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(await bench.engine.hostLoad.isEmpty)
+    }
+
+    @Test("request middlewares run for every connection")
+    func middlewares() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
+        bench.chains.register(
+            request: RequestStep { request, task in
+                var request = request
+                request.setValue("yes", forHTTPHeaderField: "X-Signed")
+                return request
+            })
+        let id = try await bench.add("a")
+        try await othersDone(bench, id)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(Set(bench.sent("X-Signed")) == ["yes"])
+    }
+}

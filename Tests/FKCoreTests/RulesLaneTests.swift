@@ -1,0 +1,71 @@
+import FKMiddleware
+import Testing
+
+@testable import FKCore
+
+@Suite("How many connections a file gets")
+struct RulesLaneTests {
+    @Test(
+        "a fixed number is there from the beginning and is not measured",
+        arguments: [(0, 1), (1, 1), (16, 16), (999, 256)])
+    func fixed(_ given: Int, _ limit: Int) {
+        var growth = LaneGrowth(limit: .fixed(given))
+        #expect(growth.limit == limit && growth.isGrowing == false)
+        growth.measured(bytes: 1_000_000, seconds: 0.1, lanes: limit)
+        #expect(growth.limit == limit)
+    }
+
+    /// What the steps bring (MB/s), and the limits after each of them.
+    struct Course: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var rates: [Double]
+        var limits: [Int]
+    }
+
+    @Test(
+        "automatic: twice as many while each step brings a tenth more",
+        arguments: [
+            Course(
+                testDescription: "limited per connection", rates: [10, 20, 40, 80, 160, 160],
+                limits: [2, 4, 8, 16, 16, 16]),
+            Course(testDescription: "one fills the link", rates: [10, 10.9, 50], limits: [2, 2, 2]),
+            Course(testDescription: "two fill the link", rates: [10, 20, 21, 99], limits: [2, 4, 4, 4]),
+            Course(testDescription: "a fast one is left alone", rates: [65, 999], limits: [1, 1]),
+            Course(testDescription: "nothing came yet", rates: [0, 0, 5, 10], limits: [1, 1, 2, 4]),
+        ])
+    func automatic(_ course: Course) {
+        var growth = LaneGrowth(limit: .automatic)
+        for (rate, limit) in zip(course.rates, course.limits) {
+            growth.measured(bytes: Int64(rate * 1e5), seconds: 0.1, lanes: growth.limit)
+            #expect(growth.limit == limit)
+        }
+    }
+
+    @Test("connections that are not there yet are waited for, for a while")
+    func late() {
+        var growth = LaneGrowth(limit: .automatic)
+        growth.measured(bytes: 1_000, seconds: 0.1, lanes: 1)
+        for _ in 0..<50 { growth.measured(bytes: 9_000, seconds: 0.1, lanes: 1) }
+        #expect(growth.limit == 2 && growth.isGrowing)
+        growth.measured(bytes: 9_000, seconds: 0.1, lanes: 1)
+        #expect(growth.isGrowing == false)
+    }
+
+    @Test("a server that does not bear more ends the growth")
+    func capped() {
+        var growth = LaneGrowth(limit: .fixed(8))
+        growth.cap(at: 3)
+        #expect(growth.limit == 3)
+        growth.cap(at: 5)
+        #expect(growth.limit == 3)
+        growth.cap(at: 0)
+        #expect(growth.limit == 1 && growth.isSegmented == false)
+    }
+
+    @Test("a connection is stuck after three ticks without a byte, and not while any comes")
+    func watch() {
+        var watch = LaneWatch()
+        let positions: [Int64] = [5, 5, 5, 6, 6, 6, 6, 6]
+        #expect(positions.map { watch.isStuck(at: $0) } == [false, false, false, false, false, false, true, true])
+    }
+}
