@@ -65,7 +65,10 @@ struct IntegrationNginxTests {
     @Test("suspended in the middle and resumed: nginx sends hardly a byte twice", arguments: ["http", "https"])
     func resume(_ scheme: String) async throws {
         let server = try NginxServer(slowRate: 100_000)
-        let live = try LiveBench { $0.transport.caFile = server.certificates.caFile }
+        let live = try LiveBench {
+            $0.transport.caFile = server.certificates.caFile
+            $0.connections = .fixed(1)
+        }
         let isSlow = slowing(live.downloader.middlewares)
         let content = Bytes.pattern(count: 6_000_000)
         try server.write(content, to: "big.bin")
@@ -90,12 +93,33 @@ struct IntegrationNginxTests {
         await live.downloader.close()
     }
 
+    @Test("several connections get more from a server that limits each of them", arguments: ["http", "https"])
+    func several(_ scheme: String) async throws {
+        let server = try NginxServer(slowRate: 1_000_000)
+        let content = Bytes.pattern(count: 6_000_000)
+        try server.write(content, to: "big.bin")
+        let base = scheme == "http" ? server.base : server.tlsBase
+        for connections in [ConnectionLimit.fixed(4), .automatic] {
+            let live = try LiveBench {
+                $0.transport.caFile = server.certificates.caFile
+                $0.connections = connections
+            }
+            let info = try await live.fetch("\(base)/slow/big.bin") { $0.checksum = try? checksum(content) }
+            #expect(info.state == .complete, "\(String(describing: info.error))")
+            #expect(try live.out("big.bin") == content)
+            await live.downloader.close()
+        }
+        let log = try await server.log(atLeast: 4)
+        #expect(log.count { $0.status == 206 } >= 3)
+        #expect(Set(log.map(\.connection)).count >= 4)
+    }
+
     @Test("closed in the middle and opened again: goes on")
     func reopen() async throws {
         let server = try NginxServer(slowRate: 100_000)
         let content = Bytes.pattern(count: 6_000_000)
         try server.write(content, to: "big.bin")
-        let live = try LiveBench()
+        let live = try LiveBench { $0.connections = .fixed(1) }
         _ = slowing(live.downloader.middlewares)
         let id = try await live.add("\(server.base)/big.bin")
         for await info in live.downloader.messager.infos(.id(id)) where info.count.received > 0 { break }

@@ -29,7 +29,7 @@ import Testing
                 """)
         try nginx.write(large, to: "large")
         let url = "\(nginx.base)/once-slow/large"
-        let first = try sandbox.start("get", url)
+        let first = try sandbox.start("get", "-x", "1", url)
         #expect(try await sandbox.record(url) { $0.received > 3_000_000 && $0.state == .action } != nil)
         first.kill()
         #expect(await first.end().status == 137)
@@ -40,6 +40,35 @@ import Testing
         #expect(log.contains { $0.status == 206 })
         #expect(log.reduce(0) { $0 + $1.bodyBytesSent } <= count + 8 << 20)
         #expect(try JSON.lines(second.output).last?.number("bytes") ?? .max <= count - 3_000_000)
+    }
+
+    @Test("SIGKILL with several connections at work, three times: every range goes on where it was")
+    func killedSeveral() async throws {
+        let count = 24_000_000
+        let large = Bytes.pattern(count: count)
+        // Slow until there is a file that says otherwise.
+        let nginx = try NginxServer(
+            extra: """
+                set $limit 500000;
+                if (-f $document_root/fast) { set $limit 0; }
+                location /held/ { rewrite ^/held(/.*) $1 break; limit_rate $limit; }
+                """)
+        try nginx.write(large, to: "large")
+        let url = "\(nginx.base)/held/large"
+        for received in [1_000_000, 2_000_000, 3_000_000] as [Int64] {
+            let run = try sandbox.start("get", "-x", "4", url)
+            let record = try await sandbox.record(url) {
+                $0.received > received && $0.state == .action && $0.ranges.count > 1
+            }
+            #expect(record != nil)
+            run.kill()
+            #expect(await run.end().status == 137)
+        }
+        try nginx.write([], to: "fast")
+        let last = try await sandbox.fk("get", "-x", "4", url, "--json")
+        #expect(last.status == 0, "\(last.errors)")
+        #expect(Bytes.sha256(try sandbox.bytes("large")) == Bytes.sha256(large))
+        #expect(try JSON.lines(last.output).last?.number("bytes") ?? .max <= count - 3_000_000)
     }
 
     @Test(
