@@ -73,6 +73,26 @@ struct ParityTests {
         #expect(await messager.state("http://h.example/none") == .unknown)
     }
 
+    @Test("where the system does not tell networks apart, their settings change nothing")
+    func networks() async throws {
+        var networks = URLSessionTransport.Networks()
+        #expect(networks.allowsCellular && networks.allowsConstrained && networks.allowsExpensive)
+        #expect(!networks.isBackground)
+        networks.allowsCellular = false
+        networks.isBackground = true
+        let server = try FaultServer()
+        server.route("/a") { _ in .ok(Self.content) }
+        let folder = try TemporaryFolder()
+        let downloader = try Downloader(
+            Configure(workPath: folder.file("work")), transport: URLSessionTransport(networks: networks))
+        downloader.activateQueue()
+        let id = try await Builder(server.url("/a")).prepare(in: downloader)
+        let info = try #require(await downloader.messager.finished(id))
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: info.path ?? "")) == Data(Self.content))
+        await downloader.close()
+    }
+
     @Test("trashing all leaves no task, no file and no info file")
     func trashAll() async throws {
         let bench = try await Bench(content: Self.content)

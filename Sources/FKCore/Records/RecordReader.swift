@@ -4,8 +4,8 @@ import Foundation
 /// Answers queries over a work path that may be another process's: it needs no downloader and changes nothing.
 ///
 /// What was read once is kept. A later query looks at each info file's change time and reads only those that have
-/// changed since, and those of running tasks, whose progress is written without one. 100,000 records take about
-/// 100 MB, so a reader is for as long as somebody looks through the records.
+/// changed since, and those of running tasks, whose progress is written without one. Every record it has read stays in
+/// memory, so a reader is for as long as somebody looks through them.
 ///
 /// Safe to use from any thread; queries run one after the other.
 public final class RecordReader: Sendable {

@@ -86,6 +86,11 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
             configuration.allowsCellularAccess = networks.allowsCellular
             configuration.allowsConstrainedNetworkAccess = networks.allowsConstrained
             configuration.allowsExpensiveNetworkAccess = networks.allowsExpensive
+            // Not `URLSessionConfiguration.background`: it runs no data tasks (see `Networks`). Not run by us.
+            if networks.isBackground {
+                configuration.networkServiceType = .background
+                configuration.waitsForConnectivity = true
+            }
         #endif
         return configuration
     }

@@ -27,6 +27,9 @@ public final class URLSessionTransport: Transport {
         public var allowsConstrained = true
         /// Networks that the system counts as expensive, such as mobile ones and personal hotspots. Default true.
         public var allowsExpensive = true
+        /// The transfers are nobody's hurry: the system gives them the background class of traffic, and lets them wait
+        /// for a connection instead of failing at once. Default false.
+        public var isBackground = false
 
         /// The defaults.
         public init() {}
