@@ -46,16 +46,16 @@ import Testing
     func killedSeveral() async throws {
         let count = 24_000_000
         let large = Bytes.pattern(count: count)
-        // Slow until there is a file that says otherwise.
+        // Slow until there is a file that says otherwise: a minute, for a test that seldom gets its turn.
         let nginx = try NginxServer(
             extra: """
-                set $limit 500000;
+                set $limit 100000;
                 if (-f $document_root/fast) { set $limit 0; }
                 location /held/ { rewrite ^/held(/.*) $1 break; limit_rate $limit; }
                 """)
         try nginx.write(large, to: "large")
         let url = "\(nginx.base)/held/large"
-        for received in [1_000_000, 2_000_000, 3_000_000] as [Int64] {
+        for received in [400_000, 800_000, 1_200_000] as [Int64] {
             let run = try sandbox.start("get", "-x", "4", url)
             let record = try await sandbox.record(url) {
                 $0.received > received && $0.state == .action && $0.ranges.count > 1
@@ -68,7 +68,7 @@ import Testing
         let last = try await sandbox.fk("get", "-x", "4", url, "--json")
         #expect(last.status == 0, "\(last.errors)")
         #expect(Bytes.sha256(try sandbox.bytes("large")) == Bytes.sha256(large))
-        #expect(try JSON.lines(last.output).last?.number("bytes") ?? .max <= count - 3_000_000)
+        #expect(try JSON.lines(last.output).last?.number("bytes") ?? .max <= count - 1_200_000)
     }
 
     @Test(
