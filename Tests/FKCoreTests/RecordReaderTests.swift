@@ -15,8 +15,28 @@ struct RecordReaderTests {
         for number in 1...count {
             let record = TaskRecord.sample(Self.url(number), number: UInt64(number))
             handles[record.id] = try scratch.add(record)
+            try age(record.id, scratch)
         }
         return (scratch, handles)
+    }
+
+    /// As if it had been written a minute ago.
+    private func age(_ id: TaskID, _ scratch: ScratchWorkPath) throws {
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: scratch.path.infoPath(id))
+    }
+
+    @Test("what was written in this moment is read again: the next write may leave the same time")
+    func fresh() throws {
+        let (scratch, _) = try filled(1)
+        try scratch.add(.sample(Self.url(2), number: 2))
+        let later = Date(timeIntervalSinceNow: 60)
+        try FileManager.default.setAttributes(
+            [.modificationDate: later], ofItemAtPath: scratch.path.infoPath(TaskID(url: Self.url(2))))
+        let reader = try reader(scratch)
+        _ = try reader.records()
+        _ = try reader.records()
+        #expect(reader.reads == 3)
     }
 
     private func reader(_ scratch: ScratchWorkPath) throws -> RecordReader {
@@ -67,6 +87,7 @@ struct RecordReaderTests {
             record.barrels = ["few"]
             try FileIO.remove(scratch.path.infoPath(record.id))
             try scratch.add(record)
+            try age(record.id, scratch)
         }
         try BarrelFile.save(barrel, in: scratch.path)
         let reader = try reader(scratch)

@@ -10,7 +10,8 @@ import Foundation
 /// Safe to use from any thread; queries run one after the other.
 public final class RecordReader: Sendable {
     private struct Known {
-        var stamp: FileStamp
+        /// nil where the file had just been written: another write may leave the same time.
+        var stamp: FileStamp?
         var record: DownloadRecord
     }
 
@@ -77,9 +78,11 @@ public final class RecordReader: Sendable {
         guard !stale.isEmpty else { return }
         index.reads += stale.count
         for id in stale { index.known[id] = nil }
+        let now = Date().timeIntervalSince1970
         for record in reader.records(stale) {
             guard let stamp = stamps[record.id] else { continue }
-            index.known[record.id] = Known(stamp: stamp, record: DownloadRecord(record))
+            let isSettled = now - stamp.time > FileStamp.granularity
+            index.known[record.id] = Known(stamp: isSettled ? stamp : nil, record: DownloadRecord(record))
         }
     }
 }
@@ -90,6 +93,12 @@ private struct FileStamp: Equatable {
     private let size: Int64
     private let seconds: Int
     private let nanoseconds: Int
+
+    /// Seconds within which two writes may get the same time: Linux counts it in steps of up to 10 ms.
+    static let granularity = 0.02
+
+    /// Seconds since 1970.
+    var time: Double { Double(seconds) + Double(nanoseconds) / 1e9 }
 
     init?(_ path: String) {
         var status = stat()
