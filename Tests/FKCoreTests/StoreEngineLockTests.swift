@@ -1,5 +1,6 @@
 import FKMiddleware
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -91,26 +92,24 @@ struct StoreEngineLockTests {
     func otherProcess() async throws {
         let scratch = try ScratchWorkPath()
         try EngineLock.tryAcquire(scratch.path)?.release()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        // `flock` of util-linux takes the same kind of lock; `cat` ends with its input.
-        process.arguments = [
-            "-c",
-            "command -v flock >/dev/null || { echo none; exit; }; flock -x -n \"$0\" sh -c 'echo locked; exec cat'",
-            scratch.path.lockPath,
-        ]
         let input = Pipe()
         let output = Pipe()
-        process.standardInput = input
-        process.standardOutput = output
-        try process.run()
+        // `flock` of util-linux takes the same kind of lock; `cat` ends with its input.
+        let process = try ChildProcess(
+            [
+                "/bin/sh", "-c",
+                "command -v flock >/dev/null || { echo none; exit; }; flock -x -n \"$0\" sh -c 'echo locked; exec cat'",
+                scratch.path.lockPath,
+            ],
+            input: .descriptor(input.fileHandleForReading.fileDescriptor),
+            output: .descriptor(output.fileHandleForWriting.fileDescriptor))
         let said = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
         if said.hasPrefix("locked") {
             #expect(EngineLock.isHeld(scratch.path))
             #expect(try EngineLock.tryAcquire(scratch.path) == nil)
         }
         try input.fileHandleForWriting.close()
-        process.waitUntilExit()
+        process.end()
         let lock = try #require(try EngineLock.tryAcquire(scratch.path))
         lock.release()
     }

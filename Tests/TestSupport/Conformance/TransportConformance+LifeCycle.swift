@@ -41,12 +41,16 @@ extension TransportConformance {
         },
         .init("cancel at once, twice, and after the end") { context in
             let server = try FaultServer()
+            // Held back: an answer that is already there may win against a cancellation.
+            let gate = Gate()
+            server.route("/held") { _ in FaultResponse.ok([1]).stalling(at: 0, until: gate) }
             server.route("/a") { _ in .ok([1]) }
             let handler = RecordingHandler()
-            let operation = context.transport.start(try Context.request(server.url("/a")), handler: handler)
+            let operation = context.transport.start(try Context.request(server.url("/held")), handler: handler)
             operation.cancel()
             operation.cancel()
             try context.expectFailure(try await context.end(of: handler), .cancelled)
+            gate.open()
             operation.cancel()
             operation.resume()
             try context.expectSuccess(try await context.get(server.url("/a")), body: [1])

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 @testable import fk
 
@@ -39,21 +40,13 @@ enum FKProgram {
     static func run(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil
     ) throws -> Output {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.environment = Self.environment(environment)
-        if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder) }
         // Files and not pipes: both streams may be long, and no thread is needed to drain them.
         let scratch = try TemporaryFolder()
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = try scratch.fileHandle("out")
-        process.standardError = try scratch.fileHandle("err")
-        try process.run()
-        process.waitUntilExit()
-        return Output(
-            status: process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus,
-            output: try scratch.text("out"), errors: try scratch.text("err"))
+        let status = try ChildProcess(
+            [program] + arguments, environment: Self.environment(environment), folder: folder,
+            output: .file("\(scratch.path)/out"), errors: .file("\(scratch.path)/err")
+        ).end()
+        return Output(status: status, output: try scratch.text("out"), errors: try scratch.text("err"))
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -83,22 +84,15 @@ final class PseudoTerminal: Sendable {
         _ program: String, _ arguments: [String], environment: [String: String] = [:],
         onOutput: (String) -> Void = { _ in }
     ) throws -> Output {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.environment = FKProgram.environment(environment)
-        let handle = FileHandle(fileDescriptor: secondary, closeOnDealloc: false)
-        process.standardInput = handle
-        process.standardOutput = handle
-        process.standardError = handle
-        try process.run()
+        let process = try ChildProcess(
+            [program] + arguments, environment: FKProgram.environment(environment), input: .descriptor(secondary),
+            output: .descriptor(secondary))
         close(secondary)
         let bytes = readToEnd(onOutput)
-        process.waitUntilExit()
+        let status = process.end()
         let raw = String(decoding: bytes, as: UTF8.self)
         var screen = Screen(columns: columns, rows: rows)
         screen.feed(raw)
-        let status = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
         return Output(raw: raw, status: status, screen: screen.lines)
     }
 

@@ -71,15 +71,6 @@ final class Sandbox: Sendable {
     }
 }
 
-/// The exit status or the signal's number.
-private func childStatus(_ info: siginfo_t) -> Int32 {
-    #if canImport(Glibc)
-        info._sifields._sigchld.si_status
-    #else
-        info.si_status
-    #endif
-}
-
 /// An `fk` at work.
 final class RunningFK: Sendable {
     let pid: Int32
@@ -87,39 +78,19 @@ final class RunningFK: Sendable {
     private let status: Observed<Int32?>
 
     init(_ words: [String], workPath: String, folder: String, input: String? = nil) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: FKProgram.path)
-        process.arguments = words
-        process.environment = FKProgram.environment(["FK_WORK_PATH": workPath, "TERM": "xterm", "LC_ALL": "C.UTF-8"])
-        process.currentDirectoryURL = URL(fileURLWithPath: folder)
         let scratch = try TemporaryFolder()
         self.scratch = scratch
-        if let input {
-            process.standardInput = FileHandle(forReadingAtPath: try scratch.write(input, "in"))
-        } else {
-            process.standardInput = FileHandle.nullDevice
-        }
-        process.standardOutput = try scratch.fileHandle("out")
-        process.standardError = try scratch.fileHandle("err")
+        let process = try ChildProcess(
+            [FKProgram.path] + words,
+            environment: FKProgram.environment(["FK_WORK_PATH": workPath, "TERM": "xterm", "LC_ALL": "C.UTF-8"]),
+            folder: folder, input: try input.map { .file(try scratch.write($0, "in")) } ?? .null,
+            output: .file("\(scratch.path)/out"), errors: .file("\(scratch.path)/err"))
+        pid = process.pid
         let status = Observed<Int32?>(nil)
         self.status = status
-        process.terminationHandler = { process in
-            let number = process.terminationReason == .exit ? 0 : 128 as Int32
-            let code = process.terminationStatus
-            status.update { $0 = $0 ?? number + code }
-        }
-        try process.run()
-        let pid = process.processIdentifier
-        self.pid = pid
-        // Foundation notices the end by a descriptor that programs started at the same moment by other tests may have
-        // inherited, and then waits for them as well. Asking the system, without taking the status away, does not.
         Thread.detachNewThread {
-            var ended = siginfo_t()
-            while waitid(P_PID, id_t(pid), &ended, WEXITED | WNOWAIT) != 0 {
-                guard errno == EINTR else { return }
-            }
-            let number = childStatus(ended)
-            status.update { $0 = $0 ?? (ended.si_code == CLD_EXITED ? number : 128 + number) }
+            let code = process.end()
+            status.update { $0 = code }
         }
     }
 
