@@ -15,6 +15,9 @@ RELEASE := -c release
 endif
 BIN := .build/release/fk
 
+# So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
+
 .PHONY: help build demo test test-threads bench examples lint format install uninstall clean
 
 help: ## list the targets
