@@ -1,0 +1,95 @@
+"""The rows as a table, as JSON, and as a bar chart."""
+
+import json
+import platform
+import subprocess
+from html import escape
+
+
+def verdicts(row):
+    """(text, kept) for each goal of the row."""
+    for goal in row.goals:
+        own = goal.what.split(" of ")[1] if " of " in goal.what else next(iter(row.values))
+        value = row.values[own]
+        if not goal.of:
+            yield f"at most {goal.most:g} {row.unit}", value <= goal.most
+            continue
+        peers = {name: each for name, each in row.values.items() if not name.startswith("fk")}
+        if goal.of == "best":
+            peer = min(peers, key=peers.get) if peers else None
+        else:
+            peer = goal.of if goal.of in peers else None
+        if peer is None:
+            yield f"{goal.of} was not measured", True
+        else:
+            ratio = value / max(peers[peer], 1e-9)
+            yield f"{own} {ratio:.2f} x {peer}, at most {goal.most:g}", ratio <= goal.most
+
+
+def table_lines(row):
+    values = "  ".join(f"{name} {value:g}" for name, value in row.values.items())
+    lines = [f"{row.name} [{row.unit}]", f"    {values}"]
+    for text, kept in verdicts(row):
+        lines.append(f"    {'kept  ' if kept else 'MISSED'} {text}")
+    return lines
+
+
+def machine():
+    def first(words):
+        try:
+            return subprocess.run(words, capture_output=True, text=True).stdout.strip().split("\n")[0]
+        except OSError:
+            return "not there"
+
+    model = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    return {
+        "system": platform.platform(), "processor": model[0] if model else platform.machine(), "cores": len(model),
+        "programs": {name: first([name, "--version"]) for name in ("curl", "aria2c", "wget2", "axel", "wget")},
+    }
+
+
+def write_json(path, rows, date, fk):
+    document = {
+        "date": date, "fk": fk, "machine": machine(),
+        "rows": [
+            {"work": row.name, "unit": row.unit, "medians": row.values,
+             "goals": [{"goal": text, "kept": kept} for text, kept in verdicts(row)]} for row in rows],
+    }
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_markdown(path, rows, date, fk):
+    """The same rows as a page of the documents."""
+    about = machine()
+    lines = ["# Measured", "", f"Written by `make bench` on {date}: {fk}; {about['processor']}, {about['cores']} cores, {about['system']}.", "",
+             "Medians of runs in turn. CPU and memory are those of the same runs.", "", "![bars](results.svg)", "",
+             "| work | unit | fk and peers | goal |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        values = ", ".join(f"{name} {value:g}" for name, value in row.values.items())
+        goals = "; ".join(f"{text}: {'kept' if kept else '**missed**'}" for text, kept in verdicts(row))
+        lines.append(f"| {row.name} | {row.unit} | {values} | {goals} |")
+    lines += ["", "Programs: " + ", ".join(filter(None, about["programs"].values())) + "."]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_svg(path, rows, title):
+    """One group of bars for each work measured in seconds or milliseconds, drawn to the group's own scale."""
+    rows = [row for row in rows if row.unit in ("s", "ms") and len(row.values) > 1]
+    parts, y, width = [], 40, 900
+    for row in rows:
+        parts.append(f'<text x="10" y="{y + 12}" font-weight="bold">{escape(row.name)} [{row.unit}]</text>')
+        y += 20
+        longest = max(row.values.values()) or 1
+        for name, value in row.values.items():
+            color = "#d9480f" if name.startswith("fk") else "#8aa0b5"
+            length = max(1, value / longest * (width - 260))
+            parts.append(f'<text x="90" y="{y + 11}" text-anchor="end">{escape(name)}</text>')
+            parts.append(f'<rect x="98" y="{y}" width="{length:.1f}" height="13" fill="{color}"/>')
+            parts.append(f'<text x="{104 + length:.1f}" y="{y + 11}">{value:g}</text>')
+            y += 17
+        y += 12
+    body = "\n".join(parts)
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y + 10}" font-family="sans-serif" '
+        f'font-size="12">\n<rect width="100%" height="100%" fill="white"/>\n'
+        f'<text x="10" y="22" font-size="15">{escape(title)}</text>\n{body}\n</svg>\n')

@@ -1,0 +1,316 @@
+"""What is measured: each work names its goal, and how every program is told to do it."""
+
+import filecmp
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+import measure
+from servers import FirstByte, Relay
+
+
+@dataclass
+class Goal:
+    """`what` of fk may be `most` times that of the peer `of` ('best': the least of all peers); without a peer, a
+    plain number."""
+
+    what: str
+    most: float
+    of: str = ""
+
+
+@dataclass
+class Row:
+    """The outcome of a work: medians for every program."""
+
+    name: str
+    unit: str
+    values: dict
+    goals: list
+
+
+class Bench:
+    def __init__(self, fk, nginx, memory, disk, rounds, scale):
+        self.fk, self.nginx, self.memory, self.disk = fk, nginx, memory, disk
+        self.rounds, self.scale = rounds, scale
+        self.number = 0
+
+    # Files and lists
+
+    def make_file(self, name, size):
+        path = self.nginx.files / name
+        if not path.exists() or path.stat().st_size != size:
+            path.parent.mkdir(exist_ok=True)
+            with open(path, "wb") as file:
+                for begin in range(0, size, 1 << 20):
+                    file.write(os.urandom(min(1 << 20, size - begin)))
+        return path
+
+    def make_small(self, folder, count, size):
+        """Makes the files and returns the names."""
+        names = [f"{number}.bin" for number in range(count)]
+        directory = self.nginx.files / folder
+        if not directory.exists():
+            directory.mkdir()
+            for name in names:
+                (directory / name).write_bytes(os.urandom(size))
+        return names
+
+    def lists(self, base, folder, names):
+        """One list of URLs, and the same for curl, which wants to be told the names."""
+        urls = self.nginx.folder / f"{folder}.urls"
+        config = self.nginx.folder / f"{folder}.curl"
+        urls.write_text("".join(f"{base}/{folder}/{name}\n" for name in names))
+        config.write_text("".join(f'url = "{base}/{folder}/{name}"\noutput = "{name}"\n' for name in names))
+        return urls, config
+
+    def fresh(self, base=None):
+        """A folder nobody has used: some file systems are slow to give out what was just deleted."""
+        self.number += 1
+        folder = (base or self.memory) / f"run-{self.number}"
+        folder.mkdir()
+        return folder
+
+    # Programs side by side
+
+    def side_by_side(self, name, commands, check, goals, rounds=None, base=None, keep=False, only_once=()):
+        """Runs the programs in turn, A B A B. `commands`: name -> function of a fresh folder that returns words;
+        `check`: told the folder after each run."""
+        series = {program: measure.Series() for program in commands}
+        for number in range(rounds or self.rounds):
+            for program, words in commands.items():
+                if number and program in only_once:
+                    continue
+                folder = self.fresh(base)
+                try:
+                    series[program].costs.append(measure.run(words(folder), folder))
+                    check(folder)
+                except (measure.Failed, AssertionError) as error:
+                    if program.startswith("fk"):
+                        raise
+                    print(f"  {program} left out: {error}", flush=True)
+                    series[program].costs.clear()
+                if not keep:
+                    shutil.rmtree(folder)
+            series = {program: each for program, each in series.items() if each.costs}
+            commands = {program: words for program, words in commands.items() if program in series}
+        rows = []
+        for what, unit in (("seconds", "s"), ("processor", "s of processor"), ("megabytes", "MB")):
+            values = {program: round(each.median(what), 3) for program, each in series.items()}
+            rows.append(Row(name, unit, values, [goal for goal in goals if goal.what == what]))
+        return rows
+
+    def same(self, folder, path):
+        got = folder / path.name
+        assert filecmp.cmp(got, path, shallow=False), f"{got} is not what was served"
+
+    def same_small(self, folder, source, names):
+        for name in names[:: max(1, len(names) // 500)] + names[-1:]:
+            got = folder / name
+            assert got.exists() and filecmp.cmp(got, self.nginx.files / source / name, shallow=False), f"{got} is wrong"
+        found = sum(1 for entry in os.scandir(folder) if entry.name.endswith(".bin"))
+        assert found == len(names), f"{found} files of {len(names)}"
+
+    def get(self, folder, *words):
+        return [self.fk, "get", "-q", "--work-path", folder / ".work", *words]
+
+    # The works
+
+    def big(self):
+        path = self.make_file("big", self.scale(1 << 30))
+        rows = []
+        for name, base, extra, most in (
+            ("plain HTTP", self.nginx.plain, {}, 0.75),
+            ("TLS", self.nginx.tls, {
+                "fk": ["--cacert", self.nginx.certificate], "curl": ["--http1.1", "-k"],
+                "aria2": ["--check-certificate=false"], "wget2": ["--no-check-certificate"], "axel": ["-k"],
+            }, 1.0),
+        ):
+            url = f"{base}/big"
+            more = lambda program: extra.get(program, [])
+            goals = [Goal("seconds", most, "curl")]
+            if not extra:
+                goals += [Goal("processor", 0.8, "curl"), Goal("megabytes", 40)]
+            rows += self.side_by_side(
+                f"{path.stat().st_size >> 20} MiB over loopback, {name}", {
+                    "fk": lambda folder: self.get(folder, *more("fk"), url),
+                    "curl": lambda folder: ["curl", "-s", *more("curl"), "-o", "big", url],
+                    "aria2": lambda folder: ["aria2c", "-q", "--file-allocation=none", *more("aria2"), url],
+                    "wget2": lambda folder: ["wget2", "-q", *more("wget2"), url],
+                    "axel": lambda folder: ["axel", "-q", "-n1", *more("axel"), url],
+                }, lambda folder: self.same(folder, path), goals)
+        return rows
+
+    def many_commands(self, urls, config, jobs, fk=(), curl=(), aria2=(), wget2=()):
+        return {
+            "fk": lambda folder: self.get(folder, "-j", jobs, *fk, "-i", urls),
+            "curl": lambda folder: ["curl", "-s", "-Z", "--parallel-max", jobs, *curl, "-K", config],
+            "aria2": lambda folder: ["aria2c", "-q", f"-j{jobs}", "-x1", "--file-allocation=none", *aria2, "-i", urls],
+            "wget2": lambda folder: ["wget2", "-q", f"--max-threads={jobs}", *wget2, "-i", urls],
+        }
+
+    def small(self):
+        names = self.make_small("small", self.scale(2_000), 8192)
+        urls, config = self.lists(self.nginx.plain, "small", names)
+        return self.side_by_side(
+            f"{len(names):,} x 8 KiB, 16 at once", self.many_commands(urls, config, 16),
+            lambda folder: self.same_small(folder, "small", names),
+            [Goal("seconds", 1.2, "curl"), Goal("seconds", 0.4, "aria2")], rounds=self.rounds * 2 + 1)
+
+    def tiny(self):
+        names = self.make_small("tiny", self.scale(50_000), 1024)
+        urls, config = self.lists(self.nginx.plain, "tiny", names)
+        check = lambda folder: self.same_small(folder, "tiny", names)
+        rows = self.side_by_side(
+            f"{len(names):,} x 1 KiB, 16 at once, in memory", self.many_commands(urls, config, 16), check,
+            [Goal("seconds", 1.5, "curl"), Goal("megabytes", 60)], rounds=3)
+        commands = self.many_commands(urls, config, 16)
+        return rows + self.side_by_side(
+            f"{len(names):,} x 1 KiB, 16 at once, on a disk", commands, check, [Goal("seconds", 2.0, "curl")],
+            rounds=3, base=self.disk, keep=True, only_once=("aria2",))
+
+    def far(self):
+        names = self.make_small("far", self.scale(500), 8192)
+        plain, tls = Relay(self.nginx.port, 0.025), Relay(self.nginx.tls_port, 0.025)
+        check = lambda folder: self.same_small(folder, "far", names)
+        urls, config = self.lists(f"http://127.0.0.1:{plain.port}", "far", names)
+        rows = self.side_by_side(
+            f"{len(names)} x 8 KiB at 50 ms, HTTP/1.1, 16 connections", self.many_commands(urls, config, 16), check,
+            [Goal("seconds", 1.0, "best")])
+        urls, config = self.lists(f"https://localhost:{tls.port}", "far", names)
+        return rows + self.side_by_side(
+            f"{len(names)} x 8 KiB at 50 ms, HTTP/2, 100 at once",
+            self.many_commands(
+                urls, config, 100, fk=["--cacert", self.nginx.certificate], curl=["--http2", "-k"],
+                aria2=["--check-certificate=false"],
+                wget2=["--no-check-certificate", "--max-threads=1", "--http2-request-window=100"]),
+            check, [Goal("seconds", 1.0, "best")])
+
+    def limited(self):
+        rows = []
+        for size, programs, goals in (
+            (100 << 20, ("fk -x16", "fk -x auto", "curl", "aria2 -x16", "axel -n16"),
+             [Goal("seconds", 1.05, "best"), Goal("seconds of fk -x auto", 2.5, "best")]),
+            (1 << 30, ("fk -x auto", "aria2 -x16"), [Goal("seconds of fk -x auto", 1.3, "aria2 -x16")]),
+        ):
+            size = self.scale(size)
+            path = self.make_file(f"limited{size >> 20}", size)
+            url = f"{self.nginx.plain}/limited/{path.name}"
+            commands = {
+                "fk -x16": lambda folder: self.get(folder, "-x", "16", url),
+                "fk -x auto": lambda folder: self.get(folder, "-x", "auto", url),
+                "curl": lambda folder: ["curl", "-s", "-O", url],
+                "aria2 -x16": lambda folder: [
+                    "aria2c", "-q", "--file-allocation=none", "-x16", "-s16", "-k1M", url],
+                "axel -n16": lambda folder: ["axel", "-q", "-n16", url],
+            }
+            rows += [row for row in self.side_by_side(
+                f"{size >> 20} MiB, 10 MiB/s a connection", {name: commands[name] for name in programs},
+                lambda folder: self.same(folder, path), goals, rounds=3) if row.unit == "s"]
+            rows[-1].goals = goals
+        return rows
+
+    def stalls(self):
+        size = 100 << 20
+        path = self.make_file(f"limited{size >> 20}", size)
+        relay = Relay(self.nginx.port, stalls=2, after=size // 4 * 9 // 10)
+        url = f"http://127.0.0.1:{relay.port}/limited/{path.name}"
+        seconds = []
+        for _ in range(3):
+            relay.restart_count()
+            folder = self.fresh()
+            measure.run(self.get(folder, "-x", "4", url), folder)
+            seconds.append(time.monotonic() - relay.stalled_at)
+            self.same(folder, path)
+            shutil.rmtree(folder)
+        return [Row("one of 4 connections stalls at 90 %: end after the stall", "s",
+                    {"fk": round(sorted(seconds)[1], 3)}, [Goal("seconds", 5.0)])]
+
+    def many(self):
+        count = self.scale(100_000)
+        folder = self.fresh()
+        urls = folder / "urls"
+        urls.write_text("".join(f"{self.nginx.plain}/none/{number}.bin\n" for number in range(count)))
+        create = measure.run([self.fk, "barrel", "create", "all", "-i", urls, "--work-path", folder / "w"], folder)
+        listed = [measure.run([self.fk, "list", "--json", "--work-path", folder / "w"], folder) for _ in range(3)]
+        name = f"{count:,} tasks"
+        rows = [
+            Row(f"{name}: handed in from a list", "s", {"fk": round(create.seconds, 3)}, [Goal("seconds", 15)]),
+            Row(f"{name}: list --json", "s", {"fk": round(sorted(each.seconds for each in listed)[1], 3)},
+                [Goal("seconds", 1.5)]),
+            Row(f"{name}: an engine's memory for one", "bytes", {"fk": round(self.memory_a_task(folder, count))},
+                [Goal("bytes", 1024)]),
+        ]
+        shutil.rmtree(folder)
+        return rows
+
+    def memory_a_task(self, folder, count):
+        """What the engine of a work path with all tasks waiting holds, less what one with a single task does."""
+        deaf = FirstByte()
+        deaf.socket.close()
+        held = []
+        (folder / "one").write_text("http://127.0.0.1:1/none\n")
+        subprocess.run([self.fk, "barrel", "create", "all", "-i", folder / "one", "--work-path", folder / "w1", "-q"],
+                       check=True)
+        for work in ("w1", "w"):
+            engine = subprocess.Popen(
+                [self.fk, "run", "-q", "-j", "1", "--limit-rate", "1", "--work-path", folder / work],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            most = 0
+            for _ in range(40):
+                time.sleep(0.1)
+                try:
+                    lines = open(f"/proc/{engine.pid}/status").read().split("\n")
+                except OSError:
+                    break
+                now = [int(line.split()[1]) for line in lines if line.startswith("VmRSS")]
+                most = now[0] if now else most
+            held.append(most)
+            engine.send_signal(signal.SIGKILL)
+            engine.wait()
+        return (held[1] - held[0]) * 1024 / count
+
+    def start(self):
+        server = FirstByte()
+        url = f"http://127.0.0.1:{server.port}/empty"
+        taken = {"fk": [], "curl": []}
+        for _ in range(21):
+            for program in taken:
+                folder = self.fresh()
+                words = self.get(folder, url) if program == "fk" else ["curl", "-s", "-O", url]
+                begin = time.monotonic()
+                subprocess.run(words, cwd=folder, check=True)
+                taken[program].append(server.arrived - begin)
+                shutil.rmtree(folder)
+        values = {program: round(sorted(each)[10] * 1000, 2) for program, each in taken.items()}
+        return [Row("start to the first byte of the request", "ms", values, [Goal("ms", 2.0, "curl")])]
+
+    def kills(self):
+        size = self.scale(1 << 30)
+        path = self.make_file("big", size)
+        url = f"{self.nginx.plain}/logged/big"
+        commands = {
+            "fk": lambda folder: self.get(folder, url),
+            "wget": lambda folder: ["wget", "-q", "-c", url],
+            "aria2": lambda folder: ["aria2c", "-q", "-c", "--file-allocation=none", url],
+        }
+        twice = {}
+        kills = 2
+        for program, words in commands.items():
+            folder = self.fresh()
+            for _ in range(kills):
+                process = subprocess.Popen([str(word) for word in words(folder)], cwd=folder)
+                time.sleep(size / (120 << 20) / 4)
+                process.kill()
+                process.wait()
+            measure.run(words(folder), folder)
+            self.same(folder, path)
+            time.sleep(0.3)
+            twice[program] = round((self.nginx.bytes_sent() - size) / kills / 1e6, 2)
+            shutil.rmtree(folder)
+        return [Row("SIGKILL at 120 MiB/s: sent twice for one", "MB", twice, [Goal("MB", 1.0)])]
+
+    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "start", "kills")
