@@ -249,8 +249,6 @@ class Bench:
 
     def memory_a_task(self, folder, count):
         """What the engine of a work path with all tasks waiting holds, less what one with a single task does."""
-        deaf = FirstByte()
-        deaf.socket.close()
         held = []
         (folder / "one").write_text("http://127.0.0.1:1/none\n")
         subprocess.run([self.fk, "barrel", "create", "all", "-i", folder / "one", "--work-path", folder / "w1", "-q"],

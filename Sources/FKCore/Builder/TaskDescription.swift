@@ -93,7 +93,40 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// The application's own pairs, handed to middlewares and found again in the info file.
     public var attributes: [String: String] = [:]
     /// Headers, checksum, limits and the rest.
-    public var options = TaskOptions()
+    public var options: TaskOptions {
+        get { ownOptions ?? TaskOptions() }
+        set { ownOptions = newValue == TaskOptions() ? nil : newValue }
+    }
+    /// Nil where they say nothing, which is what most tasks have.
+    @Seldom private var ownOptions: TaskOptions?
+
+    private enum CodingKeys: String, CodingKey {
+        case url, mirrors, directory, fileName, type, priority, attributes, options
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        url = try values.decode(String.self, forKey: .url)
+        mirrors = try values.decode([String].self, forKey: .mirrors)
+        directory = try values.decodeIfPresent(String.self, forKey: .directory)
+        fileName = try values.decodeIfPresent(String.self, forKey: .fileName)
+        type = try values.decode(DownloadType.self, forKey: .type)
+        priority = try values.decode(Int.self, forKey: .priority)
+        attributes = try values.decode([String: String].self, forKey: .attributes)
+        options = try values.decode(TaskOptions.self, forKey: .options)
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(url, forKey: .url)
+        try values.encode(mirrors, forKey: .mirrors)
+        try values.encodeIfPresent(directory, forKey: .directory)
+        try values.encodeIfPresent(fileName, forKey: .fileName)
+        try values.encode(type, forKey: .type)
+        try values.encode(priority, forKey: .priority)
+        try values.encode(attributes, forKey: .attributes)
+        try values.encode(options, forKey: .options)
+    }
 
     /// - Parameter url: percent-encoded already; `Builder` does it for what a person typed.
     public init(url: String) { self.url = url }

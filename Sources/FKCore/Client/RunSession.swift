@@ -33,7 +33,8 @@ package actor RunSession {
 
     private let configure: Configure
     private let goal: Goal
-    private let requests: [EngineRequest]
+    /// Forgotten once they are carried out: of a hundred thousand URLs one copy is enough.
+    private var requests: [EngineRequest]
     private let limits: EngineRequest?
     private let interval: Double
     private let chains: MiddlewareChains
@@ -108,13 +109,11 @@ package actor RunSession {
         if case .everything = goal {
             for info in try await engine.infos(.all) where !info.state.isSettled { changed(info) }
         }
-        var replies: [EngineReply] = []
         if hasReplied {
             // Taking over: the other engine made the tasks, this one may run them.
-            for id in targets ?? [] { _ = await engine.perform(.run(.id(id))) }
+            for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.perform(.run(.id(id))) }
         } else {
-            for request in requests { replies.append(await engine.perform(request)) }
-            adopt(replies)
+            await perform(with: engine, news)
         }
         let reporter = Task { [interval] in
             while !Task.isCancelled {
@@ -138,10 +137,28 @@ package actor RunSession {
         for info in settled { changed(info) }
     }
 
+    /// Has the requests carried out, a long list in portions: what changes meanwhile is kept until it is known which tasks
+    /// count, and of 50,000 files that was 70 MB.
+    private func perform(with engine: Engine, _ news: Locked<[DownloadInfo]>) async {
+        let all = requests
+        requests = []
+        if all.isEmpty { adopt([]) }
+        for request in all {
+            for portion in request.portions(of: 1_000) {
+                let reply = await engine.perform(portion)
+                adopt([reply])
+                take(news)
+                // The next portion would be refused for the same reason.
+                if case .failed = reply { break }
+            }
+        }
+        hasReplied = true
+    }
+
     private func waitForGoal(_ engine: Engine) async {
         switch goal {
         case .everything: await engine.waitUntilDrained()
-        case .tasks, .added: await engine.waitUntilSettled(Array(targets ?? []))
+        case .tasks, .added: await engine.waitUntilSettled(Array(tracker.ids))
         }
     }
 
@@ -156,9 +173,9 @@ package actor RunSession {
 
     private func report(_ engine: Engine) async {
         for problem in await engine.takeProblems() { onEvent(.problem(problem)) }
-        let running = await engine.runningInfos().filter { targets?.contains($0.id) ?? true }
+        let running = await engine.runningInfos().filter { tracker.counts($0.id) }
         for info in running { _ = tracker.update(info) }
-        let retrying = await engine.retryingInfos(20).filter { targets?.contains($0.id) ?? true }
+        let retrying = await engine.retryingInfos(20).filter { tracker.counts($0.id) }
         onEvent(.progress(running: running + retrying, tracker))
     }
 
@@ -174,20 +191,16 @@ package actor RunSession {
         if tracker.update(info) { onEvent(.state(info)) }
     }
 
-    private var targets: Set<TaskID>? { tracker.targets }
-
     private func adopt(_ replies: [EngineReply]) {
-        guard !hasReplied else { return }
-        hasReplied = true
-        isRefused = replies.contains { if case .failed = $0 { true } else { false } }
+        isRefused = isRefused || replies.contains { if case .failed = $0 { true } else { false } }
         switch goal {
         case .everything: break
-        case .tasks(let ids): tracker = RunTracker(targets: Set(ids))
+        case .tasks(let ids): if !tracker.isTargeted { tracker.target(ids) }
         case .added:
             let added = replies.flatMap { reply -> [TaskID] in
                 if case .added(let list) = reply { list.filter { $0.error == nil }.map(\.id) } else { [] }
             }
-            tracker = RunTracker(targets: Set(added))
+            tracker.target(added)
         }
         onEvent(.replies(replies))
     }
@@ -202,6 +215,7 @@ package actor RunSession {
         if !hasReplied {
             guard let replies = try await post(workPath) else { return false }
             adopt(replies)
+            hasReplied = true
         }
         while !isStopped {
             let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }

@@ -24,15 +24,28 @@ package struct RunTracker: Sendable {
     /// What had been received before this run began.
     package private(set) var atStart: Int64 = 0
     private var states: [DownloadState: Int] = [:]
-    /// Only these tasks count; nil counts every task it is told of.
-    package let targets: Set<TaskID>?
+    /// Only tasks that were named count.
+    package private(set) var isTargeted: Bool
+    private var targetCount = 0
 
+    /// - Parameter targets: nil counts every task it is told of.
     package init(targets: Set<TaskID>? = nil) {
-        self.targets = targets
+        isTargeted = targets != nil
         open = targets ?? []
+        targetCount = open.count
     }
 
-    package var total: Int { max(last.count, targets?.count ?? 0) }
+    /// These tasks count as well, and from the first call on no others.
+    package mutating func target(_ ids: some Sequence<TaskID>) {
+        isTargeted = true
+        for id in ids where last[id] == nil && open.insert(id).inserted { targetCount += 1 }
+    }
+
+    package func counts(_ id: TaskID) -> Bool { !isTargeted || open.contains(id) || last[id] != nil }
+    /// The tasks that count and are known by now.
+    package var ids: Set<TaskID> { open.union(last.keys) }
+
+    package var total: Int { max(last.count, targetCount) }
     package var openIDs: Set<TaskID> { open }
     /// What all tasks together will probably have: unknown lengths count as the average of the known ones, and of tasks
     /// that ended without being complete only what is there. Nil while nothing is known.
@@ -50,7 +63,7 @@ package struct RunTracker: Sendable {
 
     /// Returns true when the task's state is another one than before.
     package mutating func update(_ info: DownloadInfo) -> Bool {
-        guard targets?.contains(info.id) ?? true else { return false }
+        guard counts(info.id) else { return false }
         let new = Last(
             received: info.count.received, expected: info.count.expected, state: info.state)
         let old = last.updateValue(new, forKey: info.id)

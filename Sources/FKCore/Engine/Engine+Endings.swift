@@ -189,6 +189,7 @@ extension Engine {
         // Only now: who hears that a task is complete may end the process, or look into the info file.
         if isNews { stateChanged(entry) }
         releaseSlot(of: entry)
+        retire(entry)
         attempt?.whenEnded.forEach { $0.resume() }
     }
 

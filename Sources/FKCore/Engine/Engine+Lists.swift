@@ -27,7 +27,7 @@ extension Engine {
                 free -= 1
             }
         }
-        return (open + closed + wakes.sorted()).compactMap { id in tasks[id].map { info($0) } }
+        return (open + closed + wakes.sorted()).compactMap { id in (tasks[id] ?? unrest(id)).map { info($0) } }
     }
 
     /// The tasks that run, in the order in which their attempts began, with fresh speeds.

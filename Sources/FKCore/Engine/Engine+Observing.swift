@@ -84,9 +84,7 @@ extension Engine {
     /// Brings the sums of the barrels and the number of open tasks up to date with one task.
     func account(_ entry: TaskEntry) {
         let old = entry.accounted
-        let new = TaskEntry.Account(
-            received: entry.received, expected: max(entry.record.expected ?? 0, entry.received),
-            state: entry.record.state)
+        let new = entry.account
         if old != new {
             entry.accounted = new
             for name in entry.record.barrels { barrels[name]?.replace(old, by: new) }
@@ -94,7 +92,11 @@ extension Engine {
         let isOpen = entry.isAdmitted && !entry.record.state.isSettled
         guard isOpen != entry.isOpen else { return }
         entry.isOpen = isOpen
-        openCount += isOpen ? 1 : -1
+        countOpen(isOpen ? 1 : -1)
+    }
+
+    func countOpen(_ difference: Int) {
+        openCount += difference
         if openCount == 0 {
             let drained = observers.queueDrained()
             callbacks.async { drained.forEach { $0() } }
@@ -219,7 +221,8 @@ extension Engine {
         while !isClosing {
             // One that was settled may have been queued again while others were waited for.
             let open = ids.filter { id in
-                guard let entry = try? find(id) else { return false }
+                if isParked(id) { return true }
+                guard !isRetired(id), let entry = try? find(id) else { return false }
                 return !entry.record.state.isSettled && (entry.isAdmitted || scope == .all)
             }
             guard !open.isEmpty else { return }

@@ -65,6 +65,7 @@ extension Engine {
                 results.append(add(portion[index], ids[index], made[index], barrel: barrel, run: run))
             }
             schedule()
+            for id in ids { if let entry = tasks[id] { park(entry) } }
         }
         if let barrel { save(barrel) }
         return results
@@ -92,7 +93,7 @@ extension Engine {
         for (description, id) in zip(descriptions, ids) {
             do {
                 // One that is only on disk is found when its info file cannot be made a second time.
-                if tasks[id] != nil {
+                if tasks[id] != nil || isParked(id) || isRetired(id) {
                     records.append(.success(nil))
                 } else {
                     try AttributeRules.check(description.attributes)
@@ -202,7 +203,7 @@ extension Engine {
 
     /// A task in memory or on disk; nil when there is none of that id.
     func find(_ id: TaskID) throws -> TaskEntry? {
-        if let entry = tasks[id] { return entry }
+        if let entry = tasks[id] ?? unrest(id) { return entry }
         if hasLoadedAll { return nil }
         return load(id)
     }
@@ -214,7 +215,10 @@ extension Engine {
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
             loadAll()
-            return (tasksByURL[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
+            if tasksByURL == nil {
+                tasksByURL = Dictionary(grouping: tasks.keys) { tasks[$0]?.record.task.url ?? "" }
+            }
+            return (tasksByURL?[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
         case .barrel(let name):
             return try openBarrel(name, creating: false).members.compactMap { try find($0) }
         case .all:
@@ -226,24 +230,29 @@ extension Engine {
     /// Reads every record of the work path that is not in memory yet.
     package func loadAll() {
         guard !hasLoadedAll else { return }
-        for id in workPath.allTaskIDs() where tasks[id] == nil { load(id) }
+        for id in workPath.allTaskIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
     }
 
-    /// Brings a task back into memory as its last engine left it, or quarantines an info file nobody can read.
+    /// Brings a task back into memory as its last engine left it.
     @discardableResult
     private func load(_ id: TaskID) -> TaskEntry? {
+        guard let entry = readEntry(id, isNew: false) else { return nil }
+        remember(entry)
+        recover(entry)
+        return entry
+    }
+
+    /// Reads a task as it is on disk, or quarantines an info file nobody can read.
+    func readEntry(_ id: TaskID, isNew: Bool) -> TaskEntry? {
         let path = workPath.infoPath(id)
         do {
             let contents = try InfoFile.read(path)
             guard contents.record.id == id else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")
             }
-            let entry = TaskEntry(
-                record: contents.record.applyingLiveCounters(contents.counters), info: contents.handle, isNew: false)
-            remember(entry)
-            recover(entry)
-            return entry
+            return TaskEntry(
+                record: contents.record.applyingLiveCounters(contents.counters), info: contents.handle, isNew: isNew)
         } catch let error as DownloadError where error.code == .notFound {
             return nil
         } catch let error as DownloadError where error.code == .corruptInfo {
@@ -254,9 +263,15 @@ extension Engine {
         return nil
     }
 
-    private func remember(_ entry: TaskEntry) {
+    func remember(_ entry: TaskEntry) {
         tasks[entry.id] = entry
-        tasksByURL[entry.record.task.url, default: []].append(entry.id)
+        tasksByURL?[entry.record.task.url, default: []].append(entry.id)
+    }
+
+    func dropFromMemory(_ entry: TaskEntry) {
+        tasks[entry.id] = nil
+        tasksByURL?[entry.record.task.url]?.removeAll { $0 == entry.id }
+        if tasksByURL?[entry.record.task.url]?.isEmpty == true { tasksByURL?[entry.record.task.url] = nil }
     }
 
     /// What a task that its last engine left running, or in the middle of being published, becomes.

@@ -119,10 +119,8 @@ extension Engine {
         for name in entry.record.barrels { leave(entry, barrelNamed: name) }
         entry.isAdmitted = false
         account(entry)
-        tasks[entry.id] = nil
+        dropFromMemory(entry)
         taskLimiters[entry.id] = nil
-        tasksByURL[entry.record.task.url]?.removeAll { $0 == entry.id }
-        if tasksByURL[entry.record.task.url]?.isEmpty == true { tasksByURL[entry.record.task.url] = nil }
         endListeners(observers.removeAll(.id(entry.id)))
     }
 }

@@ -55,8 +55,10 @@ package actor Engine {
     var whenMade: [CheckedContinuation<Void, Never>] = []
 
     var tasks: [TaskID: TaskEntry] = [:]
-    /// Known tasks by URL: usually one.
-    var tasksByURL: [String: [TaskID]] = [:]
+    /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
+    var tasksByURL: [String: [TaskID]]?
+    /// Finished tasks that are on disk alone (`Engine+Resting`).
+    var retired: Set<TaskID> = []
     var ready: ReadyQueue
     var wakes = WakeQueue()
     var running: [TaskID: TaskEntry] = [:]

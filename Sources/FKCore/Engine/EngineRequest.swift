@@ -90,6 +90,15 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// Let these waiting tasks start.
     case run(TaskSelector)
     case setLimits(maxAction: Int?, rateLimit: Int64?)
+
+    /// The same in requests of so many tasks at most. A barrel's list stays whole, because its file is written once for
+    /// each request.
+    package func portions(of count: Int) -> [EngineRequest] {
+        guard case .add(let tasks, nil, let run) = self, tasks.count > count else { return [self] }
+        return stride(from: 0, to: tasks.count, by: count).map {
+            .add(tasks: Array(tasks[$0..<min($0 + count, tasks.count)]), barrel: nil, run: run)
+        }
+    }
 }
 
 package enum EngineReply: Codable, Sendable, Hashable {
@@ -105,7 +114,7 @@ package enum EngineReply: Codable, Sendable, Hashable {
         /// False when the task was there already.
         package var isNew: Bool
         /// Set when this task could not be made.
-        package var error: DownloadError?
+        @Seldom package var error: DownloadError?
         package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
             self.id = id
             self.state = state

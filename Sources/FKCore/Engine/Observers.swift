@@ -55,16 +55,18 @@ struct Observers {
 
     /// Somebody waits until all of some tasks have settled.
     private final class Settling {
-        private var remaining: Int
+        private var open: Set<TaskID>
         private var continuation: CheckedContinuation<Void, Never>?
-        init(remaining: Int, continuation: CheckedContinuation<Void, Never>) {
-            self.remaining = remaining
+        init(_ ids: [TaskID], continuation: CheckedContinuation<Void, Never>) {
+            open = Set(ids)
             self.continuation = continuation
         }
 
-        func settledOne() {
-            remaining -= 1
-            if remaining == 0 { finish() }
+        var isOver: Bool { continuation == nil }
+
+        func settled(_ id: TaskID) {
+            open.remove(id)
+            if open.isEmpty { finish() }
         }
 
         func finish() {
@@ -80,7 +82,7 @@ struct Observers {
     private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     private var onFinish: [UInt64: @Sendable () -> Void] = [:]
-    private var settling: [TaskID: [Settling]] = [:]
+    private var settling: [Settling] = []
     private var draining: [CheckedContinuation<Void, Never>] = []
 
     /// Somebody wants the polled callbacks.
@@ -151,7 +153,7 @@ struct Observers {
 
     mutating func finish() {
         onFinish.values.forEach { $0() }
-        for list in settling.values { list.forEach { $0.finish() } }
+        settling.forEach { $0.finish() }
         draining.forEach { $0.resume() }
         self = Observers()
     }
@@ -160,13 +162,13 @@ struct Observers {
 
     /// - Parameter ids: at least one.
     mutating func waitForSettling(of ids: [TaskID], _ continuation: CheckedContinuation<Void, Never>) {
-        let waiter = Settling(remaining: ids.count, continuation: continuation)
-        for id in ids { settling[id, default: []].append(waiter) }
+        settling.append(Settling(ids, continuation: continuation))
     }
 
     mutating func settled(_ id: TaskID) {
         guard !settling.isEmpty else { return }
-        settling.removeValue(forKey: id)?.forEach { $0.settledOne() }
+        settling.forEach { $0.settled(id) }
+        settling.removeAll(where: \.isOver)
     }
 
     mutating func waitForDrain(_ continuation: CheckedContinuation<Void, Never>) { draining.append(continuation) }

@@ -18,7 +18,7 @@ final class TaskEntry {
     /// Which URL of the plan is tried next.
     var urlIndex = 0
     /// How the attempt before the present one ended.
-    var previousError: DownloadError?
+    @Seldom var previousError: DownloadError?
     var speed = SpeedMeter()
     /// What was so when the present attempt began; nil between attempts.
     var start: AttemptStart?
@@ -72,6 +72,11 @@ final class TaskEntry {
         var sum: Int64 = 0
         for (index, range) in record.ranges.enumerated() { sum += max(0, counters.load(index) - range.start) }
         return sum
+    }
+
+    var account: Account {
+        let received = received
+        return Account(received: received, expected: max(record.expected ?? 0, received), state: record.state)
     }
 
     /// The scheme, host and port of a normalized URL.

@@ -84,17 +84,17 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// Submission number: unique in the work path, ascending.
     package var number: UInt64
     package var state: DownloadState
-    package var waiting: Waiting?
+    @Seldom package var waiting: Waiting?
     package var ranges: [SavedRange] = []
     /// Length of the whole file, once a server has told it.
     package var expected: Int64?
-    package var validator: Validator?
+    @Seldom package var validator: Validator?
     /// The URL that `validator` is of; nil for the task's own. Validators of two URLs cannot be compared.
-    package var source: String?
+    @Seldom package var source: String?
     /// Attempts begun so far.
     package var attempts: Int = 0
-    package var error: DownloadError?
-    package var response: ResponseHead?
+    @Seldom package var error: DownloadError?
+    @Seldom package var response: ResponseHead?
     package var barrels: [String] = []
     /// Name of the part file in the task's folder, once there is one.
     package var partName: String?
@@ -104,7 +104,7 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package var started: Date?
     package var finished: Date?
     /// When the application last said that it uses the finished file (`Control.markUsed`).
-    package var lastUsed: Date?
+    @Seldom package var lastUsed: Date?
     /// Bytes a second: smoothed as of the last write while the task runs, the average of the last attempt afterwards.
     package var bytesPerSecond: Int64?
     /// True when `path` was there before and only counts as this task's result: it is never deleted.

@@ -7,6 +7,8 @@
         let pointer: UnsafeMutableRawPointer
         private let errorBuffer: UnsafeMutablePointer<CChar>
         private var headerList: UnsafeMutablePointer<curl_slist>?
+        /// What is set beside the URL; nil when that cannot be said.
+        var setup: Setup?
 
         /// Nil when libcurl has no memory.
         /// - Parameter share: keeps TLS sessions for all handles; must outlive this one.
@@ -26,12 +28,15 @@
 
         /// Forgets every option of the last request; connections and TLS sessions are not the handle's and stay.
         func reset() {
+            setup = nil
             curl_easy_reset(pointer)
             curl_slist_free_all(headerList)
             headerList = nil
             errorBuffer.pointee = 0
             set(CURLOPT_ERRORBUFFER, errorBuffer)
         }
+
+        func clearError() { errorBuffer.pointee = 0 }
 
         /// What libcurl says about the last failure; empty when it says nothing.
         var errorText: String { String(cString: errorBuffer) }

@@ -57,6 +57,7 @@
             guard let multi = curl_multi_init() else { return nil }
             fk_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
             fk_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 256)
+            fk_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 256)
             return multi
         }
 
@@ -200,7 +201,8 @@
         private func end(_ id: UInt64, _ result: Result<TransportSummary, DownloadError>) {
             guard let transfer = transfers.removeValue(forKey: id) else { return }
             curl_multi_remove_handle(multi, transfer.easy.pointer)
-            transfer.easy.reset()
+            // What is the same for the next request stays set; user and password do not wait in a pool.
+            if transfer.easy.setup == nil { transfer.easy.reset() }
             if spares.count < Self.maxSpares { spares.append(transfer.easy) }
             if transfers.isEmpty { idleDeadline = clock.after(seconds: Self.idleSeconds) }
             transfer.handler.transportDidFinish(result)
