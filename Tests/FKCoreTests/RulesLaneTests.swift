@@ -11,7 +11,7 @@ struct RulesLaneTests {
     func fixed(_ given: Int, _ limit: Int) {
         var growth = LaneGrowth(limit: .fixed(given))
         #expect(growth.limit == limit && growth.isGrowing == false)
-        growth.measured(bytes: 1_000_000, seconds: 0.1, lanes: limit)
+        growth.measured(bytes: 1_000_000, seconds: 1, lanes: limit)
         #expect(growth.limit == limit)
     }
 
@@ -23,30 +23,44 @@ struct RulesLaneTests {
     }
 
     @Test(
-        "automatic: twice as many while each step brings a tenth more",
+        "automatic: four times as many while each step brings a tenth more, and back where it does not",
         arguments: [
             Course(
-                testDescription: "limited per connection", rates: [10, 20, 40, 80, 160, 160],
-                limits: [2, 4, 8, 16, 16, 16]),
-            Course(testDescription: "one fills the link", rates: [10, 10.9, 50], limits: [2, 2, 2]),
-            Course(testDescription: "two fill the link", rates: [10, 20, 21, 99], limits: [2, 4, 4, 4]),
+                testDescription: "limited per connection", rates: [10, 40, 160, 160], limits: [4, 16, 16, 16]),
+            Course(testDescription: "one fills the link", rates: [10, 10.9, 50], limits: [4, 1, 1]),
+            Course(testDescription: "two fill the link", rates: [10, 20, 21, 99], limits: [4, 16, 4, 4]),
             Course(testDescription: "a fast one is left alone", rates: [65, 999], limits: [1, 1]),
-            Course(testDescription: "nothing came yet", rates: [0, 0, 5, 10], limits: [1, 1, 2, 4]),
+            Course(testDescription: "nothing came yet", rates: [0, 0, 5, 10], limits: [1, 1, 4, 16]),
         ])
     func automatic(_ course: Course) {
         var growth = LaneGrowth(limit: .automatic)
         for (rate, limit) in zip(course.rates, course.limits) {
-            growth.measured(bytes: Int64(rate * 1e5), seconds: 0.1, lanes: growth.limit)
+            growth.measured(bytes: Int64(rate * 6e5), seconds: 0.6, lanes: growth.limit)
             #expect(growth.limit == limit)
         }
+    }
+
+    @Test("a server that sends in bursts: a pause is waited out, and no look before 0.2 s counts")
+    func bursts() {
+        var growth = LaneGrowth(limit: .automatic)
+        growth.measured(bytes: 2_000_000, seconds: 0.1, lanes: 1)
+        #expect(growth.limit == 1)
+        // Two bursts by chance: twice what the connection really brings.
+        growth.measured(bytes: 4_000_000, seconds: 0.2, lanes: 1)
+        #expect(growth.limit == 4)
+        growth.measured(bytes: 0, seconds: 0.2, lanes: 4)
+        growth.measured(bytes: 4_000_000, seconds: 0.5, lanes: 4)
+        #expect(growth.limit == 4 && growth.isGrowing)
+        growth.measured(bytes: 16_000_000, seconds: 0.6, lanes: 4)
+        #expect(growth.limit == 16)
     }
 
     @Test("connections that are not there yet are waited for, for a while")
     func late() {
         var growth = LaneGrowth(limit: .automatic)
-        growth.measured(bytes: 1_000, seconds: 0.1, lanes: 1)
+        growth.measured(bytes: 1_000, seconds: 0.2, lanes: 1)
         for _ in 0..<50 { growth.measured(bytes: 9_000, seconds: 0.1, lanes: 1) }
-        #expect(growth.limit == 2 && growth.isGrowing)
+        #expect(growth.limit == 4 && growth.isGrowing)
         growth.measured(bytes: 9_000, seconds: 0.1, lanes: 1)
         #expect(growth.isGrowing == false)
     }

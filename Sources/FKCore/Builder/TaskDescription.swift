@@ -23,7 +23,7 @@ public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
 /// How many connections one file may use. More than one need a server that serves ranges under a strong validator, and
 /// a rest of at least 2 MiB.
 public enum ConnectionLimit: Sendable, Hashable, Codable {
-    /// One at first, then twice as many while that raises the throughput by at least 10 %, up to 16. The default.
+    /// One at first, then four times as many while that raises the throughput by at least 10 %, up to 16. The default.
     case automatic
     /// So many, 1...256, as long as there is a piece of 1 MiB for each.
     case fixed(Int)

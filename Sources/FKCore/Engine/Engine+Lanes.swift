@@ -183,8 +183,9 @@ extension Engine {
             if let last = attempt.sample, last.lanes == sample.lanes {
                 attempt.growth.measured(
                     bytes: sample.received - last.received, seconds: Double(now - last.time) / 1e9, lanes: sample.lanes)
+            } else {
+                attempt.sample = sample
             }
-            attempt.sample = sample
             grow(entry, attempt)
         }
     }

@@ -69,7 +69,8 @@ extension Engine {
                 return isOpen(host, load: hostLoad, now: now)
             }
             guard let next else { break }
-            guard let entry = tasks[next.id] ?? unpark(next.id), entry.record.state == .idle, entry.attempt == nil else { continue }
+            guard let entry = tasks[next.id] ?? unpark(next.id), entry.record.state == .idle, entry.attempt == nil
+            else { continue }
             running[entry.id] = entry
             hostLoad[entry.host, default: 0] += 1
             start(entry)

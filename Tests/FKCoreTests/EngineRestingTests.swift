@@ -1,0 +1,100 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Tasks of a long run that are on disk alone while nothing happens to them.
+@Suite("Engine: resting tasks")
+struct EngineRestingTests {
+    private static let count = Engine.tasksInMemory + 500
+    private static let content: [UInt8] = [1, 2, 3]
+
+    /// An engine of the command line with more tasks than it keeps in memory; the first one runs until the gate opens.
+    private static func scene() async throws -> (bench: Bench, gate: FakeGate, ids: [TaskID]) {
+        let gate = FakeGate()
+        let bench = try await Bench(scope: .chosen, settings: { $0.maxAction = 1 }) { request, _ in
+            let isFirst = request.urlRequest.url?.lastPathComponent == "f0"
+            return isFirst ? .file(content, to: request, gate: gate, pauseAt: 1) : .file(content, to: request)
+        }
+        let tasks = (0..<count).map { bench.task("http://h.example/f\($0)") }
+        let added = try await bench.engine.add(tasks, barrel: "all", run: true)
+        #expect(added.allSatisfy { $0.error == nil && $0.isNew && $0.state != .unknown })
+        await gate.reached()
+        return (bench, gate, added.map(\.id))
+    }
+
+    @Test("waiting tasks leave the memory, run in their order all the same, and leave it again when they are done")
+    func all() async throws {
+        let (bench, gate, ids) = try await Self.scene()
+        let waiting = await bench.engine.load
+        #expect(waiting.known <= Engine.tasksInMemory + 64 && waiting.open == Self.count)
+        gate.open()
+        await bench.engine.waitUntilSettled(ids)
+        let done = await bench.engine.load
+        #expect(done.known <= Engine.tasksInMemory + 64 && done.open == 0 && done.running == 0)
+        bench.engine.callbacks.sync()
+        let starts = bench.log.value.filter { $0.hasSuffix(":action") }
+        let isInOrder = starts == (0..<Self.count).map { "f\($0):action" }
+        #expect(isInOrder)
+        let sum = try await bench.messager.barrelInfo("all")
+        #expect(sum.isComplete && sum.total == Self.count && sum.count.received == Int64(3 * Self.count))
+        #expect(try bench.out("f\(Self.count - 1)") == Self.content)
+    }
+
+    @Test("verbs, questions and a second asking find a task that rests")
+    func found() async throws {
+        let (bench, gate, ids) = try await Self.scene()
+        let last = try #require(ids.last)
+        #expect(await bench.engine.isParkedForTest(last))
+        #expect(await bench.state(last) == .idle)
+        let suspended = try await bench.control.suspend(.id(ids[Self.count - 2]))
+        #expect(suspended.first?.applied == true)
+        let again = try await bench.engine.add(
+            [bench.task("http://h.example/f\(Self.count - 3)")], barrel: nil, run: true)
+        #expect(again[0].id == ids[Self.count - 3] && !again[0].isNew && again[0].state == .idle)
+        let trashed = try await bench.control.trash(.id(ids[Self.count - 4]))
+        #expect(trashed.first?.after == .unknown)
+        gate.open()
+        await bench.engine.waitUntilSettled(ids)
+        #expect(try await bench.messager.barrelInfo("all").states == [.complete: Self.count - 2, .suspend: 1])
+        // A finished one that rests: done already, and trashed with its file.
+        #expect(await bench.engine.load.known < Self.count)
+        #expect(try await bench.control.retry(.id(last)).first?.applied == false)
+        #expect(try await bench.control.trash(.id(last)).first?.after == .unknown)
+        #expect(bench.names.count == Self.count - 3)
+    }
+
+    @Test("asked for all tasks, the engine has them all")
+    func everything() async throws {
+        let (bench, gate, ids) = try await Self.scene()
+        #expect(try await bench.engine.infos(.all).map(\.id) == ids)
+        #expect(try await bench.engine.infos(.url("http://h.example/f\(Self.count - 1)")).map(\.id) == ids.suffix(1))
+        #expect(await bench.engine.load == (Self.count, 1, Self.count))
+        gate.open()
+        await bench.engine.waitUntilSettled(ids)
+        #expect(await bench.engine.load == (Self.count, 0, 0))
+    }
+
+    @Test("a resting task whose info file was lost is reported and holds nobody up")
+    func lost() async throws {
+        let (bench, gate, ids) = try await Self.scene()
+        try Data([0]).write(to: URL(fileURLWithPath: bench.workPath.infoPath(ids[Self.count - 1])))
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        await bench.engine.waitUntilSettled(ids)
+        #expect(await bench.engine.load.open == 0)
+        #expect(await bench.engine.takeProblems().count == 1)
+        let states = try await bench.messager.barrelInfo("all").states
+        #expect(states[.complete] == Self.count - 1, "\(states)")
+    }
+}
+
+extension Engine {
+    fileprivate func isParkedForTest(_ id: TaskID) -> Bool { isParked(id) }
+}
