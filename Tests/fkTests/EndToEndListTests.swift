@@ -24,6 +24,18 @@ import Testing
             .map(String.init)
     }
 
+    @Test("a list of more tasks than are written at once is one document in the order of submission")
+    func long() async throws {
+        #expect(try await sandbox.fk("list", "--json").output == "[]\n")
+        let urls = (0..<600).map { "http://h.example/f\($0)" }
+        let created = try await sandbox.fk("barrel", "create", "all", "-i", "-", input: urls.joined(separator: "\n"))
+        #expect(created.status == 0)
+        let text = try await sandbox.fk("list", "--json").output
+        #expect(try JSON(text).array.compactMap { $0.text("url") } == urls)
+        #expect(text.hasPrefix("[\n  {\n    \"id\": ") && text.hasSuffix("\n  }\n]\n"))
+        #expect(text.split(separator: "\n").count { $0 == "  }," } == 599)
+    }
+
     @Test("conditions, order and pages")
     func list() async throws {
         #expect(try await sandbox.fk("get", url("small.txt"), "--attribute", "model=7").status == 0)

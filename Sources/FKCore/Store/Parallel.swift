@@ -2,9 +2,9 @@ import Dispatch
 import FKMiddleware
 
 /// Work on all processors at once.
-enum Parallel {
+package enum Parallel {
     /// The results in the order of the elements. Blocks until all are there; one element alone is done in place.
-    static func map<Element: Sendable, Value: Sendable>(
+    package static func map<Element: Sendable, Value: Sendable>(
         _ elements: [Element], _ transform: @Sendable (Element) -> Value
     ) -> [Value] {
         guard elements.count > 1 else { return elements.map(transform) }

@@ -25,7 +25,7 @@ struct ListCommand: Command {
             throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
         }
         if global.json {
-            context.output.writeLine(JSONValue.array(records.map { TaskDocument.json($0) }).pretty)
+            writeArray(records)
             return ExitStatus.done
         }
         guard !records.isEmpty else {
@@ -36,6 +36,24 @@ struct ListCommand: Command {
         for record in records { table.add(record) }
         table.write(global, context)
         return ExitStatus.done
+    }
+
+    /// The same text as `JSONValue.array` gives, made on all processors and written piece by piece.
+    private func writeArray(_ records: [TaskRecord]) {
+        guard !records.isEmpty else { return context.output.writeLine("[]") }
+        let blocks = stride(from: 0, to: records.count, by: 256).map { records[$0..<min($0 + 256, records.count)] }
+        var isFirst = true
+        for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
+            let texts = Parallel.map(Array(group)) { block in
+                block.map { TaskDocument.json($0).prettyElement }.joined(separator: ",\n  ")
+            }
+            for text in texts {
+                context.output.write(isFirst ? "[\n  " : ",\n  ")
+                context.output.write(text)
+                isFirst = false
+            }
+        }
+        context.output.writeLine("\n]")
     }
 
     private func page(of records: [TaskRecord]) throws -> [TaskRecord] {

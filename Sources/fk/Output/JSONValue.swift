@@ -20,25 +20,26 @@ enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByInt
     static func optional(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
 
     /// On one line, without blanks.
-    var compact: String {
-        var text = ""
-        write(to: &text, indent: nil)
-        return text
-    }
+    var compact: String { text(indent: nil) }
 
     /// Over several lines, indented by two blanks, for documents that people read too.
-    var pretty: String {
-        var text = ""
-        write(to: &text, indent: 0)
-        return text
+    var pretty: String { text(indent: 0) }
+
+    /// As `pretty` has it inside of an array or object that is itself not indented.
+    var prettyElement: String { text(indent: 2) }
+
+    private func text(indent: Int?) -> String {
+        var text: [UInt8] = []
+        write(to: &text, indent: indent)
+        return String(decoding: text, as: UTF8.self)
     }
 
-    private func write(to text: inout String, indent: Int?) {
+    private func write(to text: inout [UInt8], indent: Int?) {
         switch self {
-        case .null: text += "null"
-        case .bool(let value): text += value ? "true" : "false"
-        case .integer(let value): text += String(value)
-        case .number(let value): text += Self.decimal(value)
+        case .null: text += "null".utf8
+        case .bool(let value): text += (value ? "true" : "false").utf8
+        case .integer(let value): text += String(value).utf8
+        case .number(let value): text += Self.decimal(value).utf8
         case .string(let value): Self.quote(value, to: &text)
         case .array(let values):
             Self.list("[", "]", values, to: &text, indent: indent) { value, text, indent in
@@ -47,25 +48,30 @@ enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByInt
         case .object(let fields):
             Self.list("{", "}", fields, to: &text, indent: indent) { field, text, indent in
                 Self.quote(field.0, to: &text)
-                text += indent == nil ? ":" : ": "
+                text.append(UInt8(ascii: ":"))
+                if indent != nil { text.append(UInt8(ascii: " ")) }
                 field.1.write(to: &text, indent: indent)
             }
         }
     }
 
     private static func list<Element>(
-        _ open: String, _ close: String, _ elements: [Element], to text: inout String, indent: Int?,
-        _ body: (Element, inout String, Int?) -> Void
+        _ open: Unicode.Scalar, _ close: Unicode.Scalar, _ elements: [Element], to text: inout [UInt8], indent: Int?,
+        _ body: (Element, inout [UInt8], Int?) -> Void
     ) {
-        text += open
+        func breakLine(_ columns: Int) {
+            text.append(0x0a)
+            text.append(contentsOf: repeatElement(0x20, count: columns))
+        }
+        text.append(UInt8(ascii: open))
         let inner = indent.map { $0 + 2 }
         for (index, element) in elements.enumerated() {
-            if index > 0 { text += "," }
-            if let inner { text += "\n" + String(repeating: " ", count: inner) }
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            if let inner { breakLine(inner) }
             body(element, &text, inner)
         }
-        if let indent, !elements.isEmpty { text += "\n" + String(repeating: " ", count: indent) }
-        text += close
+        if let indent, !elements.isEmpty { breakLine(indent) }
+        text.append(UInt8(ascii: close))
     }
 
     private static func decimal(_ value: Double) -> String {
@@ -79,27 +85,34 @@ enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByInt
     }
 
     /// Escapes what RFC 8259 section 7 demands, and every other character that a terminal could act upon.
-    private static func quote(_ value: String, to text: inout String) {
-        text += "\""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\"": text += "\\\""
-            case "\\": text += "\\\\"
-            case "\n": text += "\\n"
-            case "\r": text += "\\r"
-            case "\t": text += "\\t"
-            default:
-                if Escaping.isHidden(scalar) {
-                    for unit in String(scalar).utf16 {
-                        let digits = String(unit, radix: 16)
-                        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-                    }
-                } else {
-                    text.unicodeScalars.append(scalar)
-                }
+    private static func quote(_ value: String, to text: inout [UInt8]) {
+        text.append(UInt8(ascii: "\""))
+        // In most texts there is nothing to escape.
+        if value.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+            text.append(contentsOf: value.utf8)
+        } else {
+            for scalar in value.unicodeScalars { escape(scalar, to: &text) }
+        }
+        text.append(UInt8(ascii: "\""))
+    }
+
+    private static func escape(_ scalar: Unicode.Scalar, to text: inout [UInt8]) {
+        switch scalar {
+        case "\"": text += "\\\"".utf8
+        case "\\": text += "\\\\".utf8
+        case "\n": text += "\\n".utf8
+        case "\r": text += "\\r".utf8
+        case "\t": text += "\\t".utf8
+        default:
+            guard Escaping.isHidden(scalar) else {
+                text.append(contentsOf: String(scalar).utf8)
+                return
+            }
+            for unit in String(scalar).utf16 {
+                let digits = String(unit, radix: 16)
+                text += "\\u\(String(repeating: "0", count: 4 - digits.count))\(digits)".utf8
             }
         }
-        text += "\""
     }
 
     static func == (left: JSONValue, right: JSONValue) -> Bool { left.compact == right.compact }
