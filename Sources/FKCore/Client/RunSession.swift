@@ -107,7 +107,12 @@ package actor RunSession {
         }
         await engine.activate()
         if case .everything = goal {
-            for info in try await engine.infos(.all) where !info.state.isSettled { changed(info) }
+            // By portions: a hundred thousand infos at once are 30 MB.
+            var ids = try await engine.openIDs()[...]
+            while !ids.isEmpty {
+                for info in try await engine.infos(ids.prefix(1_000)) where !info.state.isSettled { changed(info) }
+                ids = ids.dropFirst(1_000)
+            }
         }
         if hasReplied {
             // Taking over: the other engine made the tasks, this one may run them.

@@ -18,6 +18,15 @@ extension Engine {
         return info
     }
 
+    /// The tasks that can still run, in the order of submission.
+    package func openIDs() throws -> [TaskID] {
+        try find(.all).compactMap { $0.record.state.isSettled ? nil : $0.id }
+    }
+
+    package func infos(_ ids: some Sequence<TaskID> & Sendable) throws -> [DownloadInfo] {
+        try ids.compactMap { try find($0).map { info($0) } }
+    }
+
     package func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
         try find(selector).map { info($0) }
     }

@@ -264,6 +264,7 @@ extension Engine {
     }
 
     func remember(_ entry: TaskEntry) {
+        texts.share(entry)
         tasks[entry.id] = entry
         tasksByURL?[entry.record.task.url, default: []].append(entry.id)
     }

@@ -57,6 +57,7 @@ package actor Engine {
     var tasks: [TaskID: TaskEntry] = [:]
     /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
     var tasksByURL: [String: [TaskID]]?
+    var texts = SharedTexts()
     /// Finished tasks that are on disk alone (`Engine+Resting`).
     var retired: Set<TaskID> = []
     var ready: ReadyQueue
