@@ -38,9 +38,9 @@ test-threads: ## the tests under the thread sanitizer, one after the other: it m
 	@.ci/needs build test
 	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel $(SWIFTFLAGS) $(TESTFLAGS)
 
-bench: build ## compare with curl on this machine
+bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes Docs/Benchmarks
 	@.ci/needs bench
-	Tests/Benchmarks/run $(BIN)
+	Tests/Benchmarks/run --save Docs/Benchmarks $(BENCHFLAGS) $(BIN)
 
 examples: ## build and run every example
 	@.ci/needs build

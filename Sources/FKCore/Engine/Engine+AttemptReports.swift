@@ -28,24 +28,24 @@ extension Engine {
 
     func attemptBegins(_ entry: TaskEntry) {
         startCount += 1
-        entry.dropReason = nil
-        entry.start = AttemptStart(
+        entry.work.dropReason = nil
+        entry.work.start = AttemptStart(
             order: startCount, time: clock.now, received: entry.record.received, url: URLMasking.mask(entry.nextURL))
         tellAttempt(entry, .began)
     }
 
     /// Says how the attempt ended. What follows is in the record already.
     func attemptEnded(_ entry: TaskEntry, _ attempt: Attempt?) {
-        guard entry.start != nil else { return }
+        guard entry.workIfAny?.start != nil else { return }
         let state = entry.record.state
         if state == .complete {
             tellAttempt(entry, .succeeded)
         } else if attempt?.stop != nil {
             tellAttempt(entry, .stopped)
-        } else if let error = entry.previousError {
+        } else if let error = entry.work.previousError {
             tellAttempt(entry, .failed(error, next: next(of: entry)))
         }
-        entry.start = nil
+        entry.work.start = nil
     }
 
     private func next(of entry: TaskEntry) -> AttemptInfo.Next {
@@ -55,13 +55,13 @@ extension Engine {
 
     /// - Parameter phase: `.progressed` gets its counts here, for each listener its own.
     func tellAttempt(_ entry: TaskEntry, _ phase: AttemptInfo.Phase) {
-        guard !observers.attempts.isEmpty, let start = entry.start else { return }
+        guard !observers.attempts.isEmpty, let start = entry.work.start else { return }
         let received = entry.received
         for listener in observers.attempts
         where listener.target == .id(entry.id) || listener.target == .url(entry.record.task.url) {
             var info = AttemptInfo(id: entry.id, url: start.url, number: entry.record.attempts, phase: phase)
             info.kept = received
-            info.dropReason = start.received > 0 ? entry.dropReason : nil
+            info.dropReason = start.received > 0 ? entry.work.dropReason : nil
             if case .progressed = phase {
                 info.phase = .progressed(
                     ByteCount(
@@ -79,10 +79,10 @@ extension Engine {
     /// attempts it stays as it is.
     func speedToRecord(of entry: TaskEntry, in state: DownloadState) -> Int64? {
         let before = entry.record.bytesPerSecond
-        guard let start = entry.start, entry.record.isForeign != true else { return before }
+        guard let start = entry.workIfAny?.start, entry.record.isForeign != true else { return before }
         // Nobody samples while nobody listens: then it is the average so far.
-        if state == .action, entry.speed.bytesPerSecond >= 1 { return Int64(entry.speed.bytesPerSecond) }
-        let moved = entry.received - (entry.dropReason == nil ? start.received : 0)
+        if state == .action, entry.work.speed.bytesPerSecond >= 1 { return Int64(entry.work.speed.bytesPerSecond) }
+        let moved = entry.received - (entry.work.dropReason == nil ? start.received : 0)
         let seconds = Double(clock.now - start.time) / 1e9
         guard moved > 0, seconds > 0 else { return before }
         return Int64(min(Double(moved) / seconds, 0x1p62))

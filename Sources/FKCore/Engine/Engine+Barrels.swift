@@ -135,7 +135,7 @@ extension Engine {
         var info = BarrelInfo(name: name, states: barrel.states, total: barrel.members.count)
         for entry in running.values where entry.record.barrels.contains(name) {
             account(entry)
-            info.bytesPerSecond += entry.speed.bytesPerSecond
+            info.bytesPerSecond += entry.work.speed.bytesPerSecond
         }
         info.count = ByteCount(
             received: barrel.received,

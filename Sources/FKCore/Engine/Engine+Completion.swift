@@ -46,7 +46,7 @@ extension Engine {
         case .success(let digest):
             let aside = FileNameRules.rejectedName(for: partlessName(entry, attempt), id: entry.id)
             let moved = (try? attempt.folder.rename(attempt.part.name, to: aside, replacing: true)) == true
-            entry.setAside = moved ? attempt.folder.path(of: aside) : nil
+            entry.work.setAside = moved ? attempt.folder.path(of: aside) : nil
             dropBytes(of: entry)
             let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
             let place = moved ? " The bytes were set aside as \(attempt.folder.path(of: aside))." : ""
@@ -142,7 +142,7 @@ extension Engine {
     /// (`TaskRecord.isRenameMissing`); else it first says which name the file is about to get.
     private func saveBeforeRename(_ entry: TaskEntry, _ attempt: Attempt) throws(DownloadError) {
         guard configure.durability == .process, chains.response.isEmpty else {
-            entry.openInfo = entry.openInfo ?? OpenInfoFile()
+            entry.work.openInfo = entry.work.openInfo ?? OpenInfoFile()
             return try save(entry)
         }
         foldCounters(entry, attempt)
@@ -233,7 +233,7 @@ extension Engine {
         if !isOnDisk { entry.record.finish(received: entry.received, at: clock.date) }
         entry.attempt?.counters.store(0, entry.record.expected ?? 0)
         entry.record.partName = nil
-        if let path = entry.setAside.take() { unlink(path) }
+        if let path = entry.workIfAny?.setAside.take() { unlink(path) }
         taskLimiters[entry.id] = nil
         end(entry, as: .complete)
     }

@@ -131,8 +131,8 @@ extension Engine {
         let plan = [entry.record.task.url] + entry.record.task.mirrors
         let url = entry.attempt?.url ?? entry.nextURL
         error.url = error.url ?? URLMasking.mask(url)
-        let previous = entry.previousError
-        entry.previousError = error
+        let previous = entry.work.previousError
+        entry.work.previousError = error
         entry.record.error = error
         entry.record.path = nil
         remember(entry, by: "attempt \(entry.record.attempts)", error.message)
@@ -184,7 +184,7 @@ extension Engine {
         } else if state != .unknown {
             write(entry)
         }
-        entry.openInfo = nil
+        entry.workIfAny?.openInfo = nil
         attemptEnded(entry, attempt)
         // Only now: who hears that a task is complete may end the process, or look into the info file.
         if isNews { stateChanged(entry) }
@@ -234,7 +234,7 @@ extension Engine {
 
     /// Adds a line to the task's history, which keeps the newest eight.
     func remember(_ entry: TaskEntry, by: String, _ what: String) {
-        if by == "resume" { entry.dropReason = entry.dropReason ?? what }
+        if by == "resume" { entry.work.dropReason = entry.work.dropReason ?? what }
         entry.record.history.append(Verdict(time: clock.date, by: by, what: what))
         if entry.record.history.count > 8 { entry.record.history.removeFirst() }
         entry.isDirty = true
@@ -261,7 +261,7 @@ extension Engine {
             try InfoFile.update(
                 workPath.infoPath(entry.id), record: record, handle: &entry.info,
                 counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged,
-                open: entry.openInfo)
+                open: entry.workIfAny?.openInfo)
         } catch {
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }

@@ -33,7 +33,7 @@ extension Engine {
     /// The tasks that run, in the order in which their attempts began, with fresh speeds.
     package func runningInOrder() -> [DownloadInfo] {
         running.values.filter { $0.record.state == .action }
-            .sorted { ($0.start?.order ?? 0) < ($1.start?.order ?? 0) }
+            .sorted { ($0.workIfAny?.start?.order ?? 0) < ($1.workIfAny?.start?.order ?? 0) }
             .map { entry in
                 sample(entry)
                 return info(entry)

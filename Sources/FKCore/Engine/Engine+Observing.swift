@@ -10,7 +10,7 @@ extension Engine {
         var info = DownloadInfo(entry.record)
         info.count.received = entry.received
         info.count.previousReceived = previous
-        info.bytesPerSecond = info.state == .action ? entry.speed.bytesPerSecond : 0
+        info.bytesPerSecond = info.state == .action ? entry.work.speed.bytesPerSecond : 0
         if let waiting = waiting(of: entry) {
             info.waiting = waiting.reason.rawValue
             info.waitingUntil = waiting.until
@@ -59,7 +59,7 @@ extension Engine {
         if !middlewares.isEmpty, let context = entry.context {
             let error = state == .error ? entry.record.error : nil
             let count = ByteCount(
-                received: entry.received, previousReceived: entry.reported, expected: entry.record.expected)
+                received: entry.received, previousReceived: entry.work.reported, expected: entry.record.expected)
             callbacks.async {
                 for middleware in middlewares {
                     if state.isSettled, state != .unknown { middleware.download(context, didReceive: count) }
@@ -113,7 +113,7 @@ extension Engine {
     }
 
     func sample(_ entry: TaskEntry) {
-        entry.speed.add(time: clock.now, bytes: entry.received)
+        entry.work.speed.add(time: clock.now, bytes: entry.received)
     }
 
     // MARK: Polled reports
@@ -135,10 +135,10 @@ extension Engine {
             tell(entry)
             tellAttempt(entry, .progressed(ByteCount()))
             let received = entry.received
-            guard !middlewares.isEmpty, received != entry.reported, let context = entry.context else { continue }
+            guard !middlewares.isEmpty, received != entry.work.reported, let context = entry.context else { continue }
             let count = ByteCount(
-                received: received, previousReceived: entry.reported, expected: entry.record.expected)
-            entry.reported = received
+                received: received, previousReceived: entry.work.reported, expected: entry.record.expected)
+            entry.work.reported = received
             callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
         }
         reportBarrels()

@@ -97,7 +97,7 @@ extension Engine {
         guard entry.record.state != state else { return false }
         entry.record.state = state
         entry.isDirty = true
-        if state != .action { entry.speed = SpeedMeter() }
+        if state != .action { entry.forgetSpeed() }
         return true
     }
 

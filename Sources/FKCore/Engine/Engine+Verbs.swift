@@ -50,7 +50,7 @@ extension Engine {
         case .queue:
             entry.record.attempts = 0
             entry.urlIndex = 0
-            entry.previousError = nil
+            entry.workIfAny?.previousError = nil
             queue(entry)
             write(entry)
             return isActive ? "queued" : "queued: it starts with the next run"

@@ -17,29 +17,44 @@ final class TaskEntry {
     let isNew: Bool
     /// Which URL of the plan is tried next.
     var urlIndex = 0
-    /// How the attempt before the present one ended.
-    @Seldom var previousError: DownloadError?
-    var speed = SpeedMeter()
-    /// What was so when the present attempt began; nil between attempts.
-    var start: AttemptStart?
-    /// Why the present attempt dropped bytes of earlier ones.
-    var dropReason: String?
     /// The record has changed since it was last written.
     var isDirty = false
     /// Ranges were added, dropped or begun anew since the record was last written.
     var rangesChanged = false
-    /// The info file, from the moment the final name is written down to the end of the attempt.
-    var openInfo: OpenInfoFile?
     /// No live counter was ever written to the info file: a record without a word about them is safe.
     var hasCleanCounters: Bool
-    /// Where bytes with a wrong digest were put, while the next attempt may do better.
-    var setAside: String?
     /// Counted among the tasks that can still run.
     var isOpen = false
     /// What barrels and the engine's totals last counted for this task.
     var accounted = Account()
-    /// `received` at the last report to middlewares.
-    var reported: Int64 = 0
+
+    /// What only a task that has been worked on has: of a hundred thousand that wait, nobody has any.
+    final class Work {
+        var speed = SpeedMeter()
+        /// What was so when the present attempt began; nil between attempts.
+        var start: AttemptStart?
+        /// Why the present attempt dropped bytes of earlier ones.
+        var dropReason: String?
+        /// How the attempt before the present one ended.
+        var previousError: DownloadError?
+        /// The info file, from the moment the final name is written down to the end of the attempt.
+        var openInfo: OpenInfoFile?
+        /// Where bytes with a wrong digest were put, while the next attempt may do better.
+        var setAside: String?
+        /// `received` at the last report to middlewares.
+        var reported: Int64 = 0
+    }
+
+    private(set) var workIfAny: Work?
+    /// Made when it is asked for.
+    var work: Work {
+        if let workIfAny { return workIfAny }
+        let work = Work()
+        workIfAny = work
+        return work
+    }
+
+    func forgetSpeed() { workIfAny?.speed = SpeedMeter() }
 
     struct Account: Equatable {
         var received: Int64 = 0
