@@ -98,6 +98,15 @@ final class Bench: Sendable {
     /// Returns once everything the engine had to do before now is done.
     func sync() async { _ = await engine.load }
 
+    /// Returns once nobody listens any more. Time goes on meanwhile: a last report may have become due after the clock was
+    /// moved.
+    func unobserved() async throws {
+        while await engine.hasListeners {
+            try Task.checkCancellation()
+            await advance(1)
+        }
+    }
+
     /// Moves the clock and waits until the engine has acted on it.
     func advance(_ seconds: Double) async {
         clock.advance(seconds: seconds)

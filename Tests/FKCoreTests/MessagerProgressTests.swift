@@ -46,7 +46,7 @@ struct MessagerProgressTests {
             #expect((progress.userInfo[.fileURLKey] as? URL)?.path == bench.out + "/a")
             #expect(progress.userInfo[.throughputKey] == nil && !progress.isCancellable)
         }
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
     }
 
     @Test("a rate and the time to go, and no finished progress before the file is complete")
@@ -98,7 +98,7 @@ struct MessagerProgressTests {
         queue.sync { progress.cancel() }
         await bench.reached("a", .cancel)
         #expect(await bench.messager.info(.id(id))?.count.received == 0)
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
         gate.open()
     }
 
@@ -197,7 +197,7 @@ struct MessagerProgressTests {
         weak let dropped: Progress? = running
         do { _ = consume running }
         #expect(try await eventually { dropped == nil ? true : nil } == true)
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
         #expect(await bench.state(id) == .action)
         gate.open()
     }
@@ -223,7 +223,7 @@ struct MessagerProgressTests {
         await bench.advance(1)
         try await wait { progress.isFinished && progress.completedUnitCount == 800_000 }
         queue.sync { #expect(progress.userInfo[.fileCompletedCountKey] as? Int == 2) }
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
         await #expect(throws: DownloadError.self) { try await bench.messager.barrelProgress("none") }
     }
 

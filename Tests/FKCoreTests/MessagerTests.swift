@@ -139,7 +139,7 @@ struct MessagerTests {
         case .trash: #expect(states.last == .unknown)
         case .close: break
         }
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
     }
 
     @Test("a sequence over a finished task gives it once, ends, and leaves no listener behind")
@@ -152,14 +152,14 @@ struct MessagerTests {
             for await info in bench.messager.infos(.id(id)) { states.append(info.state) }
             #expect(states == [.complete])
         }
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
     }
 
     @Test("a reader that stops early leaves no listener behind")
     func sequenceCancelled() async throws {
         let (bench, id, _) = try await running()
         for await _ in bench.messager.infos(.id(id)) { break }
-        while await bench.engine.hasListeners { await Task.yield() }
+        try await bench.unobserved()
     }
 
     @Test("what is not known: nil, .unknown, empty")
