@@ -22,15 +22,20 @@ final class LiveBench: Sendable {
         downloader.activateQueue()
     }
 
-    func add(_ url: String, _ change: (inout TaskOptions) -> Void = { _ in }) async throws -> TaskID {
+    func add(
+        _ url: String, mirrors: [String] = [], _ change: (inout TaskOptions) -> Void = { _ in }
+    ) async throws -> TaskID {
         var builder = try Builder(url)
+        try builder.setMirrors(mirrors)
         builder.directory = out
         change(&builder.options)
         return try await builder.prepare(in: downloader)
     }
 
-    func fetch(_ url: String, _ change: (inout TaskOptions) -> Void = { _ in }) async throws -> DownloadInfo {
-        let id = try await add(url, change)
+    func fetch(
+        _ url: String, mirrors: [String] = [], _ change: (inout TaskOptions) -> Void = { _ in }
+    ) async throws -> DownloadInfo {
+        let id = try await add(url, mirrors: mirrors, change)
         return try #require(await downloader.messager.finished(id))
     }
 

@@ -114,6 +114,29 @@ struct IntegrationNginxTests {
         #expect(Set(log.map(\.connection)).count >= 4)
     }
 
+    @Test("two mirrors that both limit a connection fill one file together, each under its own ETag")
+    func mirrorsAtOnce() async throws {
+        let servers = [try NginxServer(slowRate: 1_000_000), try NginxServer(slowRate: 1_000_000)]
+        let content = Bytes.pattern(count: 8_000_000)
+        for (number, server) in servers.enumerated() {
+            try server.write(content, to: "big.bin")
+            // nginx makes its ETag of the file's time and length.
+            let date = Date(timeIntervalSince1970: 1_700_000_000 + Double(number) * 1000)
+            try FileManager.default.setAttributes(
+                [.modificationDate: date], ofItemAtPath: server.root.appendingPathComponent("big.bin").path)
+        }
+        let live = try LiveBench { $0.connections = .fixed(2) }
+        let info = try await live.fetch(
+            "\(servers[0].base)/slow/big.bin", mirrors: ["\(servers[1].base)/slow/big.bin"])
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try live.out("big.bin") == content)
+        // The trial, and then a range.
+        let log = try await servers[1].log(atLeast: 2)
+        #expect(log.allSatisfy { $0.status == 206 } && log.map(\.bodyBytesSent).max() ?? 0 > 1 << 20)
+        #expect(try servers[0].log().count >= 1)
+        await live.downloader.close()
+    }
+
     @Test("closed in the middle and opened again: goes on")
     func reopen() async throws {
         let server = try NginxServer(slowRate: 100_000)

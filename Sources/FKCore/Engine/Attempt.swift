@@ -44,6 +44,8 @@ final class Attempt {
     var afterLanes: AfterLanes?
     /// How many lanes it may have.
     var growth = LaneGrowth(limit: .fixed(1))
+    /// Where else several connections may fetch from.
+    var mirrors: MirrorSources
     /// The beginning of the step that `growth` measures.
     var sample: Sample?
     /// Digest of the whole file, where its bytes came in order.
@@ -55,12 +57,15 @@ final class Attempt {
     /// The head of the last response, with all of its fields.
     var head: ResponseHead?
 
-    init(folder: Folder, part: PartFile, counters: LiveCounters, isResumed: Bool, url: String) {
+    init(
+        folder: Folder, part: PartFile, counters: LiveCounters, isResumed: Bool, url: String, plan: [String]
+    ) {
         self.folder = folder
         self.part = part
         self.counters = counters
         self.isResumed = isResumed
         self.url = url
+        mirrors = MirrorSources(own: url, plan: plan)
     }
 
     func addLane() -> Lane {

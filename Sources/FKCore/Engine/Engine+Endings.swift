@@ -23,6 +23,11 @@ extension Engine {
                     continue
                 }
                 responseEnded(lane, receiver, entry, attempt)
+            case .trial(let id, let number, let trial):
+                guard let entry = tasks[id], let attempt = entry.attempt,
+                    let lane = attempt.lane(number: number), lane.trial != nil
+                else { continue }
+                trialEnded(lane, trial, entry, attempt)
             }
         }
     }
@@ -31,7 +36,7 @@ extension Engine {
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
-            if !receiver.askedEngine, lane.claim == nil { try adopt(receiver, entry, attempt) }
+            if !receiver.askedEngine, lane.claim == nil, lane.mirror == nil { try adopt(receiver, entry, attempt) }
         } catch {
             attempt.diskError = error
         }
@@ -98,6 +103,10 @@ extension Engine {
         if again != .withoutRange, lane.claim != nil {
             let refusal = DownloadError(.badRange, "The server does not serve ranges of this file: \(reason).")
             return laneFailed(lane, refusal, entry, attempt)
+        }
+        // Nor does a mirror's answer say anything about the file that the others fetch.
+        if again != .plainRange, lane.mirror != nil {
+            return laneFailed(lane, DownloadError(.badRange, reason, isRetryable: true), entry, attempt)
         }
         lane.asksAgain += 1
         guard lane.asksAgain <= 3 else {

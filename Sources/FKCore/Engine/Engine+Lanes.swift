@@ -12,18 +12,23 @@ extension Engine {
         armGrowth(entry, attempt)
         guard !attempt.isEnding, attempt.growth.isSegmented, mayDivide(entry, attempt) else { return }
         foldCounters(entry, attempt)
-        while attempt.lanes.count < attempt.growth.limit,
-            hostLoad[entry.host, default: 0] < configure.maxConnectionsPerHost
-        {
+        while attempt.lanes.count < attempt.growth.limit, let source = nextSource(entry, attempt) {
             let lane = attempt.addLane()
+            lane.mirror = source
             guard takeWork(lane, entry, attempt) else { return attempt.remove(lane) }
-            hostLoad[entry.host, default: 0] += 1
+            load(source.map { TaskEntry.host(of: $0) } ?? entry.host, with: lane)
             ask(with: lane, entry, attempt)
         }
     }
 
+    private func nextSource(_ entry: TaskEntry, _ attempt: Attempt) -> String?? {
+        attempt.mirrors.next(
+            limit: attempt.growth.limit, load: { url in attempt.lanes.count { $0.mirror == url } },
+            isOpen: { hostIsOpen($0.map { TaskEntry.host(of: $0) } ?? entry.host) })
+    }
+
     /// Ranges are combined only under one strong validator (RFC 9110 section 15.3.7.2), and only of a known length.
-    private func mayDivide(_ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+    func mayDivide(_ entry: TaskEntry, _ attempt: Attempt) -> Bool {
         guard entry.record.expected != nil, attempt.head?["Accept-Ranges"]?.lowercased() != "none",
             let validator = entry.record.validator, ResumeRules.strongValidator(validator) != nil
         else { return false }
@@ -95,17 +100,25 @@ extension Engine {
     /// A lane's request has failed. The attempt fails with the last one; else the others do the work.
     func laneFailed(_ lane: Lane, _ error: DownloadError, _ entry: TaskEntry, _ attempt: Attempt) {
         let others = attempt.lanes.count - 1
-        guard others > 0 else { return end(attempt, .fail(error), entry, without: lane) }
-        attempt.growth.cap(at: others)
-        remember(entry, by: "connection", "\(error.message) \(others) go on.")
+        guard others > 0 else {
+            var error = error
+            error.url = error.url ?? lane.mirror.map(URLMasking.mask)
+            return end(attempt, .fail(error), entry, without: lane)
+        }
+        if let url = lane.mirror {
+            refuseMirror(url, error.message, entry, attempt)
+        } else {
+            attempt.growth.cap(at: others)
+            remember(entry, by: "connection", "\(error.message) \(others) go on.")
+        }
         laneEnded(lane, entry, attempt)
     }
 
     /// A lane is no more. The last one to end decides what comes next.
     func laneEnded(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
         attempt.remove(lane)
+        unload(lane, entry, attempt)
         if !attempt.lanes.isEmpty {
-            releaseConnection(to: entry.host)
             if attempt.isEnding { return }
             if SegmentPlanner.nextRange(in: entry.record.ranges) == nil {
                 // All is there: claims that are still on their way have nothing to do.
@@ -140,12 +153,6 @@ extension Engine {
         lane.cancel()
     }
 
-    private func releaseConnection(to host: String) {
-        hostLoad[host, default: 1] -= 1
-        if hostLoad[host] == 0 { hostLoad[host] = nil }
-        schedule()
-    }
-
     /// A task waits for its host while another one's further connections fill it: one of those ends.
     func yieldLane(to host: String) {
         let candidates = running.values.filter { $0.host == host && ($0.attempt?.lanes.count ?? 0) > 1 }
@@ -160,13 +167,14 @@ extension Engine {
     // MARK: Measuring
 
     private func armGrowth(_ entry: TaskEntry, _ attempt: Attempt) {
-        guard attempt.growth.isGrowing, nextGrowth == .max else { return }
+        let hasTrials = attempt.growth.limit > 1 && attempt.mirrors.isUndecided
+        guard attempt.growth.isGrowing || hasTrials, nextGrowth == .max else { return }
         guard mayDivide(entry, attempt), isWorthLanes(entry) else { return }
         nextGrowth = clock.now + Int64(LaneGrowth.step * 1e9)
         setDeadline()
     }
 
-    private func isWorthLanes(_ entry: TaskEntry) -> Bool {
+    func isWorthLanes(_ entry: TaskEntry) -> Bool {
         (entry.record.expected ?? 0) - entry.received >= 2 * SegmentPlanner.minPiece
     }
 
@@ -175,7 +183,12 @@ extension Engine {
         nextGrowth = .max
         let now = clock.now
         for entry in running.values {
-            guard let attempt = entry.attempt, attempt.growth.isGrowing, !attempt.isEnding else { continue }
+            guard let attempt = entry.attempt, !attempt.isEnding else { continue }
+            tryMirrors(entry, attempt)
+            guard attempt.growth.isGrowing else {
+                armGrowth(entry, attempt)
+                continue
+            }
             let sample = Attempt.Sample(
                 time: now, received: entry.received,
                 lanes: attempt.lanes.count { $0.index != nil && $0.receiver?.head != nil })
@@ -202,6 +215,7 @@ extension Engine {
                 guard let index = lane.index, lane.receiver?.head != nil else { continue }
                 guard lane.watch.isStuck(at: attempt.counters.load(index)) else { continue }
                 remember(entry, by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
+                if let url = lane.mirror { refuseMirror(url, "nothing came any more", entry, attempt) }
                 unwant(lane)
             }
         }

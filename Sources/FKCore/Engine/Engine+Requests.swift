@@ -31,13 +31,16 @@ extension Engine {
             range = SavedRange(start: 0, end: nil)
         }
         let known = ResumeRules.Known(
-            length: record.expected, validator: record.validator, maxSize: record.task.options.maxSize,
-            isOtherSource: record.received > 0 && attempt.url != record.source ?? record.task.url,
+            length: record.expected,
+            validator: lane.mirror.map { attempt.mirrors.validator(of: $0) } ?? record.validator,
+            maxSize: record.task.options.maxSize,
+            isOtherSource: lane.mirror == nil && record.received > 0
+                && attempt.url != record.source ?? record.task.url,
             isDigestKnown: expectedDigest(of: entry) != nil)
         let ask = lane.nextAsk ?? ResumeRules.ask(for: range, known: known)
         lane.nextAsk = nil
         lane.lastAsk = ask
-        let request = request(for: entry, attempt, ask: ask)
+        let request = request(for: entry, lane.mirror ?? attempt.url, ask: ask)
         let chain = chains.request.ordered
         guard !chain.isEmpty, let context = entry.context else {
             return send(request, secret: [], known: known, lane, entry, attempt)
@@ -48,9 +51,9 @@ extension Engine {
         }
     }
 
-    private func request(for entry: TaskEntry, _ attempt: Attempt, ask: RangeAsk) -> URLRequest {
+    private func request(for entry: TaskEntry, _ url: String, ask: RangeAsk) -> URLRequest {
         // Every URL has been through URLNormalizer, so Foundation can read it.
-        var request = URLRequest(url: URL(string: attempt.url) ?? URL(fileURLWithPath: "/"))
+        var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
         for field in entry.record.task.options.headers ?? [] {
             request.addValue(field.value, forHTTPHeaderField: field.name)
         }
@@ -100,22 +103,36 @@ extension Engine {
         _ attempt: Attempt
     ) {
         let options = entry.record.task.options
-        let segments = max(lane.claim == nil ? 1 : 2, entry.record.ranges.count)
-        let receiver = RangeReceiver(
-            plan: .init(
-                ask: lane.lastAsk, known: known, index: lane.index, segments: segments, part: attempt.part,
-                counters: attempt.counters, limiters: limiters(for: entry), digest: options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
-            onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
-            onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
-        lane.receiver = receiver
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
         var transportOptions = options.transportOptions(over: configure.transport)
         // Streams of one HTTP/2 connection share what a server gives a connection.
         if attempt.lanes.count > 1 { transportOptions.httpVersion = .http1 }
         lane.operation = transport.start(
             TransportRequest(urlRequest: request, secretHeaders: secret, options: transportOptions),
-            handler: receiver)
+            handler: handler(for: lane, known, entry, attempt))
+    }
+
+    private func handler(
+        for lane: Lane, _ known: ResumeRules.Known, _ entry: TaskEntry, _ attempt: Attempt
+    ) -> any TransportHandler {
+        if let piece = lane.trial {
+            return MirrorTrial(start: piece.start, held: piece.held) { [inbox, id = entry.id, number = lane.number] in
+                inbox.post(.trial(id, lane: number, $0))
+            }
+        }
+        // A mirror's body may never take the place of what others fetch.
+        let isAlone = lane.claim == nil && lane.mirror == nil
+        let receiver = RangeReceiver(
+            plan: .init(
+                ask: lane.lastAsk, known: known, index: lane.index,
+                segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: attempt.part,
+                counters: attempt.counters, limiters: limiters(for: entry),
+                digest: entry.record.task.options.checksum?.algorithm,
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
+            onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
+            onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
+        lane.receiver = receiver
+        return receiver
     }
 
     private func limiters(for entry: TaskEntry) -> [RateLimiter] {
@@ -138,7 +155,7 @@ extension Engine {
             // The counters first: until the record follows, they count for nothing it says.
             entry.hasCleanCounters = false
             try attach(attempt.counters, entry)
-            try adopt(receiver, entry, attempt)
+            if lane.mirror == nil { try adopt(receiver, entry, attempt) }
             try save(entry)
         } catch {
             // The transfer ends with this error instead of its own.

@@ -8,6 +8,8 @@ final class EngineInbox: Sendable {
         case gate(TaskID, RangeReceiver)
         /// The response has ended.
         case end(TaskID, RangeReceiver)
+        /// A mirror has answered the trial of the lane with this number.
+        case trial(TaskID, lane: Int, MirrorTrial)
     }
 
     private struct State {

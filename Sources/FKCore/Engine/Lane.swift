@@ -10,9 +10,21 @@ import FKMiddleware
 /// record and for the other lane, once the server has answered with the bytes asked for: a server that refuses ranges
 /// costs nothing.
 final class Lane {
+    /// Bytes of the part file that a mirror is asked for, too.
+    struct HeldPiece {
+        var start: Int64
+        var held: [UInt8]
+    }
+
     let number: Int
     /// Index of the range it fills, once it has one.
     var index: Int?
+    /// The mirror it fetches from; nil for the attempt's own URL.
+    var mirror: String?
+    /// Set while it only learns whether the mirror has the same file.
+    var trial: HeldPiece?
+    /// The host in whose number of connections it is counted; nil for the one counted with the task's slot.
+    var countedHost: String?
     /// Where the range will begin that it has asked for and not got yet.
     var claim: Int64?
     var operation: (any TransportOperation)?

@@ -1,0 +1,80 @@
+import FKMiddleware
+
+/// The URLs that the connections of one file are spread over: the one the attempt began with, and its mirrors.
+///
+/// ```text
+/// untried -> on trial -> proven | refused
+///     ^________|  (nothing could be compared yet)
+/// ```
+///
+/// A mirror gets connections only once a trial (`MirrorTrial`) has shown that its file is the same one. Until each mirror
+/// is proven or refused, none gets more than its share of the connections: they would have to be taken away again.
+struct MirrorSources: Sendable {
+    enum Standing: Sendable, Hashable {
+        case untried
+        case onTrial
+        /// The mirror's own validator, under which it is asked for ranges.
+        case proven(Validator)
+        case refused
+    }
+
+    /// Trials of one mirror that may end without a verdict.
+    static let maxTrials = 5
+
+    private(set) var mirrors: [(url: String, standing: Standing, trials: Int)]
+
+    /// - Parameters:
+    ///   - own: the URL of the attempt.
+    ///   - plan: the task's URL and its mirrors, in which URLs may be repeated.
+    init(own: String, plan: [String]) {
+        mirrors = []
+        for url in plan where url != own && !mirrors.contains(where: { $0.url == url }) {
+            mirrors.append((url, .untried, 0))
+        }
+    }
+
+    /// Some may still become of use.
+    var isUndecided: Bool { mirrors.contains { $0.standing == .untried || $0.standing == .onTrial } }
+
+    func validator(of url: String) -> Validator? {
+        guard case .proven(let validator) = mirrors.first(where: { $0.url == url })?.standing else { return nil }
+        return validator
+    }
+
+    /// Where the next connection goes.
+    ///
+    /// - Parameters:
+    ///   - limit: how many connections the file may have.
+    ///   - load: how many a source has; nil stands for the attempt's own URL.
+    ///   - isOpen: whether a source may get another one.
+    /// - Returns: `.some(nil)` for the attempt's own URL; nil when no source may get one.
+    func next(limit: Int, load: (String?) -> Int, isOpen: (String?) -> Bool) -> String?? {
+        let possible = mirrors.filter { $0.standing != .refused }
+        let share = isUndecided ? (limit + possible.count) / (possible.count + 1) : limit
+        let sources: [String?] = [nil] + possible.filter { validator(of: $0.url) != nil }.map(\.url)
+        return sources.filter { load($0) < share && isOpen($0) }.min { load($0) < load($1) }
+    }
+
+    /// The next one to put on trial, which it then is.
+    mutating func startTrial(isOpen: (String) -> Bool) -> String? {
+        guard let index = mirrors.firstIndex(where: { $0.standing == .untried && isOpen($0.url) }) else { return nil }
+        mirrors[index].standing = .onTrial
+        mirrors[index].trials += 1
+        return mirrors[index].url
+    }
+
+    mutating func prove(_ url: String, by validator: Validator) { set(url, .proven(validator)) }
+
+    mutating func refuse(_ url: String) { set(url, .refused) }
+
+    /// The trial proved nothing: another one follows, a few times.
+    mutating func postpone(_ url: String) {
+        guard let mirror = mirrors.first(where: { $0.url == url }) else { return }
+        set(url, mirror.trials < Self.maxTrials ? .untried : .refused)
+    }
+
+    private mutating func set(_ url: String, _ standing: Standing) {
+        guard let index = mirrors.firstIndex(where: { $0.url == url }) else { return }
+        mirrors[index].standing = standing
+    }
+}

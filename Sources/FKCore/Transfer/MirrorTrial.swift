@@ -1,0 +1,79 @@
+import FKMiddleware
+
+/// Asks a mirror for a few bytes that are held already, to learn whether its file is the same one.
+///
+/// Called on the transport's thread until `onEnd`, read by the engine afterwards.
+final class MirrorTrial: TransportHandler, @unchecked Sendable {
+    // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
+    // afterwards; the hand-over goes through the engine inbox's lock.
+
+    /// Offset of the bytes in the file.
+    let start: Int64
+    /// The bytes as they are in the part file.
+    let held: [UInt8]
+    private(set) var head: ResponseHead?
+    private(set) var received: [UInt8] = []
+    private(set) var failure: DownloadError?
+    private let onEnd: @Sendable (MirrorTrial) -> Void
+
+    /// - Parameter onEnd: called once, last.
+    init(start: Int64, held: [UInt8], onEnd: @escaping @Sendable (MirrorTrial) -> Void) {
+        self.start = start
+        self.held = held
+        self.onEnd = onEnd
+    }
+
+    func transport(didReceive head: ResponseHead) -> HeadVerdict {
+        self.head = head
+        return .deliver
+    }
+
+    func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        received.append(contentsOf: bytes.prefix(held.count - received.count))
+        return received.count < held.count ? .consumed : .enough
+    }
+
+    func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
+        if case .failure(let error) = result { failure = error }
+        onEnd(self)
+    }
+
+    enum Verdict: Hashable {
+        /// The same file; the validator is the mirror's own.
+        case same(Validator)
+        /// All that could be compared is a run of one value, which any file may have.
+        case provesNothing
+        case refused(reason: String)
+    }
+
+    /// - Parameters:
+    ///   - length: of the file begun.
+    ///   - validator: of the file begun, from another server.
+    ///   - isDigestKnown: a digest of the whole file will be compared at the end.
+    func verdict(length: Int64, validator: Validator?, isDigestKnown: Bool) -> Verdict {
+        guard let head else { return .refused(reason: failure?.message ?? "it did not answer") }
+        guard head.status == 206, let answer = head["Content-Range"].flatMap(ContentRange.init),
+            answer.unit == "bytes", let range = answer.range
+        else { return .refused(reason: "it answers \(head.status), not with the bytes asked for") }
+        guard let total = answer.total else { return .refused(reason: "the length of the file there is not known") }
+        guard total == length else {
+            return .refused(reason: "the file there has \(total) bytes, the one begun has \(length)")
+        }
+        guard range.first == start, received.count == held.count else {
+            return .refused(reason: "it sent the bytes from \(range.first), \(received.count) of \(held.count)")
+        }
+        guard head["Content-Encoding"].map({ $0.lowercased() == "identity" }) ?? true else {
+            return .refused(reason: "it encodes the body though the plain bytes were asked for")
+        }
+        let own = ResumeRules.validator(of: head)
+        guard ResumeRules.strongValidator(own) != nil else {
+            return .refused(reason: "it has no strong validator: ranges could be of several versions")
+        }
+        let comparison = ResumeRules.compareMirrors(validator, own)
+        guard comparison != .different else { return .refused(reason: "the file there has another digest") }
+        guard received == held else {
+            return .refused(reason: "the bytes from \(start) are not the ones we hold: another file")
+        }
+        return comparison == .same || isDigestKnown || Set(held).count > 1 ? .same(own) : .provesNothing
+    }
+}
