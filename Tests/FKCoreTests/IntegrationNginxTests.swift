@@ -62,6 +62,24 @@ struct IntegrationNginxTests {
         await live.downloader.close()
     }
 
+    @Test("256 transfers at once over HTTP/2 need a connection for every hundred, not one each")
+    func streams() async throws {
+        let server = try NginxServer()
+        let live = try LiveBench {
+            $0.maxAction = 256
+            $0.maxConnectionsPerHost = 256
+            $0.transport.caFile = server.certificates.caFile
+        }
+        let content = Bytes.pattern(count: 5_000)
+        try server.write(content, to: "f")
+        for number in 0..<400 { _ = try await live.add("\(server.tlsBase)/f?\(number)") }
+        await live.downloader.waitUntilDrained()
+        #expect(await live.downloader.messager.all().allSatisfy { $0.state == .complete })
+        let log = try await server.log(atLeast: 400)
+        #expect(log.count == 400 && Set(log.map(\.connection)).count <= 4)
+        await live.downloader.close()
+    }
+
     @Test("suspended in the middle and resumed: nginx sends hardly a byte twice", arguments: ["http", "https"])
     func resume(_ scheme: String) async throws {
         let server = try NginxServer(slowRate: 100_000)

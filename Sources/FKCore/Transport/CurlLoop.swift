@@ -19,6 +19,7 @@
         private var transfers: [UInt64: CurlTransfer] = [:]
         private var spares: [CurlEasy] = []
         private var commands: [CurlInbox.Command] = []
+        private var gate = StreamGate()
         private var idleDeadline = UInt64.max
 
         private static let idleSeconds = 120.0
@@ -80,6 +81,7 @@
                 curl_multi_perform(multi, &running)
                 collectFinished()
                 attendDeadlines()
+                admitWaiting()
             } else {
                 for id in transfers.keys.sorted() { end(id, .failure(Self.cancelled)) }
             }
@@ -112,7 +114,26 @@
             idleDeadline = .max
             let transfer = CurlTransfer(id: id, start, request, easy: easy, clock: clock)
             transfers[id] = transfer
-            submit(transfer)
+            switch transfer.sharedServer.map({ gate.admit(id, to: $0) }) {
+            case .later: break
+            case .onNewConnection:
+                transfer.opensConnection = true
+                submit(transfer)
+            case .now, nil: submit(transfer)
+            }
+        }
+
+        /// Submits what waited for a connection that can take it.
+        private func admitWaiting() {
+            if gate.waitingCount > 0 {
+                for (id, transfer) in transfers where transfer.isConnected {
+                    gate.connected(id)
+                    if transfer.isSerial { gate.answeredSerially(id) }
+                }
+            }
+            for id in gate.takeAdmitted() {
+                if let transfer = transfers[id] { submit(transfer) }
+            }
         }
 
         private func submit(_ transfer: CurlTransfer) {
@@ -200,6 +221,7 @@
 
         private func end(_ id: UInt64, _ result: Result<TransportSummary, DownloadError>) {
             guard let transfer = transfers.removeValue(forKey: id) else { return }
+            gate.ended(id)
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             // What is the same for the next request stays set; user and password do not wait in a pool.
             if transfer.easy.setup == nil { transfer.easy.reset() }

@@ -27,7 +27,11 @@
         private var rules: RedirectRules
         private var collector: HeaderCollector
         private var framing: BodyFraming?
-        private var isConnected = false
+        private(set) var isConnected = false
+        /// Opens a connection of its own, whatever others are there.
+        var opensConnection = false
+        /// The server has answered over HTTP/1: a connection bears one transfer at a time.
+        private(set) var isSerial = false
         private var lastActivity: UInt64 = 0
         private var pausedUntil: UInt64?
         private var redirectBody = 0
@@ -70,6 +74,7 @@
             guard easy.configure(current, request.options) else { return false }
             // The loop holds the transfer for as long as the handle is in use.
             let context = Unmanaged.passUnretained(self).toOpaque()
+            easy.set(CURLOPT_FRESH_CONNECT, opensConnection)
             easy.set(CURLOPT_PRIVATE, context)
             easy.set(CURLOPT_WRITEDATA, context)
             easy.set(CURLOPT_HEADERDATA, context)
@@ -85,6 +90,7 @@
         /// Turns to the request that a redirect asks for.
         func follow(_ request: OutgoingRequest) {
             current = request
+            opensConnection = false
             next = nil
             collector = Self.collector(self.request.options)
             framing = nil
@@ -194,6 +200,7 @@
         }
 
         private func receive(_ collected: HeaderCollector.Head) -> Bool {
+            isSerial = collected.version.hasPrefix("1")
             let head = ResponseHead(
                 status: collected.status, httpVersion: collected.version, fields: collected.fields, url: current.url,
                 redirects: rules.count)
@@ -277,6 +284,11 @@
 
         private var summary: TransportSummary {
             TransportSummary(bodyBytes: delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
+        }
+
+        /// The server whose connections it may share with others at the same time; nil when it cannot.
+        var sharedServer: URLOrigin? {
+            isTLS && request.options.httpVersion != .http1 ? URLOrigin(current.url) : nil
         }
 
         private var isTLS: Bool { current.url.lowercased().hasPrefix("https:") }
