@@ -9,7 +9,8 @@ SWIFTFLAGS ?=
 # The Swift runtime inside the program: it starts faster and runs where no Swift is installed. macOS brings its own.
 ifeq ($(shell uname -s),Linux)
 # lld, because the default linker warns about the toolchain's own libraries.
-RELEASE := -c release --static-swift-stdlib -Xswiftc -use-ld=lld -Xlinker -s
+# No folder beside the program is searched for libraries: it needs none, and looking takes time at every start.
+RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -s
 else
 RELEASE := -c release
 endif

@@ -163,7 +163,7 @@ package actor RunSession {
     private func waitForGoal(_ engine: Engine) async {
         switch goal {
         case .everything: await engine.waitUntilDrained()
-        case .tasks, .added: await engine.waitUntilSettled(Array(tracker.ids))
+        case .tasks, .added: await engine.waitUntilSettled(tracker.ids)
         }
     }
 
@@ -186,7 +186,7 @@ package actor RunSession {
 
     private func take(_ news: Locked<[DownloadInfo]>) {
         let infos = news.withLock { news in
-            defer { news.removeAll(keepingCapacity: true) }
+            defer { news = [] }
             return news
         }
         for info in infos { changed(info) }

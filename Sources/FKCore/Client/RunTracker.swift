@@ -2,19 +2,33 @@ import FKMiddleware
 
 /// Adds up what is known of the tasks of one run. A pure value, fed with infos from whichever side.
 package struct RunTracker: Sendable {
+    /// What was last heard of a task: 24 bytes, because there may be a hundred thousand.
     private struct Last {
-        var received: Int64
-        var expected: Int64?
-        var state: DownloadState
+        var received: Int64 = 0
+        private var length: Int64 = -1
+        /// Nil for one that was named and not heard of yet.
+        var state: DownloadState?
 
+        init() {}
+
+        init(_ info: DownloadInfo) {
+            received = info.count.received
+            length = info.count.expected ?? -1
+            state = info.state
+        }
+
+        var expected: Int64? { length < 0 ? nil : length }
+        var isSettled: Bool { state?.isSettled ?? false }
         /// Its length is unknown and may still become known.
-        var isLengthMissing: Bool { expected == nil && !state.isSettled }
+        var isLengthMissing: Bool { expected == nil && state != nil && !isSettled }
         /// What is known to exist and will not come.
-        var lost: Int64 { state.isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
+        var lost: Int64 { isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
     }
 
-    private var last: [TaskID: Last] = [:]
-    private var open: Set<TaskID> = []
+    private var places: [TaskID: Int32] = [:]
+    private var last: [Last] = []
+    private var openCount = 0
+    private var heardCount = 0
     package private(set) var received: Int64 = 0
     /// The sum of the lengths that are known; a task of unknown length counts with what it has received.
     package private(set) var expected: Int64 = 0
@@ -31,26 +45,38 @@ package struct RunTracker: Sendable {
     /// - Parameter targets: nil counts every task it is told of.
     package init(targets: Set<TaskID>? = nil) {
         isTargeted = targets != nil
-        open = targets ?? []
-        targetCount = open.count
+        if let targets { target(targets) }
     }
 
     /// These tasks count as well, and from the first call on no others.
     package mutating func target(_ ids: some Sequence<TaskID>) {
         isTargeted = true
-        for id in ids where last[id] == nil && open.insert(id).inserted { targetCount += 1 }
+        for id in ids where places[id] == nil {
+            _ = place(of: id)
+            targetCount += 1
+        }
     }
 
-    package func counts(_ id: TaskID) -> Bool { !isTargeted || open.contains(id) || last[id] != nil }
-    /// The tasks that count and are known by now.
-    package var ids: Set<TaskID> { open.union(last.keys) }
+    private mutating func place(of id: TaskID) -> Int {
+        if let place = places[id] { return Int(place) }
+        places[id] = Int32(last.count)
+        last.append(Last())
+        openCount += 1
+        return last.count - 1
+    }
 
-    package var total: Int { max(last.count, targetCount) }
-    package var openIDs: Set<TaskID> { open }
+    package func counts(_ id: TaskID) -> Bool { !isTargeted || places[id] != nil }
+    /// The tasks that count and are known by now.
+    package var ids: [TaskID] { Array(places.keys) }
+
+    package var total: Int { max(heardCount, targetCount) }
+    package var openIDs: Set<TaskID> {
+        openCount == 0 ? [] : Set(places.lazy.filter { !last[Int($0.value)].isSettled }.map(\.key))
+    }
     /// What all tasks together will probably have: unknown lengths count as the average of the known ones, and of tasks
     /// that ended without being complete only what is there. Nil while nothing is known.
     package var estimate: Int64? {
-        let unknown = unknownLengths + total - last.count
+        let unknown = unknownLengths + total - heardCount
         let known = total - unknown
         guard known > 0 else { return total == 0 ? 0 : nil }
         return max(received, expected - lost + expected / Int64(known) * Int64(unknown))
@@ -59,23 +85,27 @@ package struct RunTracker: Sendable {
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
     /// Bytes that arrived during this run.
     package var fetched: Int64 { max(0, received - atStart) }
-    package var isSettled: Bool { open.isEmpty }
+    package var isSettled: Bool { openCount == 0 }
 
     /// Returns true when the task's state is another one than before.
     package mutating func update(_ info: DownloadInfo) -> Bool {
         guard counts(info.id) else { return false }
-        let new = Last(
-            received: info.count.received, expected: info.count.expected, state: info.state)
-        let old = last.updateValue(new, forKey: info.id)
-        if old == nil { atStart += new.received }
-        received += new.received - (old?.received ?? 0)
-        expected += (new.expected ?? new.received) - (old.map { $0.expected ?? $0.received } ?? 0)
-        unknownLengths += (new.isLengthMissing ? 1 : 0) - (old?.isLengthMissing == true ? 1 : 0)
-        lost += new.lost - (old?.lost ?? 0)
-        if info.state.isSettled { open.remove(info.id) } else { open.insert(info.id) }
-        guard old?.state != new.state else { return false }
-        if let state = old?.state { states[state, default: 1] -= 1 }
-        states[new.state, default: 0] += 1
+        let place = place(of: info.id)
+        let new = Last(info)
+        let old = last[place]
+        last[place] = new
+        if old.state == nil {
+            atStart += new.received
+            heardCount += 1
+        }
+        received += new.received - old.received
+        expected += (new.expected ?? new.received) - (old.expected ?? old.received)
+        unknownLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)
+        lost += new.lost - old.lost
+        openCount += (new.isSettled ? 0 : 1) - (old.isSettled ? 0 : 1)
+        guard old.state != new.state else { return false }
+        if let state = old.state { states[state, default: 1] -= 1 }
+        states[info.state, default: 0] += 1
         return true
     }
 }

@@ -26,7 +26,7 @@ struct BarrelEditCommand: Command {
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
-        let tasks = try options.input.normalizedTasks()
+        let tasks = try options.input.takeNormalizedTasks()
         let settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
         let status = try await perform(.createBarrel(name: options.name, options: settings))
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }

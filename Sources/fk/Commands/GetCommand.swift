@@ -8,15 +8,24 @@ struct GetCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let tasks = try options.input.normalizedTasks()
-        let add = EngineRequest.add(tasks: tasks, barrel: options.barrel, run: true)
-        if options.run.detach { return try await detach(add) }
-        var barrels: [(name: String, members: [TaskID])] = []
-        if let name = options.barrel { barrels = [(name, tasks.map(\.id))] }
-        return try await TransferRun(
+        if options.run.detach { return try await detach(request().add) }
+        var transfer = try transferRun()
+        return try await transfer.run()
+    }
+
+    private func request() throws -> (add: EngineRequest, barrels: [(name: String, members: [TaskID])]) {
+        let tasks = try options.input.takeNormalizedTasks()
+        return (
+            .add(tasks: tasks, barrel: options.barrel, run: true),
+            options.barrel.map { [(name: $0, members: tasks.map(\.id))] } ?? []
+        )
+    }
+
+    private func transferRun() throws -> TransferRun {
+        let (add, barrels) = try request()
+        return TransferRun(
             global: global, context: context, options: options.run, goal: .added, requests: [add], barrels: barrels,
-            goOn: "the same command, or \(global.suggested("fk run"))"
-        ).run()
+            goOn: "the same command, or \(global.suggested("fk run"))")
     }
 
     private func detach(_ add: EngineRequest) async throws -> Int32 {
@@ -67,10 +76,10 @@ struct RunCommand: Command {
         _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [(name: String, members: [TaskID])] = [],
         goOn: String, needsAll: Bool = true
     ) async throws -> Int32 {
-        try await TransferRun(
+        var transfer = TransferRun(
             global: global, context: context, options: options.run, goal: goal, requests: requests, barrels: barrels,
-            goOn: goOn, needsAll: needsAll
-        ).run()
+            goOn: goOn, needsAll: needsAll)
+        return try await transfer.run()
     }
 
     private func detachAll() throws -> Int32 {
@@ -89,13 +98,13 @@ extension TaskInput {
     /// The tasks with their URLs in the form in which they are sent and recognised again.
     ///
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first one that cannot be; nothing was started then.
-    func normalizedTasks() throws -> [TaskDescription] {
-        try tasks.map { task in
-            var task = task
-            task.url = try Self.normalize(task.url)
-            task.mirrors = try task.mirrors.map(Self.normalize)
-            return task
+    func takeNormalizedTasks() throws -> [TaskDescription] {
+        var tasks = takeTasks()
+        for index in tasks.indices {
+            tasks[index].url = try Self.normalize(tasks[index].url)
+            if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
         }
+        return tasks
     }
 
     /// With several URLs the message has to say which one it is.

@@ -3,8 +3,9 @@ import FKMiddleware
 
 /// The options that describe downloads, and the downloads they make: for `get`, `barrel create` and `barrel add`.
 struct TaskInput: Sendable {
-    /// What is to be fetched, in order, not yet known to any engine.
-    var tasks: [TaskDescription]
+    /// What is to be fetched, in order, not yet known to any engine, until somebody takes it.
+    var tasks: [TaskDescription] { made.withLock(\.self) }
+    private let made: Locked<[TaskDescription]>
     /// Absolute: where files go that name no folder of their own.
     var directory: String
     /// The options all of the tasks share.
@@ -53,7 +54,7 @@ struct TaskInput: Sendable {
         }
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
-        tasks = urls.map { url in
+        var tasks = urls.map { url in
             var task = TaskDescription(url: url)
             task.directory = folder
             task.options = options
@@ -63,11 +64,22 @@ struct TaskInput: Sendable {
             try Self.task(of: entry, options, folder, arguments, context)
         }
         for index in tasks.indices { tasks[index].attributes = attributes }
-        try applySingleOptions(arguments, context)
+        try Self.applySingleOptions(&tasks, folder, arguments, context)
+        made = Locked(tasks)
+    }
+
+    /// The tasks for their one use: of a hundred thousand, one copy is enough.
+    func takeTasks() -> [TaskDescription] {
+        made.withLock { tasks in
+            defer { tasks = [] }
+            return tasks
+        }
     }
 
     /// `-o`, `--mirror` and `--checksum` describe one file; with several they would be a mistake.
-    private mutating func applySingleOptions(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+    private static func applySingleOptions(
+        _ tasks: inout [TaskDescription], _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
+    ) throws {
         for (option, written) in [("output", "-o"), ("mirror", "--mirror"), ("checksum", "--checksum")]
         where arguments.has(option) && tasks.count != 1 {
             throw arguments.error(
@@ -76,7 +88,7 @@ struct TaskInput: Sendable {
         }
         guard tasks.count == 1 else { return }
         if let output = arguments["output"] {
-            let (name, folder) = try Self.destination(output, under: tasks[0].directory ?? directory, arguments, "-o")
+            let (name, folder) = try destination(output, under: tasks[0].directory ?? directory, arguments, "-o")
             tasks[0].fileName = name
             tasks[0].directory = folder
         }

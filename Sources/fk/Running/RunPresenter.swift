@@ -93,7 +93,11 @@ final class RunPresenter: Sendable {
                 // Attempts and the time between them count together.
                 if state.started[info.id] == nil { state.started[info.id] = (Date(), info.count.received) }
                 // What was there before this run did not arrive in it.
-                if state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
+                if json != nil, state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
+            }
+            if info.state.isSettled {
+                state.previous[info.id] = nil
+                state.told[info.id] = nil
             }
             if info.state == .error { state.failures += 1 }
             return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil

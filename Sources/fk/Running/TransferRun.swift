@@ -15,8 +15,12 @@ struct TransferRun: Sendable {
     /// Tasks that somebody suspends or cancels meanwhile make the run a failed one.
     var needsAll = true
 
-    func run() async throws -> Int32 {
+    /// Only once: what it asks for is forgotten as soon as it has been asked for.
+    mutating func run() async throws -> Int32 {
+        TransportLibrary.prepare()
         let presenter = RunPresenter(global, context, barrels: barrels)
+        let requests = requests
+        self.requests = []
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, limits: options.limits,
             interval: presenter.interval, onEvent: presenter.show)
