@@ -145,11 +145,10 @@ package actor RunSession {
     /// Has the requests carried out, a long list in portions: what changes meanwhile is kept until it is known which tasks
     /// count, and of 50,000 files that was 70 MB.
     private func perform(with engine: Engine, _ news: Locked<[DownloadInfo]>) async {
-        let all = requests
-        requests = []
-        if all.isEmpty { adopt([]) }
-        for request in all {
-            for portion in request.portions(of: 1_000) {
+        if requests.isEmpty { adopt([]) }
+        while !requests.isEmpty {
+            var portions = Array(requests.removeFirst().portions(of: 1_000).reversed())
+            while let portion = portions.popLast() {
                 let reply = await engine.perform(portion)
                 adopt([reply])
                 take(news)

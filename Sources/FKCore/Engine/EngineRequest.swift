@@ -93,12 +93,10 @@ package enum EngineRequest: Codable, Sendable, Hashable {
 
     /// The same in requests of so many tasks at most. A barrel's list stays whole, because its file is written once for
     /// each request.
-    package func portions(of count: Int) -> some Sequence<EngineRequest> {
-        var all = 1
-        if case .add(let tasks, nil, _) = self { all = max(1, tasks.count) }
-        return stride(from: 0, to: all, by: count).lazy.map { start in
-            guard case .add(let tasks, nil, let run) = self, tasks.count > count else { return self }
-            return .add(tasks: Array(tasks[start..<min(start + count, tasks.count)]), barrel: nil, run: run)
+    package func portions(of count: Int) -> [EngineRequest] {
+        guard case .add(let tasks, nil, let run) = self, tasks.count > count else { return [self] }
+        return stride(from: 0, to: tasks.count, by: count).map {
+            .add(tasks: Array(tasks[$0..<min($0 + count, tasks.count)]), barrel: nil, run: run)
         }
     }
 }
