@@ -43,7 +43,7 @@ extension Engine {
                 return
             }
         }
-        entry.host = TaskEntry.host(of: entry.nextURL)
+        entry.host = texts.shared(TaskEntry.host(of: entry.nextURL))
         ready.push(readyElement(entry))
     }
 

@@ -14,7 +14,7 @@ struct SharedTexts {
         if !entry.record.barrels.isEmpty { entry.record.barrels = shared(entry.record.barrels) }
     }
 
-    private mutating func shared(_ text: String) -> String {
+    mutating func shared(_ text: String) -> String {
         if texts.count >= Self.limit { texts = [] }
         return texts.insert(text).memberAfterInsert
     }
