@@ -100,16 +100,17 @@ extension Engine {
         _ attempt: Attempt
     ) {
         let options = entry.record.task.options
+        let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
         let segments = max(lane.claim == nil ? 1 : 2, entry.record.ranges.count)
         let receiver = RangeReceiver(
             plan: .init(
                 ask: lane.lastAsk, known: known, index: lane.index, segments: segments, part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry), digest: options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock,
+                echo: EchoMasking(request: request, secretHeaders: secret)),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
         lane.receiver = receiver
-        let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
         var transportOptions = options.transportOptions(over: configure.transport)
         // Streams of one HTTP/2 connection share what a server gives a connection.
         if attempt.lanes.count > 1 { transportOptions.httpVersion = .http1 }
@@ -204,7 +205,8 @@ extension Engine {
             entry.record.validator = ResumeRules.validator(of: head)
             entry.record.source = source
         }
-        if let digest { entry.record.validator?.digest = digest }
+        // A server may tell it only with a part of the file.
+        if let digest = digest ?? ServerDigest.parse(head) { entry.record.validator?.digest = digest }
     }
 
     /// The digest the finished file must have: the one the task was given, else the one a server told.
