@@ -127,9 +127,10 @@ extension TransportConformance {
             }
             defer { faucet.cancel() }
             var patient = Context.options
-            patient.stallTimeout = 2
+            patient.stallTimeout = 30
             patient.stallRate = 0
-            var options = patient
+            var options = Context.options
+            options.stallTimeout = 2
             options.stallRate = 1_000
             async let whole = context.get(server.url("/patient"), options: patient)
             let record = try await context.get(server.url("/a"), options: options)
