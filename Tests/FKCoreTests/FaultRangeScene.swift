@@ -19,10 +19,11 @@ struct RangeShape: Sendable, CustomTestStringConvertible {
         "\(segments) segments, \(isRunning ? "running" : "resumed"), wrong \(isStubborn ? "always" : "once")"
     }
 
-    static let all: [RangeShape] = [(1, false), (4, true), (4, false), (16, true), (16, false)].flatMap {
-        (segments, isRunning) in
-        [true, false].map { RangeShape(segments: segments, isRunning: isRunning, isStubborn: $0) }
-    }
+    /// With 16 segments a file has 20 MiB: one manner of lying is enough there.
+    static let all: [RangeShape] = [
+        (1, false, true), (1, false, false), (4, true, true), (4, true, false), (4, false, true), (4, false, false),
+        (16, true, true), (16, false, true),
+    ].map { RangeShape(segments: $0, isRunning: $1, isStubborn: $2) }
     static let resumed = all.filter { !$0.isRunning }
 }
 
