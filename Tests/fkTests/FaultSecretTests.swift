@@ -145,9 +145,9 @@ struct FaultSecretTests {
             "machine 127.0.0.1 login me password \(canary)\nmachine localhost login me password \(canary)\n",
             ".netrc")
         #expect(chmod(netrc, 0o600) == 0)
-        let result = try FKProgram.run(
-            ["get", first.url("/a"), "-d", sandbox.files] + (isAsked ? ["--netrc"] : []),
-            environment: ["HOME": home.path, "FK_WORK_PATH": sandbox.workPath])
+        let words = ["get", first.url("/a"), "-d", sandbox.files] + (isAsked ? ["--netrc"] : [])
+        let environment = ["HOME": home.path, "FK_WORK_PATH": sandbox.workPath]
+        let result = try await offPool { try FKProgram.run(words, environment: environment) }
         #expect(result.status == 0, "\(result.errors)")
         #expect((first.requests[0]["Authorization"] != nil) == isAsked)
         #expect(second.requests[0]["Authorization"] == nil)
@@ -162,9 +162,9 @@ struct FaultSecretTests {
             ["config", "set", "jobs", "2"],
             ["suspend", first.url("/gone")], ["barrel", "create", "empty"],
         ] {
-            _ = try FKProgram.run(
-                "/bin/sh", ["-c", "umask \(umask); exec \"$0\" \"$@\"", FKProgram.path] + words,
-                environment: ["FK_WORK_PATH": sandbox.workPath])
+            let arguments = ["-c", "umask \(umask); exec \"$0\" \"$@\"", FKProgram.path] + words
+            let environment = ["FK_WORK_PATH": sandbox.workPath]
+            _ = try await offPool { try FKProgram.run("/bin/sh", arguments, environment: environment) }
         }
         let manager = FileManager.default
         func mode(_ path: String) throws -> Int {

@@ -63,10 +63,9 @@ struct FaultTerminalTests {
         let server = try FaultServer()
         server.routeOthers { [answer = answer(place)] _ in answer }
         let terminal = try PseudoTerminal(columns: 200)
-        let output = try terminal.run(
-            FKProgram.path,
-            ["get", url(server, place), "--retry", "0", "-d", sandbox.files],
-            environment: ["FK_WORK_PATH": sandbox.workPath])
+        let words = ["get", url(server, place), "--retry", "0", "-d", sandbox.files]
+        let environment = ["FK_WORK_PATH": sandbox.workPath]
+        let output = try await offPool { try terminal.run(FKProgram.path, words, environment: environment) }
         for sequence in ["\u{1b}]", "\u{7}", "\u{1b}[2J", "\u{1b}[6n", "\u{9b}", "\u{202e}"] {
             #expect(!output.raw.contains(sequence), "\(output.raw.debugDescription)")
         }
