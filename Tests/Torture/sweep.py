@@ -1,0 +1,101 @@
+"""SIGKILL at every call that changes something, one after the other, and then the same command again."""
+
+import random
+
+from points import Outcome, Score
+from sandbox import AGAIN, Sandbox
+from shim import Shim
+
+MIXED = ["empty.0.plain", "small.1024.plain", "middle.300000.plain", "endless.150000.chunked"]
+LARGE = "large.4600000.plain"
+RATE = 30_000_000
+
+#: name: (command, names, connections). The command's files are in the destination, its records in the work path.
+WORKS = {
+    "get-x1": ("get", MIXED + ["large.1400000.plain"], 1),
+    "get-x4": ("get", ["small.1024.plain", LARGE], 4),
+    "get-barrel": ("get-barrel", MIXED + ["noetag.900000.noetag"], 1),
+    "get-power": ("get-power", MIXED + ["large.700000.plain"], 1),
+    "get-links": ("get-links", MIXED, 1),
+    "create": ("create", MIXED, 1),
+    "barrel-x1": ("barrel", MIXED + ["large.1400000.plain"], 1),
+    "barrel-x4": ("barrel", ["small.1024.plain", LARGE], 4),
+}
+#: `half`: a write is torn; `after`: between a call and whatever follows it.
+MODES = ("before", "half", "after")
+
+
+def command(box, kind, connections):
+    options = ["-d", box.files, "-j", "4", "-x", connections, "--retry", "1", "--no-progress"]
+    match kind:
+        case "get": return ["get", *box.urls, *options]
+        case "get-links": return ["get", *box.urls, *options]
+        case "get-power": return ["get", *box.urls, *options, "--durability", "power"]
+        case "get-barrel": return ["get", "-b", "b", *box.urls, *options]
+        case "create": return ["barrel", "create", "b", *box.urls, "-d", box.files]
+        case "barrel": return ["barrel", "run", "b", "-j", "4", "-x", connections, "--no-progress"]
+
+
+def point(world, work, mode, number):
+    kind, names, connections = WORKS[work]
+    box = Sandbox(world.fk, world.server, world.folder, names, RATE)
+    outcome = Outcome(f"{work}:{mode}:{number}")
+    try:
+        if kind == "barrel":
+            status, errors = box.run("barrel", "create", "b", *box.urls, "-d", box.files)
+            assert status == 0, errors
+        links = kind == "get-links"
+        shim = Shim(world.library, box.notes, number, mode, links=links)
+        status, errors = box.run(*command(box, kind, connections), shim=shim)
+        outcome.about = shim.fired or ""
+        outcome.values["calls"] = shim.calls
+        if shim.fired is None:
+            outcome.reached = False
+            if status != 0:
+                outcome.problems.append(f"not killed, and status {status}: {errors[-300:]}")
+            return outcome
+        members = names if kind == "barrel" else []
+        outcome.problems += [f"after the kill: {text}" for text in box.now(members, "b" if members else None)]
+        again = Shim(world.library, box.notes, links=links, name="again")
+        status, errors = box.run(*command(box, kind, connections), shim=again)
+        # A barrel that was there already when the command was killed is the only thing that may be said.
+        if status != 0 and not (kind == "create" and "b" in errors and "already" in errors):
+            outcome.problems.append(f"the second time: status {status}: {errors[-300:]}")
+        if kind == "create":
+            status, errors = box.run("barrel", "add", "b", *box.urls)
+            status, errors = box.run("barrel", "run", "b", "--no-progress")
+            if status != 0:
+                outcome.problems.append(f"the barrel's run: status {status}: {errors[-300:]}")
+        outcome.problems += box.end("b" if kind in ("barrel", "create", "get-barrel") else None, links)
+        twice = box.sent_again()
+        outcome.values["bytes sent twice"] = twice
+        # A whole file of up to 256 KiB is recorded once it is there.
+        if twice > connections * AGAIN + (256 << 10):
+            outcome.problems.append(f"{twice} bytes were sent twice: {box.server.sent}")
+        return outcome
+    finally:
+        box.close()
+
+
+def run(runner, options):
+    chosen = random.Random(options.seed)
+    for work in WORKS:
+        if options.work and work not in options.work:
+            continue
+        score = Score(f"sweep {work}")
+        if options.quick:
+            calls = runner.one(point, work, "before", 1_000_000).values["calls"]
+            each = [(work, chosen.choice(MODES), chosen.randint(1, calls)) for _ in range(options.quick_count)]
+            runner.all(score, point, each)
+        else:
+            for mode in MODES:
+                missed = []
+                runner.all(
+                    score, point, ((work, mode, number) for number in range(1, 100_000)),
+                    lambda outcome: (missed.append(1) if not outcome.reached else missed.clear()) or len(missed) > 5)
+        yield score
+
+
+def again(runner, score, text):
+    work, mode, number = text.split(":")
+    runner.all(score, point, [(work, mode, int(number))])
