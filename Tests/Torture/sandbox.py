@@ -49,6 +49,10 @@ class Sandbox:
         self.watch.close()
         shutil.rmtree(self.base, ignore_errors=True)
 
+    def rewatch(self):
+        """After the file system was mounted anew."""
+        self.watch = Watch(self.files)
+
     # -- Running
 
     def start(self, *words, shim=None, output=subprocess.DEVNULL):

@@ -96,6 +96,6 @@ def run(runner, options):
         yield score
 
 
-def again(runner, score, text):
+def again(runner, score, text, seed):
     work, mode, number = text.split(":")
     runner.all(score, point, [(work, mode, int(number))])
