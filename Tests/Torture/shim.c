@@ -3,8 +3,9 @@
  *
  *   TORTURE_STATE   file of 4096 bytes, mapped shared: { calls so far, the call it fired at, text of that call }
  *   TORTURE_AT      N, from 1; 0 or absent only counts
- *   TORTURE_ACTION  before: killed instead of the call; half: half of a write is done, then killed; after: killed once
- *                   the call is done; EIO or ENOSPC: the call fails so
+ *   TORTURE_ACTION  before: killed instead of the call; half: half of a write is done, then killed, torn where the
+ *                   kernel looks for signals, between two pages; after: killed once the call is done; EIO or ENOSPC:
+ *                   the call fails so
  *   TORTURE_LASTS   "once", or "on": every call from the N-th on fails
  *   TORTURE_CALLS   "all" (default), or "disk": writes, syncs, names and folders and no network: what may fail
  *   TORTURE_LINKS   "1": renameat2 fails with EINVAL, as on file systems that cannot rename exclusively
@@ -185,6 +186,12 @@ OPEN(open64, (const char *path, int flags, ...), path, path, flags, mode)
 OPEN(openat, (int folder, const char *path, int flags, ...), path, folder, path, flags, mode)
 OPEN(openat64, (int folder, const char *path, int flags, ...), path, folder, path, flags, mode)
 
+/* Half of a write that begins at `offset`, cut where a page of the file ends. */
+static size_t torn(off64_t offset, size_t count) {
+    off64_t end = (offset + (off64_t)(count / 2)) & ~(off64_t)4095;
+    return end > offset ? (size_t)(end - offset) : 0;
+}
+
 #define WRITE(name, declaration, file, count, whole, part)                                                             \
     ssize_t name declaration {                                                                                         \
         ssize_t(*real) declaration = (ssize_t(*) declaration)dlsym(RTLD_NEXT, #name);                                  \
@@ -197,11 +204,11 @@ OPEN(openat64, (int folder, const char *path, int flags, ...), path, folder, pat
     }
 
 WRITE(write, (int file, const void *bytes, size_t count), file, count, real(file, bytes, count),
-      real(file, bytes, count / 2))
+      real(file, bytes, torn(lseek64(file, 0, SEEK_CUR), count)))
 WRITE(pwrite, (int file, const void *bytes, size_t count, off_t offset), file, count, real(file, bytes, count, offset),
-      real(file, bytes, count / 2, offset))
+      real(file, bytes, torn(offset, count), offset))
 WRITE(pwrite64, (int file, const void *bytes, size_t count, off64_t offset), file, count,
-      real(file, bytes, count, offset), real(file, bytes, count / 2, offset))
+      real(file, bytes, count, offset), real(file, bytes, torn(offset, count), offset))
 WRITE(writev, (int file, const struct iovec *pieces, int count), file, (size_t)count, real(file, pieces, count),
       real(file, pieces, (count + 1) / 2))
 WRITE(pwritev, (int file, const struct iovec *pieces, int count, off_t offset), file, (size_t)count,

@@ -145,6 +145,11 @@ package struct WorkPath: Sendable, Hashable {
         } catch {
             throw unusable("has a layout file that cannot be read", cause: error)
         }
+        // A power cut soon after it was made: the name reached the disk, and what is in it did not.
+        if bytes.allSatisfy({ $0 == 0 }) {
+            if create { try writeLayout() }
+            return
+        }
         let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard let version = Int(text), version > 0 else {
             throw unusable(
