@@ -59,6 +59,9 @@ def point(world, work, stage, error, lasts, number):
             outcome.problems += [f"false success: {text}" for text in failures(box.end(barrel))]
         else:
             outcome.problems += [f"with the error: {text}" for text in failures(box.now(tasks, barrel))]
+        if barrel:
+            # A barrel's run leaves members alone that have failed for good.
+            box.run("barrel", "retry", barrel)
         status, errors = box.run(*words)
         if status != 0:
             outcome.problems.append(f"without the error: status {status}: {errors[-300:]}")

@@ -9,13 +9,14 @@
  *   TORTURE_LASTS   "once", or "on": every call from the N-th on fails
  *   TORTURE_CALLS   "all" (default), or "disk": writes, syncs, names and folders and no network: what may fail
  *   TORTURE_LINKS   "1": renameat2 fails with EINVAL, as on file systems that cannot rename exclusively
- *   TORTURE_BOOT    file to be read instead of the kernel's boot id
+ *   TORTURE_ENDS    "slow": what a thread does at its end takes a moment, so that the program may end before it
  *
  * Writes count when they go to a regular file. Strace counts for each thread of its own, which is why this exists. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -43,11 +44,9 @@ static struct state *state;
 static uint64_t at;
 static enum action action;
 static int failure, lasts, disk_only, links;
-static const char *boot;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("TORTURE_STATE"), *word;
-    boot = getenv("TORTURE_BOOT");
     if (!path) return;
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
     if (file < 0) return;
@@ -176,7 +175,6 @@ int posix_fallocate(int file, off_t offset, off_t length) {
             va_end(rest);                                                                                              \
         }                                                                                                              \
         int (*real) declaration = (int(*) declaration)dlsym(RTLD_NEXT, #name);                                         \
-        if (boot && !strcmp(path, "/proc/sys/kernel/random/boot_id")) path = boot;                                     \
         if (!(flags & (O_CREAT | O_TRUNC))) return real(__VA_ARGS__);                                                  \
         FINISH(counted(#name, path, -1, 0, 0), real(__VA_ARGS__));                                                     \
     }
@@ -235,4 +233,29 @@ ssize_t sendto(int file, const void *bytes, size_t count, int flags, const struc
     REAL(ssize_t, sendto, int, const void *, size_t, int, const struct sockaddr *, socklen_t);
     if (!state || disk_only || !is_network(file)) return real(file, bytes, count, flags, to, length);
     FINISH(counted("sendto", NULL, file, count, 1), real(file, bytes, count, flags, to, length));
+}
+
+/* Destructors of thread-specific values: the first eight that are made, each behind one that waits. */
+static void (*destructors[8])(void *);
+static atomic_int made;
+
+#define SLOW(index)                                                                                                    \
+    static void slow##index(void *value) {                                                                             \
+        usleep((useconds_t)(rand() % 4000));                                                                           \
+        destructors[index](value);                                                                                     \
+    }
+SLOW(0) SLOW(1) SLOW(2) SLOW(3) SLOW(4) SLOW(5) SLOW(6) SLOW(7)
+static void (*const slow[8])(void *) = {slow0, slow1, slow2, slow3, slow4, slow5, slow6, slow7};
+
+int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
+    REAL(int, pthread_key_create, pthread_key_t *, void (*)(void *));
+    const char *word = getenv("TORTURE_ENDS");
+    if (destructor && word && !strcmp(word, "slow")) {
+        int index = atomic_fetch_add(&made, 1);
+        if (index < 8) {
+            destructors[index] = destructor;
+            destructor = slow[index];
+        }
+    }
+    return real(key, destructor);
 }

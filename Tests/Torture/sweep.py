@@ -56,7 +56,7 @@ def point(world, work, mode, number):
             return outcome
         members = names if kind == "barrel" else []
         outcome.problems += [f"after the kill: {text}" for text in box.now(members, "b" if members else None)]
-        again = Shim(world.library, box.notes, links=links, name="again")
+        again = Shim(world.library, box.notes, links=links, slow=True, name="again")
         status, errors = box.run(*command(box, kind, connections), shim=again)
         # A barrel that was there already when the command was killed is the only thing that may be said.
         if status != 0 and not (kind == "create" and "b" in errors and "already" in errors):

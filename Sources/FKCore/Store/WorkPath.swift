@@ -145,11 +145,6 @@ package struct WorkPath: Sendable, Hashable {
         } catch {
             throw unusable("has a layout file that cannot be read", cause: error)
         }
-        // A power cut soon after it was made: the name reached the disk, and what is in it did not.
-        if bytes.allSatisfy({ $0 == 0 }) {
-            if create { try writeLayout() }
-            return
-        }
         let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard let version = Int(text), version > 0 else {
             throw unusable(
@@ -168,7 +163,12 @@ package struct WorkPath: Sendable, Hashable {
         let bytes = Array("\(Self.layoutVersion)\n".utf8)
         do {
             // Two processes may come first at once: each has its own file to rename.
-            try bytes.withUnsafeBytes { try FileIO.replace(layoutPath, aside: "\(layoutPath).\(getpid())", $0) }
+            // Synced before it has its name, once for each work path: a power cut in its first seconds would else leave
+            // an empty one, or one with another file's bytes, and a work path that no command opens any more.
+            let aside = "\(layoutPath).\(getpid())"
+            try bytes.withUnsafeBytes { bytes in
+                try FileIO.replace(layoutPath, aside: aside, bytes) { try FileIO.synchronize(aside) }
+            }
         } catch {
             throw unusable("cannot be written", cause: error)
         }

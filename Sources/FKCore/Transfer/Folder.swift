@@ -99,7 +99,9 @@ final class Folder: Sendable {
         if errno == EEXIST { return false }
         // The file system cannot rename exclusively: a hard link can do the same in two steps.
         if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP {
-            guard linkat(descriptor, name, descriptor, newName, 0) == 0 else {
+            // A process that was killed between the two steps has left the file with both names: it is not in its own way.
+            guard linkat(descriptor, name, descriptor, newName, 0) == 0 || (errno == EEXIST && areOne(name, newName))
+            else {
                 if errno == EEXIST { return false }
                 throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }
@@ -107,6 +109,14 @@ final class Folder: Sendable {
             return true
         }
         throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
+    }
+
+    /// Whether two names are of the same file. Leaves `errno` as it was.
+    private func areOne(_ name: String, _ other: String) -> Bool {
+        let error = errno
+        defer { errno = error }
+        guard let first = status(of: name), let second = status(of: other) else { return false }
+        return first.st_ino == second.st_ino && first.st_dev == second.st_dev
     }
 
     func remove(_ name: String) { unlinkat(descriptor, name, 0) }
