@@ -1,7 +1,8 @@
 /* Loaded into fk with LD_PRELOAD: counts the calls that change something, over all threads and in their order, and at
  * the N-th of them kills the process or lets calls fail.
  *
- *   TORTURE_STATE   file of 4096 bytes, mapped shared: { calls so far, the call it fired at, text of that call }
+ *   TORTURE_STATE   file of 4096 bytes, mapped shared: { calls so far, the call it fired at, bytes that part files took,
+ *                   text of that call }
  *   TORTURE_AT      N, from 1; 0 or absent only counts
  *   TORTURE_ACTION  before: killed instead of the call; half: half of a write is done, then killed, torn where the
  *                   kernel looks for signals, between two pages; after: killed once the call is done; EIO or ENOSPC:
@@ -35,6 +36,7 @@
 struct state {
     _Atomic uint64_t calls;
     _Atomic uint64_t fired;
+    _Atomic uint64_t received;
     char text[4000];
 };
 
@@ -184,6 +186,14 @@ OPEN(open64, (const char *path, int flags, ...), path, path, flags, mode)
 OPEN(openat, (int folder, const char *path, int flags, ...), path, folder, path, flags, mode)
 OPEN(openat64, (int folder, const char *path, int flags, ...), path, folder, path, flags, mode)
 
+static void note_received(int descriptor, ssize_t count) {
+    char link[64], target[4096];
+    if (count <= 0) return;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t length = readlink(link, target, sizeof target);
+    if (length > 7 && !memcmp(target + length - 7, ".fkpart", 7)) atomic_fetch_add(&state->received, (uint64_t)count);
+}
+
 /* Half of a write that begins at `offset`, cut where a page of the file ends. */
 static size_t torn(off64_t offset, size_t count) {
     off64_t end = (offset + (off64_t)(count / 2)) & ~(off64_t)4095;
@@ -197,6 +207,7 @@ static size_t torn(off64_t offset, size_t count) {
         enum action todo = counted(#name, NULL, file, count, 0);                                                       \
         if (todo == fail) return errno = failure, -1;                                                                  \
         ssize_t result = todo == half ? part : whole;                                                                  \
+        note_received(file, result);                                                                                   \
         if (todo == half || todo == after) end();                                                                      \
         return result;                                                                                                 \
     }

@@ -37,9 +37,14 @@ class Shim:
         return int.from_bytes(self.file.read_bytes()[:8], "little")
 
     @property
+    def received(self):
+        """Bytes that were written to part files."""
+        return int.from_bytes(self.file.read_bytes()[16:24], "little")
+
+    @property
     def fired(self):
         """The call it acted on, as text; None while it has not."""
         data = self.file.read_bytes()
         if not int.from_bytes(data[8:16], "little"):
             return None
-        return data[16:].split(b"\0")[0].decode(errors="replace")
+        return data[24:].split(b"\0")[0].decode(errors="replace")

@@ -96,25 +96,22 @@ final class Folder: Sendable {
             return true
         }
         if exclusiveRename(descriptor, name, newName) == 0 { return true }
-        if errno == EEXIST { return false }
         // The file system cannot rename exclusively: a hard link can do the same in two steps.
-        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP {
-            // A process that was killed between the two steps has left the file with both names: it is not in its own way.
-            guard linkat(descriptor, name, descriptor, newName, 0) == 0 || (errno == EEXIST && areOne(name, newName))
-            else {
-                if errno == EEXIST { return false }
-                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
-            }
+        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP, linkat(descriptor, name, descriptor, newName, 0) == 0
+        {
             unlinkat(descriptor, name, 0)
             return true
         }
-        throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
+        guard errno == EEXIST else {
+            throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
+        }
+        // Killed between the two steps, a process leaves the file under both names: it is not in its own way.
+        guard areOne(name, newName) else { return false }
+        unlinkat(descriptor, name, 0)
+        return true
     }
 
-    /// Whether two names are of the same file. Leaves `errno` as it was.
     private func areOne(_ name: String, _ other: String) -> Bool {
-        let error = errno
-        defer { errno = error }
         guard let first = status(of: name), let second = status(of: other) else { return false }
         return first.st_ino == second.st_ino && first.st_dev == second.st_dev
     }
