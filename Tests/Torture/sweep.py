@@ -22,6 +22,8 @@ WORKS = {
     "get-barrel": ("get-barrel", MIXED + ["noetag.900000.noetag"], 1),
     "get-power": ("get-power", MIXED + ["large.700000.plain"], 1),
     "get-links": ("get-links", MIXED, 1),
+    "again-x1": ("again", MIXED + ["large.1400000.plain"], 1),
+    "again-x4": ("again", ["small.1024.plain", LARGE], 4),
     "create": ("create", MIXED, 1),
     "barrel-x1": ("barrel", MIXED + ["large.1400000.plain"], 1),
     "barrel-x4": ("barrel", ["small.1024.plain", LARGE], 4),
@@ -33,8 +35,7 @@ MODES = ("before", "half", "after")
 def command(box, kind, connections):
     options = ["-d", box.files, "-j", "4", "-x", connections, "--retry", "1", "--no-progress"]
     match kind:
-        case "get": return ["get", *box.urls, *options]
-        case "get-links": return ["get", *box.urls, *options]
+        case "get" | "get-links" | "again": return ["get", *box.urls, *options]
         case "get-power": return ["get", *box.urls, *options, "--durability", "power"]
         case "get-barrel": return ["get", "-b", "b", *box.urls, *options]
         case "create": return ["barrel", "create", "b", *box.urls, "-d", box.files]
@@ -49,6 +50,11 @@ def point(world, work, mode, number):
         if kind == "barrel":
             status, errors = box.run("barrel", "create", "b", *box.urls, "-d", box.files)
             assert status == 0, errors
+        earlier = Shim(world.library, box.notes, 50 + 37 * number % 100, "after", name="earlier")
+        if kind == "again":
+            # What is swept is the run that goes on after a kill, at one place or another.
+            box.run(*command(box, kind, connections), shim=earlier)
+            outcome.problems += [f"after the first kill: {text}" for text in box.now()]
         links = kind == "get-links"
         shim = Shim(world.library, box.notes, number, mode, links=links)
         status, errors = box.run(*command(box, kind, connections), shim=shim)
@@ -74,10 +80,11 @@ def point(world, work, mode, number):
         outcome.problems += box.end("b" if kind in ("barrel", "create", "get-barrel") else None, links)
         if kind != "create":
             sizes = [len(body(name)) for name in names]
-            twice = max(0, shim.received + again.received - sum(sizes))
+            twice = max(0, earlier.received + shim.received + again.received - sum(sizes))
             outcome.values["bytes received twice"] = twice
             # A small file is recorded once it is there, and an endless one cannot be gone on with.
             limit = connections * AGAIN + sum(size for size in sizes if size <= INLINE)
+            limit *= 2 if kind == "again" else 1
             if twice > limit:
                 outcome.problems.append(f"{twice} bytes were received twice; at most {limit} may be")
         return outcome
