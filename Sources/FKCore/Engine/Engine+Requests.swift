@@ -128,7 +128,8 @@ extension Engine {
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry),
                 digest: entry.record.task.options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock,
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1,
+                wantsPiece: configure.durability == .process && entry.record.task.options.checksum == nil, clock: clock,
                 echo: echo),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
@@ -201,6 +202,7 @@ extension Engine {
                 try attempt.part.truncate(to: 0)
             }
             entry.record.ranges = [SavedRange(start: 0, end: length)]
+            entry.record.pieces = nil
             entry.rangesChanged = true
             attempt.counters.store(0, receiver.position)
             receiver.assign(index: 0)
