@@ -15,6 +15,9 @@ struct StoreCRC32CTests {
     @Test("known vectors", arguments: vectors)
     func vector(bytes: [UInt8], crc: UInt32) {
         #expect(bytes.withUnsafeBytes { CRC32C.checksum($0) } == crc)
+        var tables = CRC32C()
+        bytes.withUnsafeBytes { tables.updateByTables($0) }
+        #expect(tables.value == crc)
     }
 
     @Test("any split into pieces gives the same sum")

@@ -207,8 +207,7 @@ def after_cut(box, promised, options):
 
 
 def run(runner, options):
-    # The default does not keep its promise yet: files that were complete are not looked at again after another boot.
-    for part in ("power",) if options.quick else ("power", "process"):
+    for part in ("power", "process"):
         if options.work and part not in options.work:
             continue
         score = Score(f"power {part}")

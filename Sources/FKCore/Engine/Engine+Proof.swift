@@ -16,7 +16,8 @@ extension Engine {
         let checksum = expectedDigest(of: entry)
         let pieces = PieceChecksum.covering(entry.record.pieces, length: expected)
         switch FileProof.judge(
-            Self.file(path), expected: expected, finished: entry.record.finished,
+            Self.file(path), folderChanged: Self.folderChanged(path), expected: expected,
+            finished: entry.record.finished,
             isComparable: checksum != nil || pieces != nil)
         {
         case .complete: proven(entry)
@@ -52,6 +53,12 @@ extension Engine {
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
         return FileProof.File(
             length: Int64(status.st_size), modified: Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9))
+    }
+
+    private static func folderChanged(_ path: String) -> Date? {
+        var status = stat()
+        guard stat(path.folderPart, &status) == 0 else { return nil }
+        return Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
     }
 
     private func proven(_ entry: TaskEntry) {

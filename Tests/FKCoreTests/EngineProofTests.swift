@@ -1,0 +1,218 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A file that was complete and never synced, after a boot in which anything may have become of it.
+@Suite("Engine: what was not synced, after another boot", .timeLimit(.minutes(1)))
+struct EngineProofTests {
+    static let content = Bytes.pattern(count: 300_000)
+
+    /// A work path and a destination as another boot finds them.
+    private func afterBoot(
+        checksum: Bool = false, _ change: (inout TaskRecord) -> Void = { _ in },
+        file: (URL, Date) throws -> Void = { url, finished in try EngineProofTests.setTime(finished, of: url) }
+    ) async throws -> (Bench, TaskID) {
+        let first = try await Bench(content: Self.content)
+        let id = try await first.add("a") {
+            if checksum { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
+        }
+        #expect(await first.finished(id)?.state == .complete)
+        await first.downloader.close()
+        var contents = try InfoFile.read(first.workPath.infoPath(id))
+        contents.record.bootID = "another boot"
+        change(&contents.record)
+        try InfoFile.update(
+            first.workPath.infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
+        try file(first.folder.file("out/a"), contents.record.finished ?? Date())
+        return (try await Bench(in: first.folder, content: Self.content), id)
+    }
+
+    fileprivate static func setTime(_ date: Date, of url: URL) throws {
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: url.path)
+    }
+
+    private static func torn(_ bytes: [UInt8]) -> (URL, Date) throws -> Void {
+        { url, finished in
+            let handle = try FileHandle(forWritingTo: url)
+            try handle.truncate(atOffset: 0)
+            try handle.write(contentsOf: Data(bytes))
+            try handle.close()
+            try setTime(finished, of: url)
+        }
+    }
+
+    @Test("whole: complete again without a request, and from then on known to be synced", arguments: [false, true])
+    func whole(_ checksum: Bool) async throws {
+        let (bench, id) = try await afterBoot(checksum: checksum)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.isEmpty)
+        let record = try bench.stored(id)
+        #expect(
+            record.synced == true && record.pieces == nil && record.attempts == 1 && record.bootID == BootID.current)
+        #expect(bench.names == ["a"])
+    }
+
+    @Test(
+        "empty, shorter, longer, or with other bytes: fetched again, and nothing is left of it",
+        arguments: [0, 299_999, 300_000, 300_001], [false, true])
+    func torn(_ length: Int, _ checksum: Bool) async throws {
+        let (bench, id) = try await afterBoot(checksum: checksum, file: Self.torn([UInt8](repeating: 0, count: length)))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Range") == ["-"])
+        #expect(try bench.out("a") == Self.content)
+        #expect(bench.names == ["a"])
+        #expect(try bench.stored(id).history.contains { $0.what.contains("went down") })
+    }
+
+    @Test("whole, but nothing is known to compare it with: fetched again")
+    func incomparable() async throws {
+        let (bench, id) = try await afterBoot { $0.pieces = nil }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.count == 1)
+        #expect(try bench.out("a") == Self.content)
+    }
+
+    @Test("written to by somebody since: left alone")
+    func edited() async throws {
+        let (bench, id) = try await afterBoot(file: { url, finished in try Self.torn([1, 2, 3])(url, finished + 3600) })
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.isEmpty)
+        #expect(try bench.out("a") == [1, 2, 3])
+    }
+
+    @Test("not there, and nothing has changed in the folder since before it got its name: it never reached the disk")
+    func lost() async throws {
+        let (bench, id) = try await afterBoot(file: { url, finished in
+            try FileManager.default.removeItem(at: url)
+            try Self.setTime(finished - 1, of: url.deletingLastPathComponent())
+        })
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+    }
+
+    @Test("taken away by somebody: not fetched again by itself")
+    func gone() async throws {
+        let (bench, id) = try await afterBoot(file: { url, finished in
+            try FileManager.default.removeItem(at: url)
+            try Self.setTime(finished + 1, of: url.deletingLastPathComponent())
+        })
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.isEmpty && bench.names.isEmpty)
+    }
+
+    // MARK: The record was lost
+
+    /// As if what the first engine wrote of the task's end had never reached the disk.
+    private func forget(_ record: inout TaskRecord) {
+        record.state = .idle
+        record.ranges = []
+        record.expected = nil
+        record.path = nil
+        record.partName = nil
+        record.finished = nil
+        record.pieces = nil
+    }
+
+    @Test("a file with the task's mark from before the boot is not in its own way", arguments: [nil, "a"])
+    func leftover(_ name: String?) async throws {
+        let (bench, id) = try await afterBoot {
+            forget(&$0)
+            $0.task.fileName = name
+        } file: { url, _ in
+            try Self.torn([0, 0])(url, Date(timeIntervalSince1970: 1_000_000))
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(bench.names == ["a"])
+    }
+
+    @Test("without the mark, or written to in this boot, it is a stranger's", arguments: [false, true])
+    func strangers(_ isMarked: Bool) async throws {
+        let (bench, id) = try await afterBoot {
+            forget(&$0)
+        } file: { url, _ in
+            if !isMarked { try FileManager.default.removeItem(at: url) }
+            _ = FileManager.default.createFile(atPath: url.path, contents: isMarked ? nil : Data([1]))
+            if isMarked {
+                try Self.torn([1])(url, Date())
+            } else {
+                try Self.setTime(Date(timeIntervalSince1970: 1_000_000), of: url)
+            }
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == [1])
+        #expect(try bench.out("a.1") == Self.content)
+    }
+}
+
+@Suite("Engine: syncing in the background", .timeLimit(.minutes(1)))
+struct EngineSyncingTests {
+    private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool { FileOwner.isMarked(bench.out + "/a", as: id) }
+
+    @Test("a finished file has its checksums until it is synced; five seconds later its record says so")
+    func later() async throws {
+        let bench = try await Bench(content: EngineProofTests.content)
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        let before = try bench.stored(id)
+        #expect(before.synced != true && before.pieces?.map(\.end) == [300_000])
+        #expect(isMarked(bench, id))
+        for _ in 0..<4 { await bench.advance(1) }
+        #expect(try bench.stored(id).synced != true)
+        await bench.advance(1)
+        let after = try #require(
+            try await eventually {
+                let record = try bench.stored(id)
+                return record.synced == true ? record : nil
+            })
+        #expect(after.pieces == nil && after.state == .complete && after.ranges.map(\.synced) == [300_000])
+        #expect(!isMarked(bench, id))
+    }
+
+    @Test("an engine that ran for a while syncs before it closes, a short one does not", arguments: [1, 5])
+    func closing(_ seconds: Int) async throws {
+        let bench = try await Bench(content: EngineProofTests.content)
+        await bench.advance(Double(seconds))
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        await bench.downloader.close()
+        #expect(try bench.stored(id).synced == (seconds == 5 ? true : nil))
+    }
+
+    @Test("power: synced at once, no checksums, no mark")
+    func power() async throws {
+        let bench = try await Bench(content: EngineProofTests.content) { $0.durability = .power }
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        let record = try bench.stored(id)
+        #expect(record.synced == true && record.pieces == nil && !isMarked(bench, id))
+    }
+
+    @Test("pieces from several connections, and from before a suspension, cover the file")
+    func pieces() async throws {
+        let content = Bytes.pattern(count: 8 << 20)
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.connections = .fixed(4) }) { request, number in
+            number == 1 ? .file(content, to: request, gate: gate, pauseAt: 300_000) : .file(content, to: request)
+        }
+        let id = try await bench.add("a")
+        await bench.transport.started(4)
+        try await bench.control.suspend(.id(id))
+        gate.open()
+        try await bench.control.resume(.id(id))
+        #expect(await bench.finished(id)?.state == .complete)
+        let pieces = try #require(try bench.stored(id).pieces)
+        #expect(pieces.count > 1 && PieceChecksum.covering(pieces, length: 8 << 20) == pieces)
+        let file = try PartFile(in: Folder(path: bench.out), name: "a")
+        #expect(try file.matches(pieces))
+    }
+}

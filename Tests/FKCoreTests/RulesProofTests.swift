@@ -1,0 +1,97 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Rules: what a file that was never synced has to show after another boot")
+struct RulesProofTests {
+    private static let finished = Date(timeIntervalSince1970: 1_700_000_000)
+
+    struct Row: CustomTestStringConvertible, Sendable {
+        var name: String
+        var length: Int64?
+        var later = 0.0
+        var folder: Double? = 0
+        var isComparable = true
+        var expected: Int64 = 1_000
+        var proof: FileProof
+        var testDescription: String { name }
+    }
+
+    static let rows = [
+        Row(name: "not there, in a folder changed since", length: nil, folder: 0.1, proof: .complete),
+        Row(name: "not there, in a folder not changed since", length: nil, folder: 0, proof: .torn),
+        Row(name: "not there, in a folder last changed before", length: nil, folder: -60, proof: .torn),
+        Row(name: "not there, with its folder", length: nil, folder: nil, proof: .complete),
+        Row(name: "the length, comparable", length: 1_000, proof: .compare),
+        Row(name: "the length, not comparable", length: 1_000, isComparable: false, proof: .torn),
+        Row(name: "empty, as it should be", length: 0, isComparable: false, expected: 0, proof: .compare),
+        Row(name: "empty instead of long", length: 0, proof: .torn),
+        Row(name: "shorter", length: 999, proof: .torn),
+        Row(name: "longer", length: 1_001, proof: .torn),
+        Row(name: "written to long after", length: 5, later: 60, proof: .complete),
+        Row(name: "a coarse clock", length: 1_000, later: 1.9, proof: .compare),
+        Row(name: "older than the record", length: 1_000, later: -60, proof: .compare),
+    ]
+
+    @Test("the table", arguments: rows)
+    func table(_ row: Row) {
+        let file = row.length.map { FileProof.File(length: $0, modified: Self.finished + row.later) }
+        #expect(
+            FileProof.judge(
+                file, folderChanged: row.folder.map { Self.finished + $0 }, expected: row.expected,
+                finished: Self.finished, isComparable: row.isComparable)
+                == row.proof)
+    }
+
+    @Test("a record needs proof in another boot only, once, and only of a file of its own")
+    func needsProof() {
+        var record = TaskRecord(task: TaskDescription(url: "http://h.example/a"), number: 1, created: Self.finished)
+        record.bootID = "a"
+        record.path = "/x/a"
+        #expect(!record.needsProof(bootID: "b"))
+        record.state = .complete
+        #expect(record.needsProof(bootID: "b") && !record.needsProof(bootID: "a"))
+        record.isForeign = true
+        #expect(!record.needsProof(bootID: "b"))
+        record.isForeign = nil
+        record.synced = true
+        #expect(!record.needsProof(bootID: "b"))
+    }
+
+    @Test("pieces count only where they cover the file once, in whatever order they came")
+    func covering() {
+        let piece = { (start: Int64, end: Int64) in PieceChecksum(start: start, end: end, crc32c: 7) }
+        let covering = { (pieces: [PieceChecksum]?) in PieceChecksum.covering(pieces, length: 10) }
+        #expect(covering([piece(4, 10), piece(0, 4)]) == [piece(0, 4), piece(4, 10)])
+        #expect(covering([piece(0, 10)]) != nil)
+        #expect(covering(nil) == nil && covering([]) == nil)
+        #expect(covering([piece(0, 4), piece(5, 10)]) == nil)
+        #expect(covering([piece(0, 5), piece(4, 10)]) == nil)
+        #expect(covering([piece(0, 9)]) == nil && covering([piece(0, 11)]) == nil)
+        #expect(covering([piece(0, 0), piece(0, 10)]) == nil)
+        #expect(PieceChecksum.covering([], length: 0) == [])
+    }
+
+    @Test("files wait five seconds for their sync; those that come by the thousand are left")
+    func backlog() {
+        let file = { (number: Int, since: Int64) in
+            SyncBacklog.File(
+                id: TaskID(url: "http://h.example/\(number)", destination: nil), path: "/x/\(number)", since: since)
+        }
+        var backlog = SyncBacklog()
+        #expect(backlog.takeDue(now: .max).isEmpty)
+        backlog.add(file(1, 0))
+        backlog.add(file(2, 4_000_000_000))
+        #expect(backlog.takeDue(now: 4_999_999_999).isEmpty)
+        #expect(backlog.takeDue(now: 5_000_000_000).count == 2)
+        #expect(backlog.takeAll().isEmpty)
+        for number in 0...SyncBacklog.limit { backlog.add(file(number, 0)) }
+        backlog.add(file(5_000, 0))
+        #expect(backlog.takeDue(now: 9_000_000_000).isEmpty)
+        backlog.add(file(5_001, 0))
+        #expect(backlog.takeAll().count == 1)
+    }
+}
