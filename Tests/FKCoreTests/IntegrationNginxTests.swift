@@ -72,11 +72,11 @@ struct IntegrationNginxTests {
         }
         let content = Bytes.pattern(count: 5_000)
         try server.write(content, to: "f")
-        for number in 0..<400 { _ = try await live.add("\(server.tlsBase)/f?\(number)") }
+        for number in 0..<300 { _ = try await live.add("\(server.tlsBase)/f?\(number)") }
         await live.downloader.waitUntilDrained()
         #expect(await live.downloader.messager.all().allSatisfy { $0.state == .complete })
-        let log = try await server.log(atLeast: 400)
-        #expect(log.count == 400 && Set(log.map(\.connection)).count <= 4)
+        let log = try await server.log(atLeast: 300)
+        #expect(log.count == 300 && Set(log.map(\.connection)).count <= 4)
         await live.downloader.close()
     }
 

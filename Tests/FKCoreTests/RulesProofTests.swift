@@ -61,7 +61,7 @@ struct RulesProofTests {
         #expect(!record.needsProof(bootID: "b"))
     }
 
-    @Test("pieces count only where they cover the file once, in whatever order they came")
+    @Test("pieces count only where they cover the file, in whatever order they came")
     func covering() {
         let piece = { (start: Int64, end: Int64) in PieceChecksum(start: start, end: end, crc32c: 7) }
         let covering = { (pieces: [PieceChecksum]?) in PieceChecksum.covering(pieces, length: 10) }
@@ -69,7 +69,7 @@ struct RulesProofTests {
         #expect(covering([piece(0, 10)]) != nil)
         #expect(covering(nil) == nil && covering([]) == nil)
         #expect(covering([piece(0, 4), piece(5, 10)]) == nil)
-        #expect(covering([piece(0, 5), piece(4, 10)]) == nil)
+        #expect(covering([piece(4, 10), piece(0, 5), piece(1, 3)])?.map(\.start) == [0, 1, 4])
         #expect(covering([piece(0, 9)]) == nil && covering([piece(0, 11)]) == nil)
         #expect(covering([piece(0, 0), piece(0, 10)]) == nil)
         #expect(PieceChecksum.covering([], length: 0) == [])

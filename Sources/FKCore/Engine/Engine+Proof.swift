@@ -3,6 +3,25 @@ import Foundation
 
 /// After another boot: what was complete and not synced is looked at before it counts as complete again (`FileProof`).
 extension Engine {
+    /// Finds the finished files whose names never got to the disk, before anything is done in their folders that would
+    /// change the folders' times. Once in a boot.
+    func findLost() {
+        for id in workPath.allTaskIDs() {
+            guard let entry = readEntry(id, isNew: false), entry.record.needsProof(), !entry.record.isRenameMissing,
+                let path = entry.record.path, Self.file(path) == nil,
+                FileProof.judge(
+                    nil, folderChanged: Self.folderChanged(path), expected: entry.record.expected ?? 0,
+                    finished: entry.record.finished, isComparable: false) == .torn
+            else { continue }
+            remember(entry, by: "resume", "the file had not reached the disk when the system went down")
+            dropBytes(of: entry)
+            entry.record.finished = nil
+            entry.record.state = .idle
+            write(entry)
+            problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
+        }
+    }
+
     /// The task queues for a slot as if it had something to fetch.
     func demandProof(of entry: TaskEntry) {
         entry.record.state = .idle

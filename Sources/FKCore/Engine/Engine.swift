@@ -128,6 +128,10 @@ package actor Engine {
     package func activate() {
         guard !isActive, !isClosing else { return }
         isActive = true
+        if !lock.isExamined {
+            findLost()
+            lock.noteExamined()
+        }
         if scope == .all { loadAll() }
         nextTick = clock.now
         onTimer()

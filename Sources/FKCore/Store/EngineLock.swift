@@ -23,6 +23,8 @@ package final class EngineLock: Sendable {
         package var started: Date
         /// The time of its last tick, at most about a second old while the holder is well.
         package var tick: Date
+        /// The boot in which an engine last looked for finished files that never reached the disk.
+        package var examinedBoot: String?
     }
 
     /// The content has always this length, blanks at the end, so that one pwrite replaces it.
@@ -77,12 +79,31 @@ package final class EngineLock: Sendable {
 
     private static func locked(_ descriptor: Int32, path: String) throws -> EngineLock {
         let now = Date()
-        let holder = Holder(
+        var holder = Holder(
             pid: getpid(), host: ProcessInfo.processInfo.hostName, bootID: BootID.current, started: now, tick: now)
+        if wasExamined(path) { holder.examinedBoot = BootID.current }
         let lock = EngineLock(descriptor: descriptor, path: path, holder: holder)
         _ = fchmod(descriptor, 0o600)
         try lock.touch(now)
         return lock
+    }
+
+    /// Whether the holder before has written down that it looked in this boot. The text is searched, not parsed: a JSON
+    /// decoder's first use takes a tenth of a start.
+    private static func wasExamined(_ path: String) -> Bool {
+        guard let bytes = try? FileIO.contents(of: path, limit: 4_096),
+            let word = try? StoreJSON.encode(["examinedBoot": BootID.current])
+        else { return false }
+        return Data(bytes).range(of: Data(word.dropFirst().dropLast())) != nil
+    }
+
+    /// True once the files have been looked at in this boot.
+    package var isExamined: Bool { state.withLock { $0.holder.examinedBoot == BootID.current } }
+
+    /// Writes down that the files have been looked at.
+    package func noteExamined() {
+        state.withLock { $0.holder.examinedBoot = BootID.current }
+        try? touch(Date())
     }
 
     /// Writes down that the holder is alive. After `release` it does nothing.

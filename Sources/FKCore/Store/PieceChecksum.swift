@@ -14,14 +14,15 @@ package struct PieceChecksum: Codable, Sendable, Hashable {
         self.crc32c = crc32c
     }
 
-    /// The pieces in order when they cover the file exactly once; else nil: of some of its bytes nothing is known.
+    /// The pieces in order when they cover the file; else nil: of some of its bytes nothing is known. Where two of them
+    /// overlap, both have to be right.
     static func covering(_ pieces: [PieceChecksum]?, length: Int64) -> [PieceChecksum]? {
         guard let pieces else { return nil }
         let sorted = pieces.sorted { $0.start < $1.start }
         var end: Int64 = 0
         for piece in sorted {
-            guard piece.start == end, piece.end > piece.start else { return nil }
-            end = piece.end
+            guard piece.start <= end, piece.end > piece.start else { return nil }
+            end = max(end, piece.end)
         }
         return end == length ? sorted : nil
     }
