@@ -47,7 +47,7 @@ struct StoreRecordJSONTests {
         record.response = ResponseHead(
             status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
         record.barrels = ["one", "two/three"]
-        record.partName = ".a.fkpart"
+        record.partName = FileNameRules.partName(for: "a", id: record.id)
         record.path = "/tmp/a"
         record.started = Date(timeIntervalSince1970: -1.5)
         record.finished = Date(timeIntervalSince1970: 0)

@@ -53,12 +53,12 @@ package struct RunTracker: Sendable {
         let unknown = unknownLengths + total - last.count
         let known = total - unknown
         guard known > 0 else { return total == 0 ? 0 : nil }
-        return max(received, expected - lost + expected / Int64(known) * Int64(unknown))
+        return max(received, expected &- lost &+ expected / Int64(known) &* Int64(unknown))
     }
 
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
     /// Bytes that arrived during this run.
-    package var fetched: Int64 { max(0, received - atStart) }
+    package var fetched: Int64 { max(0, received &- atStart) }
     package var isSettled: Bool { open.isEmpty }
 
     /// Returns true when the task's state is another one than before.
@@ -67,11 +67,12 @@ package struct RunTracker: Sendable {
         let new = Last(
             received: info.count.received, expected: info.count.expected, state: info.state)
         let old = last.updateValue(new, forKey: info.id)
-        if old == nil { atStart += new.received }
-        received += new.received - (old?.received ?? 0)
-        expected += (new.expected ?? new.received) - (old.map { $0.expected ?? $0.received } ?? 0)
+        if old == nil { atStart &+= new.received }
+        // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
+        received &+= new.received &- (old?.received ?? 0)
+        expected &+= (new.expected ?? new.received) &- (old.map { $0.expected ?? $0.received } ?? 0)
         unknownLengths += (new.isLengthMissing ? 1 : 0) - (old?.isLengthMissing == true ? 1 : 0)
-        lost += new.lost - (old?.lost ?? 0)
+        lost &+= new.lost &- (old?.lost ?? 0)
         if info.state.isSettled { open.remove(info.id) } else { open.insert(info.id) }
         guard old?.state != new.state else { return false }
         if let state = old?.state { states[state, default: 1] -= 1 }

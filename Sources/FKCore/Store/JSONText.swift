@@ -65,10 +65,11 @@ struct JSONText {
         needsComma = true
     }
 
-    /// Seconds since 1970 with three decimals, as `StoreJSON` writes dates.
+    /// Seconds since 1970 with three decimals, as `StoreJSON` writes dates; times beyond 2,800 years from then are cut.
     mutating func value(_ date: Date) {
         separate()
-        let milliseconds = Int64((date.timeIntervalSince1970 * 1000).rounded())
+        let limit = TaskRecord.latestTime * 1000
+        let milliseconds = Int64(min(max(-limit, (date.timeIntervalSince1970 * 1000).rounded()), limit))
         let magnitude = milliseconds.magnitude
         if milliseconds < 0 { bytes.append(0x2d) }
         bytes.append(contentsOf: String(magnitude / 1000).utf8)

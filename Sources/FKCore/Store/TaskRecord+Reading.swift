@@ -4,10 +4,16 @@ import Foundation
 /// Reading what TaskRecord+JSON.swift writes. Its own objects come in the order in which they are written there; what
 /// `StoreJSON` has written inside them comes in any order.
 extension TaskRecord {
+    /// Larger payloads are read only in the form in which we write them: `JSONDecoder` takes memory many times over.
+    static let largestForeignPayload = 1 << 20
+
     /// - Throws: `.corruptInfo` naming what did not fit.
     static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
-        if let record = readOwn(payload) { return record }
-        return try StoreJSON.decode(TaskRecord.self, from: payload)
+        if let record = readOwn(payload) { return try record.checked() }
+        guard payload.count <= largestForeignPayload else {
+            throw DownloadError(.corruptInfo, "Not a TaskRecord in a form this version understands.")
+        }
+        return try StoreJSON.decode(TaskRecord.self, from: payload).checked()
     }
 
     /// nil for anything that is not exactly as we write it; `StoreJSON.decode` says then what it is.

@@ -28,7 +28,7 @@ package enum FileNameRules {
         if result.utf8.first == UInt8(ascii: "-") { result = "_" + result }
         if result.isEmpty { return fallback }
         result = markDevice(result)
-        if ownSuffixes.contains(where: result.lowercased().hasSuffix) { result += "_" }
+        if isOwn(result) { result += "_" }
         return fit(result, into: maxBytes)
     }
 
@@ -52,8 +52,11 @@ package enum FileNameRules {
         }
         let isDigitFirst = name.utf8.first.map { (0x30...0x39).contains($0) } ?? false
         return (stem > 4 || isDigitFirst) && last != UInt8(ascii: ".") && name.utf8.count <= maxBytes
-            && !ownSuffixes.contains(where: { name.lowercased().hasSuffix($0) })
+            && !isOwn(name)
     }
+
+    /// True for a name that ends like those of our unfinished files.
+    static func isOwn(_ name: String) -> Bool { ownSuffixes.contains(where: name.lowercased().hasSuffix) }
 
     /// The name for what a URL delivers: Content-Disposition's, else the last part of the path of the URL the task was
     /// built with, else `download` with an extension by MIME type.
