@@ -47,7 +47,7 @@ extension TaskRecord {
     private var nameFault: String? {
         if let partName {
             guard AskedForName.isOneComponent(partName), partName.utf8.first == UInt8(ascii: "."),
-                partName.hasSuffix(".\(id.hex.prefix(16)).fkpart")
+                partName.utf8.suffix(24).elementsEqual(".\(id.hex.prefix(16)).fkpart".utf8)
             else { return "its part file is not its own" }
         }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }

@@ -160,7 +160,7 @@ package enum ProcessMemory {
             getrusage(RUSAGE_SELF, &usage)
             return usage.ru_maxrss
         #else
-            getrusage(RUSAGE_SELF, &usage)
+            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
             return usage.ru_maxrss << 10
         #endif
     }

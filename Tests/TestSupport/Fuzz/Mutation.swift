@@ -62,7 +62,7 @@ package enum Mutation {
 
     private static func splice(_ bytes: inout [UInt8], _ other: [UInt8], _ random: inout SeededRandom) {
         let cut = random.oneIn(2) ? random.below(bytes.count) : random.below(bytes.count / 512 + 1) * 512
-        bytes = random.oneIn(2) ? bytes.prefix(cut) + other.dropFirst(cut) : other.prefix(cut) + bytes.dropFirst(cut)
+        bytes = random.oneIn(2) ? Array(bytes.prefix(cut) + other.dropFirst(cut)) : Array(other.prefix(cut) + bytes.dropFirst(cut))
     }
 
     private static func swap(_ bytes: inout [UInt8], _ random: inout SeededRandom) {
