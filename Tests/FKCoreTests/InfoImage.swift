@@ -50,8 +50,11 @@ struct InfoImage {
         let start = offset(of: slot)
         guard start + 16 + length(of: slot) <= bytes.count else { return }
         var crc = CRC32C()
-        bytes[start..<start + 12].withUnsafeBytes { crc.update($0) }
-        bytes[start + 16..<start + 16 + length(of: slot)].withUnsafeBytes { crc.update($0) }
+        let length = length(of: slot)
+        bytes.withUnsafeBytes {
+            crc.update(UnsafeRawBufferPointer(rebasing: $0[start..<start + 12]))
+            crc.update(UnsafeRawBufferPointer(rebasing: $0[start + 16..<start + 16 + length]))
+        }
         put(crc.value, at: start + 12)
     }
 
@@ -61,8 +64,8 @@ struct InfoImage {
 
     mutating func setCounter(_ index: Int, _ value: UInt64) { put(value, at: 64 + 2 * slotSize + 8 * index) }
 
-    mutating func put(_ value: some FixedWidthInteger, at offset: Int) {
-        withUnsafeBytes(of: value.littleEndian) { bytes.replaceSubrange(offset..<offset + $0.count, with: $0) }
+    mutating func put<Number: FixedWidthInteger>(_ value: Number, at offset: Int) {
+        bytes.withUnsafeMutableBytes { $0.storeBytes(of: value.littleEndian, toByteOffset: offset, as: Number.self) }
     }
 
     private func word(at offset: Int) -> UInt64 {

@@ -23,7 +23,7 @@ extension TaskRecord {
         if !(0...Self.mostAttempts).contains(attempts) { return "its count of attempts is impossible" }
         if expected ?? 0 < 0 { return "the file's length is negative" }
         if bytesPerSecond ?? 0 < 0 { return "its speed is negative" }
-        for time in [created, started, finished, lastUsed, waiting?.until] {
+        for time in [created, started, finished, lastUsed, waiting?.until] + history.map(\.time) {
             if let time, !(time.timeIntervalSince1970.magnitude <= Self.latestTime) { return "a time is impossible" }
         }
         return nil
