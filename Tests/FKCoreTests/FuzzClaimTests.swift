@@ -59,7 +59,8 @@ struct FuzzClaimTests {
     private func makeClaim(_ number: Int, in folder: TemporaryFolder, _ random: inout SeededRandom) throws -> Claim {
         let content = Bytes.pattern(count: 1 + random.below(40_000), seed: UInt64(number + 1))
         let size = Int64(content.count)
-        var record = TaskRecord.sample("http://h.example/f\(number)", number: UInt64(number + 1), directory: folder.path + "/out")
+        var record = TaskRecord.sample(
+            "http://h.example/f\(number)", number: UInt64(number + 1), directory: folder.path + "/out")
         record.state = random.pick([.idle, .action, .suspend, .complete, .error, .cancel, .prepare])
         record.validator = random.oneIn(4) ? nil : Validator(etag: "\"1\"")
         record.bootID = random.pick([BootID.current, "another boot", nil])
@@ -72,7 +73,9 @@ struct FuzzClaimTests {
         if random.oneIn(2) { record.synced = random.oneIn(2) }
         if !random.oneIn(4) { record.partName = FileNameRules.partName(for: "f\(number)", id: record.id) }
         if record.state == .complete || random.oneIn(4) { record.path = folder.path + "/out/f\(number)" }
-        if let name = record.partName, !random.oneIn(5) { try makePart(folder.file("out/\(name)").path, content, length, &random) }
+        if let name = record.partName, !random.oneIn(5) {
+            try makePart(folder.file("out/\(name)").path, content, length, &random)
+        }
         // A file that is not the one: shorter or longer by at least a byte.
         if record.path != nil, random.oneIn(3), length != record.expected {
             try folder.write([UInt8](repeating: 0, count: Int(length)), to: "out/f\(number)")
@@ -87,7 +90,8 @@ struct FuzzClaimTests {
         var ranges: [SavedRange] = []
         for (start, end) in zip(marks, marks.dropFirst()) {
             let position = random.oneIn(3) ? start + Int64(random.below(Int(end - start) + 1)) : end
-            ranges.append(SavedRange(start: start, end: end, position: position, synced: random.oneIn(2) ? position : start))
+            ranges.append(
+                SavedRange(start: start, end: end, position: position, synced: random.oneIn(2) ? position : start))
         }
         if random.oneIn(6) { ranges.removeLast() }
         if random.oneIn(6), !ranges.isEmpty { ranges[ranges.count - 1].end = nil }
@@ -98,7 +102,9 @@ struct FuzzClaimTests {
     /// The right bytes from the beginning on, as far as it was really received, and nothing behind: a hole.
     private func makePart(_ path: String, _ content: [UInt8], _ length: Int64, _ random: inout SeededRandom) throws {
         // Holes are as coarse as the file system's blocks.
-        let received = random.pick([0, content.count, content.count / 4_096 * 4_096, random.below(content.count / 4_096 + 1) * 4_096])
+        let received = random.pick([
+            0, content.count, content.count / 4_096 * 4_096, random.below(content.count / 4_096 + 1) * 4_096,
+        ])
         try write(Array(content.prefix(received)), path)
         guard truncate(path, off_t(length)) == 0 else { throw DownloadError(system: errno, "cut", path) }
     }

@@ -27,12 +27,17 @@ struct FuzzInfoFileTests {
 
     private static let bases: [Base] = {
         var records: [(TaskRecord, TaskRecord)] = []
-        for (number, first) in [TaskRecord.sample(), .full(), .sample("http://h.example/b?q=1", directory: "/data")].enumerated() {
+        for (number, first) in [TaskRecord.sample(), .full(), .sample("http://h.example/b?q=1", directory: "/data")]
+            .enumerated()
+        {
             var old = first
             old.attempts = number
             var new = old
             new.attempts += 1
-            new.ranges = [SavedRange(start: 0, end: 4_000, position: 1_000), SavedRange(start: 4_000, end: 9_000, position: 5_000)]
+            new.ranges = [
+                SavedRange(start: 0, end: 4_000, position: 1_000),
+                SavedRange(start: 4_000, end: 9_000, position: 5_000),
+            ]
             new.expected = 9_000
             new.bootID = "boot"
             new.state = number == 1 ? .complete : .action
@@ -61,7 +66,9 @@ struct FuzzInfoFileTests {
         }
     }
 
-    @Test("forged with right checksums: an older true one, or a record that can be worked with", arguments: FuzzRun.shards)
+    @Test(
+        "forged with right checksums: an older true one, or a record that can be worked with", arguments: FuzzRun.shards
+    )
     func forged(shard: Int) throws {
         let file = try InfoScratch()
         try FuzzRun("forged info files", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
@@ -118,25 +125,34 @@ struct FuzzInfoFileTests {
         }
     }
 
-    private static func fault(_ image: InfoImage, _ result: Result<InfoContents, any Error>, isForged: Bool) -> String? {
+    private static func fault(_ image: InfoImage, _ result: Result<InfoContents, any Error>, isForged: Bool) -> String?
+    {
         let whole = whole(image)
         switch result {
         case .failure(let error):
-            guard let error = error as? DownloadError, [.corruptInfo, .laterVersion, .notFound].contains(error.code) else {
+            guard let error = error as? DownloadError, [.corruptInfo, .laterVersion, .notFound].contains(error.code)
+            else {
                 return "an error of another kind: \(error)"
             }
             if error.code == .notFound, !image.bytes.isEmpty { return "said to be missing" }
-            if let newest = whole?.first { return "generation \(newest.generation) is whole and was not found: \(error)" }
+            if let newest = whole?.first {
+                return "generation \(newest.generation) is whole and was not found: \(error)"
+            }
             return nil
         case .success(let contents):
-            if let newest = whole?.first(where: { $0.generation == contents.handle.generation }), contents.record == newest.record {
+            if let newest = whole?.first(where: { $0.generation == contents.handle.generation }),
+                contents.record == newest.record
+            {
                 // A newer one may be there and be whole as well only if it is no record.
                 let isNewest = whole?.first.map { $0.generation == contents.handle.generation } ?? true
-                return isNewest ? workFault(contents) : "generation \(newest.generation) was taken, a newer one is whole"
+                return isNewest
+                    ? workFault(contents) : "generation \(newest.generation) was taken, a newer one is whole"
             }
             // Its bytes were changed, and the checksum was right all the same.
             guard isForged else { return "a record nobody wrote: \(contents.record)" }
-            if let newest = whole?.first, newest.generation > contents.handle.generation { return "an older one was taken" }
+            if let newest = whole?.first, newest.generation > contents.handle.generation {
+                return "an older one was taken"
+            }
             return workFault(contents)
         }
     }
@@ -154,9 +170,13 @@ struct FuzzInfoFileTests {
         }
         if record.received < 0 || record.expected ?? 0 < 0 { return "negative lengths" }
         for name in [record.partName, record.task.fileName].compactMap(\.self) {
-            if name.utf8.contains(0x2f) || name.utf8.contains(0) || name.utf8.elementsEqual("..".utf8) { return "a name like \(name)" }
+            if name.utf8.contains(0x2f) || name.utf8.contains(0) || name.utf8.elementsEqual("..".utf8) {
+                return "a name like \(name)"
+            }
         }
-        for path in [record.path, record.task.directory].compactMap(\.self) where path.utf8.first != 0x2f { return "a path like \(path)" }
+        for path in [record.path, record.task.directory].compactMap(\.self) where path.utf8.first != 0x2f {
+            return "a path like \(path)"
+        }
         let normal = SegmentPlanner.normalize(record.ranges, expected: record.expected)
         if normal.first?.start != 0 { return "ranges that do not begin at 0" }
         do {

@@ -24,7 +24,9 @@ struct FuzzNameTests {
                     url: "http://h.example/" + name)
             }
             let name = FileNameRules.name(url: url, head: head)
-            return Self.fault(name).map { "\($0): \(url.debugDescription) \(String(describing: head)) -> \(name.debugDescription)" }
+            return Self.fault(name).map {
+                "\($0): \(url.debugDescription) \(String(describing: head)) -> \(name.debugDescription)"
+            }
         }
     }
 
@@ -39,7 +41,9 @@ struct FuzzNameTests {
             let isWrong =
                 name.utf8.contains { $0 == 0x2f || $0 < 0x20 || $0 == 0x7f } || name.utf8.elementsEqual("..".utf8)
                 || name.utf8.elementsEqual(".".utf8) || name.isEmpty || name.utf8.count > 255
-                || name.unicodeScalars.contains { $0.properties.generalCategory == .control || $0.properties.isBidiControl }
+                || name.unicodeScalars.contains {
+                    $0.properties.generalCategory == .control || $0.properties.isBidiControl
+                }
                 || name.lowercased().hasSuffix(".fkpart")
             return isWrong ? "taken: \(name.debugDescription)" : nil
         }
@@ -50,13 +54,15 @@ struct FuzzNameTests {
         try FuzzRun("barrel names", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let name = NastyText.make(&random)
             let file = BarrelName.fileName(name)
-            let isSafe = file.utf8.count <= 240 && file.utf8.first != 0x2e
+            let isSafe =
+                file.utf8.count <= 240 && file.utf8.first != 0x2e
                 && file.utf8.allSatisfy {
                     $0 > 0x20 && $0 < 0x7f && $0 != 0x2f && $0 != 0x5c
                 }
             if !isSafe { return name.isEmpty ? nil : "\(name.debugDescription) -> \(file.debugDescription)" }
             guard (try? BarrelName.validate(name)) != nil, !file.contains("%~") else { return nil }
-            return PercentCoding.decoded(Array(file.utf8)[...]) == Array(name.utf8) ? nil : "\(name.debugDescription) is lost"
+            return PercentCoding.decoded(Array(file.utf8)[...]) == Array(name.utf8)
+                ? nil : "\(name.debugDescription) is lost"
         }
     }
 
@@ -78,7 +84,9 @@ struct FuzzNameTests {
         let bytes = Array(name.utf8)
         guard let first = bytes.first, let last = name.unicodeScalars.last else { return "empty" }
         if bytes.count > 215 { return "\(bytes.count) bytes long" }
-        if bytes.contains(where: { $0 == 0x2f || $0 == 0x5c || $0 < 0x20 || $0 == 0x7f }) { return "a path or a control" }
+        if bytes.contains(where: { $0 == 0x2f || $0 == 0x5c || $0 < 0x20 || $0 == 0x7f }) {
+            return "a path or a control"
+        }
         if name.unicodeScalars.contains(where: Escaping.isHidden) { return "invisible characters" }
         if [0x2e, 0x2d, 0x7e, 0x20].contains(first) { return "a bad beginning" }
         if last == "." || last.properties.isWhitespace { return "a bad end" }

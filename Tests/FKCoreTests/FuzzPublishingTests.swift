@@ -20,16 +20,22 @@ struct FuzzPublishingTests {
         var tasks: [(task: TaskDescription, disposition: String?)] = []
         for number in 0..<120 {
             let name = NastyText.make(&random)
-            let url = "http://h.example/\(number)/" + NastyText.percentEncoded(NastyText.bytes(&random).suffix(200), &random)
+            let url =
+                "http://h.example/\(number)/" + NastyText.percentEncoded(NastyText.bytes(&random).suffix(200), &random)
             var builder = try Builder(url)
             builder.directory = folder.path + "/out"
             builder.options.existing = policy
             if random.oneIn(3) { try? builder.setFileName(name) }
             let disposition = random.oneIn(2) ? NastyHeader.disposition(name, &random) : nil
-            let head = disposition.map { ResponseHead(status: 200, fields: [.init("Content-Disposition", $0)], url: url) }
+            let head = disposition.map {
+                ResponseHead(status: 200, fields: [.init("Content-Disposition", $0)], url: url)
+            }
             let likely = builder.fileName ?? FileNameRules.name(url: builder.url, head: head)
             if !random.oneIn(3) { try traps.set(likely, &random) }
-            if random.oneIn(8) { try traps.set(FileNameRules.partName(for: likely, id: builder.description.id), &random, mayBeFile: false) }
+            if random.oneIn(8) {
+                try traps.set(
+                    FileNameRules.partName(for: likely, id: builder.description.id), &random, mayBeFile: false)
+            }
             tasks.append((builder.description, disposition))
         }
         let before = try traps.foreign()
@@ -47,7 +53,8 @@ struct FuzzPublishingTests {
         await bench.engine.waitUntilSettled(replies.map(\.id))
         var complete = 0
         for reply in replies {
-            guard let info = await bench.messager.info(.id(reply.id)), info.state == .complete, let path = info.path else { continue }
+            guard let info = await bench.messager.info(.id(reply.id)), info.state == .complete, let path = info.path
+            else { continue }
             complete += 1
             #expect(path.folderPart == bench.out && AskedForName.isOneComponent(path.lastPathPart))
             #expect(!path.unicodeScalars.contains(where: Escaping.isHidden), "\(path.debugDescription)")
@@ -150,7 +157,8 @@ private final class TrapFolder {
     }
 
     func outside() throws -> [String: Kind] {
-        try Dictionary(uniqueKeysWithValues: FileIO.names(in: outsidePath).map { ($0, try Self.kind(outsidePath + "/" + $0)) })
+        try Dictionary(
+            uniqueKeysWithValues: FileIO.names(in: outsidePath).map { ($0, try Self.kind(outsidePath + "/" + $0)) })
     }
 
     /// What was put there, as it is now.

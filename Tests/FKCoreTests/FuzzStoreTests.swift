@@ -38,17 +38,28 @@ struct FuzzStoreTests {
             let path = scratch.path.barrelPath(barrel.name)
             try write(file, path)
             let loaded = Result { try BarrelFile.load(barrel.name, in: scratch.path) }
-            defer { for name in FileIO.names(in: scratch.path.quarantineFolder) { unlink(scratch.path.quarantineFolder + "/" + name) } }
+            defer {
+                for name in FileIO.names(in: scratch.path.quarantineFolder) {
+                    unlink(scratch.path.quarantineFolder + "/" + name)
+                }
+            }
             let all = BarrelFile.loadAll(in: scratch.path)
             let isKept = FileManager.default.fileExists(atPath: path)
             switch loaded {
             case .success(let found):
                 guard isForged || found == barrel else { return "a barrel nobody saved: \(found)" }
-                guard all.barrels.contains(where: { $0.name == barrel.name }), isKept else { return "moved away, although it can be read" }
-                return Set(found.members.map(\.id.hex.count)) == [64] || found.members.isEmpty ? nil : "members without an id"
+                guard all.barrels.contains(where: { $0.name == barrel.name }), isKept else {
+                    return "moved away, although it can be read"
+                }
+                return Set(found.members.map(\.id.hex.count)) == [64] || found.members.isEmpty
+                    ? nil : "members without an id"
             case .failure(let error as DownloadError):
-                guard [.corruptInfo, .laterVersion].contains(error.code) else { return "an error of another kind: \(error)" }
-                guard isKept == (error.code == .laterVersion) else { return isKept ? "not moved away" : "moved away: \(error)" }
+                guard [.corruptInfo, .laterVersion].contains(error.code) else {
+                    return "an error of another kind: \(error)"
+                }
+                guard isKept == (error.code == .laterVersion) else {
+                    return isKept ? "not moved away" : "moved away: \(error)"
+                }
                 return all.problems.isEmpty ? "not reported" : nil
             case .failure(let error): return "an error of another kind: \(error)"
             }
@@ -61,7 +72,9 @@ struct FuzzStoreTests {
         var body = Array(file[(end + 1)...])
         for _ in 0...random.below(2) { JSONMutation.apply(&body, &random) }
         let crc = body.withUnsafeBytes { CRC32C.checksum($0) }
-        let count = random.oneIn(3) ? Int64(bitPattern: random.pick(Mutation.evilNumbers)) : Int64(body.count { $0 == 0x0a } - 1)
+        let count =
+            random.oneIn(3)
+            ? Int64(bitPattern: random.pick(Mutation.evilNumbers)) : Int64(body.count { $0 == 0x0a } - 1)
         file = Array("{\"format\":1,\"count\":\(count),\"crc\":\(crc)}\n".utf8) + body
     }
 
@@ -92,7 +105,9 @@ struct FuzzStoreTests {
         }
     }
 
-    @Test("whatever a message asks, the engine answers, and nothing appears outside of its folders", .timeLimit(.minutes(1)))
+    @Test(
+        "whatever a message asks, the engine answers, and nothing appears outside of its folders",
+        .timeLimit(.minutes(1)))
     func performed() async throws {
         let folder = try TemporaryFolder()
         try folder.write([1, 2, 3], to: "outside/victim")
@@ -139,7 +154,8 @@ enum FuzzRequests {
         plain.directory = "/out"
         return [
             .add(tasks: [plain], barrel: nil, run: true), .add(tasks: [full, plain], barrel: "b", run: true),
-            .verb(.suspend, .all), .verb(.cancel, .url("http://h.example/a.bin")), .verb(.trash, .id(plain.id)), .toggle(.barrel("b")),
+            .verb(.suspend, .all), .verb(.cancel, .url("http://h.example/a.bin")), .verb(.trash, .id(plain.id)),
+            .toggle(.barrel("b")),
             .setAttributes(.all, ["k": "v", "x": nil]), .markUsed(.id(plain.id)),
             .createBarrel(name: "c", options: BarrelOptions(directory: "/out", options: full.options)),
             .removeFromBarrel(name: "b", urls: ["http://h.example/a.bin"]), .deleteBarrel(name: "c"), .run(.all),

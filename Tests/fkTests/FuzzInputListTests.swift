@@ -31,7 +31,9 @@ import Testing
                 case 0: Mutation.apply(&list, with: Array(random.pick(Self.lists).utf8), &random)
                 case 1: list.insert(contentsOf: NastyText.bytes(&random), at: random.below(list.count + 1))
                 case 2:
-                    let line = random.pick(["  out=", "  dir=", "  header=X: ", "  checksum=", "http://h/", "\t"]) + NastyText.make(&random)
+                    let line =
+                        random.pick(["  out=", "  dir=", "  header=X: ", "  checksum=", "http://h/", "\t"])
+                        + NastyText.make(&random)
                     list += Array(("\n" + line + "\n").utf8)
                 default: break
                 }
@@ -40,7 +42,9 @@ import Testing
                 return try InputList.parse(list, source: "list").lazy.compactMap(Self.fault).first
             } catch let error as InputList.Fault {
                 let text = error.description
-                if text.unicodeScalars.contains(where: Escaping.isHidden) { return "a fault that cannot be shown: \(text.debugDescription)" }
+                if text.unicodeScalars.contains(where: Escaping.isHidden) {
+                    return "a fault that cannot be shown: \(text.debugDescription)"
+                }
                 return error.line > 0 ? nil : "a fault without a line: \(text)"
             }
         }
@@ -48,19 +52,24 @@ import Testing
 
     private static func fault(_ entry: InputList.Entry) -> String? {
         for url in [entry.url] + entry.mirrors {
-            if url.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) { return "a URL with control characters: \(url.debugDescription)" }
+            if url.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) {
+                return "a URL with control characters: \(url.debugDescription)"
+            }
             // What the builder makes of it holds nothing but ASCII.
             if let normal = try? URLNormalizer.normalize(url), !normal.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) {
                 return "not normal: \(normal.debugDescription)"
             }
         }
-        for field in entry.headers where (field.name + field.value).utf8.contains(where: { $0 == 0x0d || $0 == 0x0a || $0 == 0 }) {
+        for field in entry.headers
+        where (field.name + field.value).utf8.contains(where: { $0 == 0x0d || $0 == 0x0a || $0 == 0 }) {
             return "a header of two lines: \(field)"
         }
         for path in [entry.fileName, entry.directory].compactMap(\.self) where path.isEmpty || path.utf8.contains(0) {
             return "a path that ends early: \(path.debugDescription)"
         }
-        guard let name = entry.fileName.map(Paths.split)?.name, AskedForName.objection(to: name) == nil else { return nil }
+        guard let name = entry.fileName.map(Paths.split)?.name, AskedForName.objection(to: name) == nil else {
+            return nil
+        }
         return name.utf8.contains(0x2f) ? "a name with a slash: \(name.debugDescription)" : nil
     }
 }

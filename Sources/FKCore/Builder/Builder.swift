@@ -50,7 +50,8 @@ public struct Builder: Sendable {
             let objection = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.objection(to: name)
             if let objection {
                 throw DownloadError(
-                    .invalidArgument, "\"\(Escaping.visible(name.prefix(60)))\" cannot be the file's name: \(objection).")
+                    .invalidArgument,
+                    "\"\(Escaping.visible(name.prefix(60)))\" cannot be the file's name: \(objection).")
             }
         }
         description.fileName = name

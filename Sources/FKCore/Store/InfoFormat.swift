@@ -116,7 +116,8 @@ package enum InfoFormat {
             let length = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
             let crc = UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset + 12, as: UInt32.self))
             let payload = offset + slotHeaderSize..<offset + slotHeaderSize + length
-            guard generation > 0, generation <= maxGeneration, Int(generation & 1) == index, length > 0, length <= maxPayload,
+            guard generation > 0, generation <= maxGeneration, Int(generation & 1) == index, length > 0,
+                length <= maxPayload,
                 length + slotHeaderSize <= geometry.slotSize, payload.upperBound <= file.count,
                 crc
                     == checksum(

@@ -2,7 +2,8 @@
 package enum Mutation {
     /// Numbers at which arithmetic ends.
     package static let evilNumbers: [UInt64] = [
-        0, 1, 2, 7, 15, 16, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 53, 0x7fff_ffff_ffff_ffff,
+        0, 1, 2, 7, 15, 16, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 53,
+        0x7fff_ffff_ffff_ffff,
         0x8000_0000_0000_0000, 0xffff_ffff_ffff_fff0, .max,
     ]
 
@@ -62,7 +63,9 @@ package enum Mutation {
 
     private static func splice(_ bytes: inout [UInt8], _ other: [UInt8], _ random: inout SeededRandom) {
         let cut = random.oneIn(2) ? random.below(bytes.count) : random.below(bytes.count / 512 + 1) * 512
-        bytes = random.oneIn(2) ? Array(bytes.prefix(cut) + other.dropFirst(cut)) : Array(other.prefix(cut) + bytes.dropFirst(cut))
+        bytes =
+            random.oneIn(2)
+            ? Array(bytes.prefix(cut) + other.dropFirst(cut)) : Array(other.prefix(cut) + bytes.dropFirst(cut))
     }
 
     private static func swap(_ bytes: inout [UInt8], _ random: inout SeededRandom) {

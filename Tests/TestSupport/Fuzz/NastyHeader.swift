@@ -4,8 +4,11 @@ import Foundation
 package enum NastyHeader {
     /// A `Content-Disposition` that tries to name the file so.
     package static func disposition(_ name: String, _ random: inout SeededRandom) -> String {
-        let type = random.pick(["attachment; ", "inline;", "", "ATTACHMENT ;", "form-data; name=x; ", "; ;", "\"", "attachment"])
-        return type + parameter(name, &random) + (random.oneIn(4) ? "; " + parameter(NastyText.make(&random), &random) : "")
+        let type = random.pick([
+            "attachment; ", "inline;", "", "ATTACHMENT ;", "form-data; name=x; ", "; ;", "\"", "attachment",
+        ])
+        return type + parameter(name, &random)
+            + (random.oneIn(4) ? "; " + parameter(NastyText.make(&random), &random) : "")
             + random.pick(["", "", ";", "; size=1", "\"", "\\"])
     }
 
@@ -14,13 +17,18 @@ package enum NastyHeader {
         switch random.below(9) {
         case 0: return "filename=" + name
         case 1: return "filename=\"" + name + "\""
-        case 2: return "filename=\"" + name.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
+        case 2:
+            return "filename=\""
+                + name.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
         case 3:
             let charset = random.pick(["utf-8", "UTF-8", "iso-8859-1", "us-ascii", "", "utf-7", "x"])
-            return "filename*=" + charset + "'" + random.pick(["", "en", "'"]) + "'" + NastyText.percentEncoded(bytes, &random)
+            return "filename*=" + charset + "'" + random.pick(["", "en", "'"]) + "'"
+                + NastyText.percentEncoded(bytes, &random)
         case 4: return "filename*=\"utf-8''" + NastyText.percentEncoded(bytes, &random) + "\""
         case 5: return "filename=\"=?utf-8?B?" + Data(bytes).base64EncodedString() + "?=\""
-        case 6: return "filename==?utf-8?Q?" + NastyText.percentEncoded(bytes, &random).replacingOccurrences(of: "%", with: "=") + "?="
+        case 6:
+            return "filename==?utf-8?Q?"
+                + NastyText.percentEncoded(bytes, &random).replacingOccurrences(of: "%", with: "=") + "?="
         case 7:
             // UTF-8 read as Latin-1 by whatever stood between.
             return "filename=\"" + String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) })) + "\""
