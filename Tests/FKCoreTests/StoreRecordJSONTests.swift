@@ -22,7 +22,8 @@ struct StoreRecordJSONTests {
     private static func usual() -> TaskRecord {
         var task = TaskDescription(url: "https://example.com/a%20b?x=1")
         task.directory = "/tmp/\"quoted\"\\ \n\u{1}é漢🙂"
-        var record = TaskRecord(task: task, number: UInt64(Int64.max) - 5, created: Date(timeIntervalSince1970: 1_800_000_000.125))
+        var record = TaskRecord(
+            task: task, number: UInt64(Int64.max) - 5, created: Date(timeIntervalSince1970: 1_800_000_000.125))
         record.ranges = [SavedRange(start: 0, end: 10, position: 3), SavedRange(start: 10, end: nil)]
         return record
     }
