@@ -16,12 +16,12 @@ struct FuzzHeaderTests {
     ]
 
     @Test("Content-Range and Content-Length", arguments: FuzzRun.shards)
-    func ranges(shard: Int) throws {
+    func ranges(shard: Int) async throws {
         let examples = [
             "bytes 0-99/200", "bytes 100-199/*", "bytes */200", "bytes 0-0/1", "items 5-6/7", "9223372036854775807",
             "12, 12",
         ]
-        try FuzzRun("Content-Range", usual: 50_000)(shard: shard, of: FuzzRun.shards.count) { random in
+        try await FuzzRun("Content-Range", usual: 50_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let value = NastyHeader.like(examples, &random)
             if let range = ContentRange(value) {
                 if let span = range.range, span.first < 0 || span.last < span.first || span.end <= 0 || span.count <= 0
@@ -41,8 +41,8 @@ struct FuzzHeaderTests {
     }
 
     @Test("Retry-After and dates", arguments: FuzzRun.shards)
-    func times(shard: Int) throws {
-        try FuzzRun("Retry-After", usual: 50_000)(shard: shard, of: FuzzRun.shards.count) { random in
+    func times(shard: Int) async throws {
+        try await FuzzRun("Retry-After", usual: 50_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let value = NastyHeader.like(Self.dates + ["120", "0", "99999999999999999999"], &random)
             if let date = HTTPDate.parse(value, now: Self.now) {
                 let year = 1970 + date.timeIntervalSince1970 / 31_556_952
@@ -67,14 +67,14 @@ struct FuzzHeaderTests {
     }
 
     @Test("Content-Disposition and URLs as long as they can be", arguments: FuzzRun.shards)
-    func long(shard: Int) throws {
+    func long(shard: Int) async throws {
         // Without optimisation the same takes twenty times as long.
         #if DEBUG
             let limit = Duration.seconds(2)
         #else
             let limit = Duration.milliseconds(100)
         #endif
-        try FuzzRun("long headers", usual: 200, limit: limit)(shard: shard, of: FuzzRun.shards.count) { random in
+        try await FuzzRun("long headers", usual: 200, limit: limit)(shard: shard, of: FuzzRun.shards.count) { random in
             let piece = NastyText.piece(&random)
             let size = random.pick([2_000, 60_000])
             let long =
@@ -89,13 +89,13 @@ struct FuzzHeaderTests {
     }
 
     @Test("digests of servers", arguments: FuzzRun.shards)
-    func digests(shard: Int) throws {
+    func digests(shard: Int) async throws {
         let base64 = "X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE="
         let examples = [
             "sha-256=:\(base64):", "SHA-256=\(base64),MD5=HUXZLQLMuI/KZ5KDcJPcOA==", "HUXZLQLMuI/KZ5KDcJPcOA==",
             "sha-512=:=:;q=1",
         ]
-        try FuzzRun("digests", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
+        try await FuzzRun("digests", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let field = random.pick(["Repr-Digest", "Content-Digest", "Digest", "Content-MD5"])
             let value = NastyHeader.like(examples, &random)
             let head = ResponseHead(status: random.pick([200, 206]), fields: [.init(field, value)], url: "http://h/")
@@ -108,14 +108,14 @@ struct FuzzHeaderTests {
     @Test(
         "Location: nothing but http and https, no control characters, no secrets for strangers",
         arguments: FuzzRun.shards)
-    func locations(shard: Int) throws {
+    func locations(shard: Int) async throws {
         let examples = [
             "http://b.example/x", "https://a.example/y?z#f", "//c.example/", "/next", "../up", "ftp://a/",
             "file:///etc/passwd",
             "http://user:pw@a.example/", "http://127.0.0.1:80/", "http://[::1]/", "javascript:x",
             "http://a.example:99999/", "?q", "",
         ]
-        try FuzzRun("Location", usual: 50_000)(shard: shard, of: FuzzRun.shards.count) { random in
+        try await FuzzRun("Location", usual: 50_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let location = random.oneIn(5) ? NastyText.make(&random) : NastyHeader.like(examples, &random)
             var rules = RedirectRules(url: "https://a.example/start", method: "GET", options: TransportOptions())
             let head = ResponseHead(

@@ -54,9 +54,9 @@ struct FuzzInfoFileTests {
     }()
 
     @Test("damaged, cut and mixed up: the newest generation that is whole", arguments: FuzzRun.shards)
-    func damaged(shard: Int) throws {
+    func damaged(shard: Int) async throws {
         let file = try InfoScratch()
-        try FuzzRun("info files", usual: 60_000)(shard: shard, of: FuzzRun.shards.count) { random in
+        try await FuzzRun("info files", usual: 60_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let base = random.pick(Self.bases)
             let other = random.pick(Self.bases)
             var image = base.image
@@ -69,9 +69,9 @@ struct FuzzInfoFileTests {
     @Test(
         "forged with right checksums: an older true one, or a record that can be worked with", arguments: FuzzRun.shards
     )
-    func forged(shard: Int) throws {
+    func forged(shard: Int) async throws {
         let file = try InfoScratch()
-        try FuzzRun("forged info files", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
+        try await FuzzRun("forged info files", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
             var image = random.pick(Self.bases).image
             for _ in 0...random.below(2) { Self.forge(&image, &random) }
             try file.write(image.bytes)
@@ -199,7 +199,7 @@ extension UnsafeRawBufferPointer {
 }
 
 /// One file that is written anew for each case.
-private final class InfoScratch {
+private final class InfoScratch: Sendable {
     private let folder: TemporaryFolder
     private let descriptor: Int32
     var path: String { folder.path + "/x.info" }

@@ -11,8 +11,8 @@ struct FuzzNameTests {
     private static let id = TaskID(url: "http://example.com/a")
 
     @Test("from URLs and Content-Disposition are one safe component each", arguments: FuzzRun.shards)
-    func served(shard: Int) throws {
-        try FuzzRun("names", usual: 100_000)(shard: shard, of: FuzzRun.shards.count) { random in
+    func served(shard: Int) async throws {
+        try await FuzzRun("names", usual: 100_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let url = "http://h.example/" + NastyText.percentEncoded(NastyText.bytes(&random), &random)
             var head: ResponseHead?
             if !random.oneIn(3) {
@@ -31,8 +31,8 @@ struct FuzzNameTests {
     }
 
     @Test("that were asked for are taken as they are or refused", arguments: FuzzRun.shards)
-    func askedFor(shard: Int) throws {
-        try FuzzRun("names asked for", usual: 100_000)(shard: shard, of: FuzzRun.shards.count) { random in
+    func askedFor(shard: Int) async throws {
+        try await FuzzRun("names asked for", usual: 100_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let name = NastyText.make(&random)
             guard AskedForName.objection(to: name) == nil else {
                 // The same when the name is made safe: there is always one that can be used.
@@ -50,8 +50,8 @@ struct FuzzNameTests {
     }
 
     @Test("of barrels never leave their folder", arguments: FuzzRun.shards)
-    func barrels(shard: Int) throws {
-        try FuzzRun("barrel names", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
+    func barrels(shard: Int) async throws {
+        try await FuzzRun("barrel names", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let name = NastyText.make(&random)
             let file = BarrelName.fileName(name)
             let isSafe =

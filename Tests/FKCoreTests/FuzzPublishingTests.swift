@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Nasty names on the way to the disk, into folders full of traps.
-@Suite("Fuzzed publishing", .timeLimit(.minutes(2)))
+@Suite("Fuzzed publishing", .timeLimit(.minutes(10)))
 struct FuzzPublishingTests {
     private static let content = Bytes.pattern(count: 3_000)
 

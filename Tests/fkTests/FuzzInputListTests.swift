@@ -23,8 +23,8 @@ import Testing
     ]
 
     @Test("clean entries, or a fault that names its line", arguments: FuzzRun.shards)
-    func lists(shard: Int) throws {
-        try FuzzRun("input lists", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
+    func lists(shard: Int) async throws {
+        try await FuzzRun("input lists", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
             var list = Array(random.pick(Self.lists).utf8)
             for _ in 0...random.below(4) {
                 switch random.below(4) {

@@ -15,6 +15,9 @@ import Foundation
 /// | `FK_FUZZ_CASE` | this case alone, as a failure names it |
 /// | `FK_FUZZ_NOTES` | a folder in which each run notes the case it is at, for a case that ends the process |
 ///
+/// Runs have threads of their own: on those of Swift's pool every other test would wait for them. Usually they take turns;
+/// with `FK_FUZZ_COUNT`, when nothing else is going on, they run side by side.
+///
 /// A case must not take more of its processor's time than `limit`; one that does is tried again, because caches may
 /// have been cold.
 package struct FuzzRun: Sendable {
@@ -42,9 +45,19 @@ package struct FuzzRun: Sendable {
     ///
     /// - Parameter body: makes a case and tries it; returns what is wrong with the outcome, nil when nothing is.
     /// - Throws: `Failure` with the cases that failed, at most five of them.
-    package func callAsFunction(shard: Int = 0, of shards: Int = 1, _ body: (inout SeededRandom) throws -> String?)
-        throws
-    {
+    package func callAsFunction(
+        shard: Int = 0, of shards: Int = 1, _ body: @escaping @Sendable (inout SeededRandom) throws -> String?
+    ) async throws {
+        let queue = environment.count == nil ? Self.turns : Self.sideBySide
+        try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+            queue.async { done.resume(with: Result { try run(shard, shards, body) }) }
+        }
+    }
+
+    private static let turns = DispatchQueue(label: "fk.fuzz.turns", qos: .utility)
+    private static let sideBySide = DispatchQueue(label: "fk.fuzz", attributes: .concurrent)
+
+    private func run(_ shard: Int, _ shards: Int, _ body: (inout SeededRandom) throws -> String?) throws {
         var slowest = (time: Duration.zero, number: 0)
         var complaints: [String] = []
         var done = 0
