@@ -54,7 +54,7 @@ package struct FuzzRun: Sendable {
         }
     }
 
-    private static let turns = DispatchQueue(label: "fk.fuzz.turns", qos: .utility)
+    private static let turns = DispatchQueue(label: "fk.fuzz.turns")
     private static let sideBySide = DispatchQueue(label: "fk.fuzz", attributes: .concurrent)
 
     private func run(_ shard: Int, _ shards: Int, _ body: (inout SeededRandom) throws -> String?) throws {
