@@ -54,6 +54,9 @@ package struct FuzzRun: Sendable {
         }
     }
 
+    /// What a run may add to the memory of the process, in MiB; the others that run at the same time are within it.
+    private static let memoryLimit = 64
+
     private static let turns = DispatchQueue(label: "fk.fuzz.turns")
     private static let sideBySide = DispatchQueue(label: "fk.fuzz", attributes: .concurrent)
 
@@ -86,6 +89,7 @@ package struct FuzzRun: Sendable {
         }
         if environment.count != nil {
             let grown = (ProcessMemory.peak - memory) >> 20
+            if grown > Self.memoryLimit { complaints.append("memory grew by \(grown) MiB") }
             print(
                 "fuzz \(name) (\(shard + 1) of \(shards)): \(done) cases, seed \(environment.seed), \(complaints.count) failed, "
                     + "slowest \(slowest.time) (case \(slowest.number)), peak memory \(ProcessMemory.peak >> 20) MiB (+\(grown))"
@@ -175,15 +179,17 @@ private enum ProcessorTime {
 
 /// What this process has taken of the machine.
 package enum ProcessMemory {
-    /// The most bytes that were resident at once.
+    /// The most bytes that were resident at once; 0 where the system does not tell.
     package static var peak: Int {
-        var usage = rusage()
         #if canImport(Darwin)
+            var usage = rusage()
             getrusage(RUSAGE_SELF, &usage)
             return usage.ru_maxrss
         #else
-            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-            return usage.ru_maxrss << 10
+            // `getrusage` counts what the process was before it became this program.
+            let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+            let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+            return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0) << 10
         #endif
     }
 }
