@@ -36,7 +36,8 @@ extension TaskRecord {
             guard range.start >= 0, range.position >= range.start, range.position <= range.end ?? .max,
                 range.synced >= 0
             else { return "a byte range is impossible" }
-            let (total, overflow) = sum.addingReportingOverflow(range.position - range.start)
+            // What they have room for, and not what they hold: live counters may fill them at any time.
+            let (total, overflow) = sum.addingReportingOverflow((range.end ?? .max) - range.start)
             if overflow { return "its byte ranges overlap" }
             sum = total
         }
