@@ -19,7 +19,7 @@ BIN := .build/release/fk
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build demo test test-threads bench torture examples lint format install uninstall clean
+.PHONY: help build demo test test-threads fuzz bench torture examples lint format install uninstall clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,16 @@ test: ## install what the tests need and run them
 test-threads: ## the tests under the thread sanitizer, one after the other: it makes them ten times slower
 	@.ci/needs build test
 	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel $(SWIFTFLAGS) $(TESTFLAGS)
+
+# Cases of the largest runs; the others are smaller in proportion. A failure names its seed and its case.
+FUZZCOUNT ?= 10000000
+FUZZSEED  ?= 1
+
+fuzz: ## generated info files, names, headers and lists by the million (FUZZCOUNT, FUZZSEED), against a release build
+	@.ci/needs build test
+	FK_FUZZ_COUNT=$(FUZZCOUNT) FK_FUZZ_SEED=$(FUZZSEED) FK_FUZZ_NOTES="$(CURDIR)/.build/fuzz/notes" \
+	  $(SWIFT) test --disable-xctest -c release -Xswiftc -enable-testing --scratch-path .build/fuzz --filter '\.Fuzz' \
+	  $(SWIFTFLAGS)
 
 bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes Docs/Benchmarks
 	@.ci/needs bench

@@ -8,7 +8,9 @@ import Testing
 @Suite("A process that ends between the record and the rename")
 struct EnginePublishingTests {
     /// A work path as it is left behind: the record says complete, the part file still has its own name.
-    private func leftBehind(_ content: [UInt8], in folder: TemporaryFolder) throws -> (WorkPath, TaskRecord) {
+    private func leftBehind(
+        _ content: [UInt8], in folder: TemporaryFolder, bootID: String = BootID.current
+    ) throws -> (WorkPath, TaskRecord) {
         let workPath = WorkPath(folder.file("work"))
         try workPath.open(create: true)
         var task = TaskDescription(url: "http://h.example/a.bin")
@@ -19,6 +21,7 @@ struct EnginePublishingTests {
         record.state = .complete
         record.partName = FileNameRules.partName(for: "a.bin", id: record.id)
         record.path = folder.path + "/out/a.bin"
+        record.bootID = bootID
         _ = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
         _ = try folder.write(content, to: "out/\(record.partName ?? "")")
         return (workPath, record)
@@ -41,6 +44,22 @@ struct EnginePublishingTests {
         #expect(try StoreReader(workPath).record(record.id).state == .complete)
         #expect(try folder.read("out/a.bin") == content)
         #expect(transport.requests.isEmpty)
+    }
+
+    @Test("after a power cut the bytes, which nobody has synced, are fetched again")
+    func powerCut() async throws {
+        let folder = try TemporaryFolder()
+        let content = Bytes.pattern(count: 1_000)
+        // The length has reached the disk, the bytes have not.
+        let (workPath, record) = try leftBehind([UInt8](repeating: 0, count: 1_000), in: folder, bootID: "another boot")
+        let engine = try Engine(
+            configure: Configure(workPath: folder.file("work")), scope: .all,
+            transport: FakeTransport { request, _ in .file(content, to: request) })
+        await engine.activate()
+        await engine.waitUntilSettled(record.id)
+        await engine.close()
+        #expect(try StoreReader(workPath).record(record.id).state == .complete)
+        #expect(try folder.read("out/a.bin") == content)
     }
 
     @Test("a foreign file that took the name meanwhile stays, and ours gets the next one")

@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import TestSupport
 import Testing
 
 private let id = TaskID(url: "http://example.com/a")
@@ -63,7 +64,7 @@ struct RulesNameTests {
 
     @Test("are the same when cleaned again, never empty, hidden, an option, a path or too long")
     func random() {
-        var generator = SeededGenerator(seed: 11)
+        var generator = SeededRandom(seed: 11)
         let alphabet: [String] = [
             ".", "..", "/", "\\", " ", "-", "~", "\u{0}", "\u{1b}", "\u{202e}", "\u{a0}", "a", "con", "COM1", ".fkpart",
             ".tar.gz", "中", "👨‍👩‍👧", "e\u{301}", "\u{301}", "_", String(repeating: "x", count: 70), "\u{200d}",

@@ -1,6 +1,7 @@
 import FKCore
 import FKMiddleware
 import Foundation
+import TestSupport
 import Testing
 
 private func id(_ number: Int) -> TaskID { TaskID(url: "http://e.com/\(number)") }
@@ -93,7 +94,7 @@ struct RulesReadyQueueTests {
 
     @Test("agrees with a sorted list through any course of events", arguments: [UInt64(1), 2, 3, 4])
     func model(seed: UInt64) {
-        var generator = SeededGenerator(seed: seed)
+        var generator = SeededRandom(seed: seed)
         let queue = Ready()
         var model: [ReadyQueue.Element] = []
         for step in 0..<4_000 {
@@ -157,7 +158,7 @@ struct RulesWakeQueueTests {
 
     @Test("agrees with a dictionary through any course of events", arguments: [UInt64(5), 6])
     func model(seed: UInt64) {
-        var generator = SeededGenerator(seed: seed)
+        var generator = SeededRandom(seed: seed)
         let queue = Wake()
         var model: [TaskID: Int64] = [:]
         for _ in 0..<4_000 {

@@ -1,6 +1,7 @@
 import FKCore
 import FKMiddleware
 import Foundation
+import TestSupport
 import Testing
 
 private let second: Int64 = 1_000_000_000
@@ -164,7 +165,7 @@ struct RulesSpeedTests {
 
     @Test("is never negative, whatever clock and counter do")
     func hostile() {
-        var generator = SeededGenerator(seed: 3)
+        var generator = SeededRandom(seed: 3)
         var meter = SpeedMeter()
         for _ in 0..<2_000 {
             meter.add(

@@ -1,4 +1,5 @@
 import FKCore
+import TestSupport
 import Testing
 
 private let mib: Int64 = 1 << 20
@@ -88,7 +89,7 @@ struct RulesSegmentTests {
 
     @Test("a normal list covers the file and never claims a byte that was not written", arguments: UInt64(0)..<40)
     func random(seed: UInt64) {
-        var generator = SeededGenerator(seed: seed)
+        var generator = SeededRandom(seed: seed)
         for _ in 0..<100 {
             let ranges = (0..<Int.random(in: 0...6, using: &generator)).map { _ in
                 let start = Int64.random(in: 0...40, using: &generator)

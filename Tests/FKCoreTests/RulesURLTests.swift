@@ -1,6 +1,7 @@
 import FKCore
 import FKMiddleware
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("URL normal form")
@@ -139,7 +140,7 @@ struct RulesURLTests {
 
     @Test("is its own normal form for whatever is typed")
     func random() {
-        var generator = SeededGenerator(seed: 7)
+        var generator = SeededRandom(seed: 7)
         let alphabet = Array("abc/?#%:@[]|^ \\\"<>.中か😀é=&;25E4")
         for _ in 0..<3_000 {
             let text =
@@ -164,18 +165,5 @@ struct RulesURLTests {
         } catch {
             return error.code
         }
-    }
-}
-
-/// The same numbers on every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
     }
 }

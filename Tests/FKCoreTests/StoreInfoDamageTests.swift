@@ -132,6 +132,19 @@ struct StoreInfoDamageTests {
         #expect(try InfoFile.read(fixture.path).record == fixture.old)
     }
 
+    @Test("ranges that counters could fill beyond what a number holds are no record")
+    func endlessRanges() throws {
+        let scratch = try ScratchWorkPath()
+        var record = TaskRecord.sample()
+        record.ranges = [SavedRange(start: 0, end: 10), SavedRange(start: 10, end: nil)]
+        try scratch.add(record)
+        #expect(try InfoFile.read(scratch.path.infoPath(record.id)).record == record)
+        var forged = TaskRecord.sample("https://example.com/b.bin")
+        forged.ranges = [SavedRange(start: 0, end: nil), SavedRange(start: 0, end: nil)]
+        try scratch.add(forged)
+        #expect(throws: DownloadError.self) { try InfoFile.read(scratch.path.infoPath(forged.id)) }
+    }
+
     @Test("a header that claims sizes nobody has is refused before memory is taken for it")
     func hugeClaims() throws {
         let scratch = try ScratchWorkPath()

@@ -22,7 +22,8 @@ struct StoreRecordJSONTests {
     private static func usual() -> TaskRecord {
         var task = TaskDescription(url: "https://example.com/a%20b?x=1")
         task.directory = "/tmp/\"quoted\"\\ \n\u{1}é漢🙂"
-        var record = TaskRecord(task: task, number: .max - 5, created: Date(timeIntervalSince1970: 1_800_000_000.125))
+        var record = TaskRecord(
+            task: task, number: UInt64(Int64.max) - 5, created: Date(timeIntervalSince1970: 1_800_000_000.125))
         record.ranges = [SavedRange(start: 0, end: 10, position: 3), SavedRange(start: 10, end: nil)]
         return record
     }
@@ -47,7 +48,7 @@ struct StoreRecordJSONTests {
         record.response = ResponseHead(
             status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
         record.barrels = ["one", "two/three"]
-        record.partName = ".a.fkpart"
+        record.partName = FileNameRules.partName(for: "a", id: record.id)
         record.path = "/tmp/a"
         record.started = Date(timeIntervalSince1970: -1.5)
         record.finished = Date(timeIntervalSince1970: 0)
@@ -81,7 +82,7 @@ struct StoreRecordReadingTests {
     private static func records() -> [TaskRecord] {
         var records = [TaskRecord.sample(), TaskRecord.full()]
         for state in DownloadState.allCases {
-            var record = TaskRecord.sample("https://example.com/\(state.rawValue)", number: .max)
+            var record = TaskRecord.sample("https://example.com/\(state.rawValue)", number: UInt64(Int64.max))
             record.state = state
             record.created = Date(timeIntervalSince1970: -0.001)
             record.finished = Date(timeIntervalSince1970: 1_799_999_999.999)

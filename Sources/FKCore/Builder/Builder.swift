@@ -43,16 +43,15 @@ public struct Builder: Sendable {
     /// `setFileName`.
     public var fileName: String? { description.fileName }
 
-    /// - Throws: `.invalidArgument` when it is not one plain file name.
+    /// - Throws: `.invalidArgument` when it is not one plain file name of at most 200 bytes, holds control or invisible
+    ///   characters, or ends like the names of unfinished files (`.fkpart`, `.fkrejected`).
     public mutating func setFileName(_ name: String?) throws {
         if let name {
-            let isPlain = !name.isEmpty && name != "." && name != ".." && name.utf8.count <= 200
-            guard isPlain, !name.contains("/"),
-                !name.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 })
-            else {
+            let objection = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.objection(to: name)
+            if let objection {
                 throw DownloadError(
                     .invalidArgument,
-                    "The file name must be one plain name of at most 200 bytes, without / and control characters.")
+                    "\"\(Escaping.visible(name.prefix(60)))\" cannot be the file's name: \(objection).")
             }
         }
         description.fileName = name

@@ -79,12 +79,12 @@ package struct RunTracker: Sendable {
         let unknown = unknownLengths + total - heardCount
         let known = total - unknown
         guard known > 0 else { return total == 0 ? 0 : nil }
-        return max(received, expected - lost + expected / Int64(known) * Int64(unknown))
+        return max(received, expected &- lost &+ expected / Int64(known) &* Int64(unknown))
     }
 
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
     /// Bytes that arrived during this run.
-    package var fetched: Int64 { max(0, received - atStart) }
+    package var fetched: Int64 { max(0, received &- atStart) }
     package var isSettled: Bool { openCount == 0 }
 
     /// Returns true when the task's state is another one than before.
@@ -95,13 +95,14 @@ package struct RunTracker: Sendable {
         let old = last[place]
         last[place] = new
         if old.state == nil {
-            atStart += new.received
+            atStart &+= new.received
             heardCount += 1
         }
-        received += new.received - old.received
-        expected += (new.expected ?? new.received) - (old.expected ?? old.received)
+        // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
+        received &+= new.received &- old.received
+        expected &+= (new.expected ?? new.received) &- (old.expected ?? old.received)
         unknownLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)
-        lost += new.lost - old.lost
+        lost &+= new.lost &- old.lost
         openCount += (new.isSettled ? 0 : 1) - (old.isSettled ? 0 : 1)
         guard old.state != new.state else { return false }
         if let state = old.state { states[state, default: 1] -= 1 }

@@ -49,8 +49,9 @@ final class Barrel {
     /// Follows the change of one member.
     func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
         guard isCounted else { return }
-        received += new.received - old.received
-        expected += new.expected - old.expected
+        // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
+        received &+= new.received &- old.received
+        expected &+= new.expected &- old.expected
         if old.state != new.state {
             if let state = old.state {
                 states[state, default: 1] -= 1

@@ -125,8 +125,14 @@ extension Engine {
                 entry.record.ranges[index].position = max(range.start, length)
                 entry.record.pieces = nil
             }
-            if entry.record.ranges.count > 1 {
-                entry.record.ranges = SegmentPlanner.normalize(entry.record.ranges, expected: entry.record.expected)
+            for (index, range) in entry.record.ranges.enumerated() {
+                guard let hole = part.hole(in: range.start..<range.position) else { continue }
+                remember(entry, by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
+                entry.record.ranges[index].position = hole
+            }
+            let normal = SegmentPlanner.normalize(entry.record.ranges, expected: entry.record.expected)
+            if normal != entry.record.ranges {
+                entry.record.ranges = normal
                 entry.rangesChanged = true
             }
         } else {

@@ -96,6 +96,7 @@ extension Engine {
                 if tasks[id] != nil || isParked(id) || isRetired(id) {
                     records.append(.success(nil))
                 } else {
+                    try check(description)
                     try AttributeRules.check(description.attributes)
                     var record = TaskRecord(
                         task: description, id: id, number: try numbers.next(), created: clock.date)
@@ -113,6 +114,12 @@ extension Engine {
                 continuation.resume(returning: records.map { Self.create($0, in: workPath) })
             }
         }
+    }
+
+    /// A message may come from any program: what `Builder` sees to is not taken for granted.
+    private func check(_ description: TaskDescription) throws(DownloadError) {
+        let objection = description.fault ?? description.fileName.flatMap(AskedForName.objection)
+        if let objection { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(objection).") }
     }
 
     private static func create(_ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath) -> Made {
@@ -179,8 +186,8 @@ extension Engine {
     /// A task asked for a second time goes on where it stopped, with the options of the new asking.
     private func readmit(_ entry: TaskEntry, as description: TaskDescription, mayRun: Bool) throws {
         if entry.record.state == .complete {
-            if let path = entry.record.path, FileManager.default.fileExists(atPath: path) { return }
-            // The finished file is gone: fetch it again.
+            if isFileThere(entry.record) { return }
+            // The finished file is gone, or is not the one the record tells of: fetch it again.
             entry.record.path = nil
             entry.record.isForeign = nil
             entry.record.synced = nil
@@ -197,6 +204,15 @@ extension Engine {
         taskLimiters[entry.id] = nil
         queue(entry, mayRun: mayRun || entry.isAdmitted)
         write(entry)
+    }
+
+    /// Whether the finished file is where the record says, with the length it says. What a response middleware has made of
+    /// it may have another one.
+    private func isFileThere(_ record: TaskRecord) -> Bool {
+        guard let path = record.path, let expected = record.expected else { return false }
+        var status = stat()
+        guard stat(path, &status) == 0 else { return false }
+        return Int64(status.st_size) == expected || record.isForeign == true || !chains.response.isEmpty
     }
 
     // MARK: Finding
@@ -248,7 +264,8 @@ extension Engine {
         let path = workPath.infoPath(id)
         do {
             let contents = try InfoFile.read(path)
-            guard contents.record.id == id else {
+            // The id is made of URL and destination: neither can be another one under the same name.
+            guard contents.record.id == id, contents.record.task.id == id else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")
             }
             return TaskEntry(
@@ -287,6 +304,9 @@ extension Engine {
             entry.record.waiting = nil
             write(entry)
         case .complete where entry.record.isRenameMissing:
+            // The record was written before the bytes had to be on the disk: after a power cut only synced ones count.
+            entry.record.state = .action
+            entry.record = entry.record.applyingLiveCounters([])
             entry.record.path = nil
             entry.record.finished = nil
             entry.record.state = entry.record.task.type == .background ? .idle : .suspend

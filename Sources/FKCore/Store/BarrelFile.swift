@@ -72,8 +72,9 @@ package enum BarrelFile {
     /// where it must be; a file that tells none is left out.
     package static func list(in workPath: WorkPath) -> [String] {
         paths(in: workPath).compactMap { path in
-            let stem = (path as NSString).lastPathComponent.dropLast(".barrel".count)
-            if !stem.contains("%~"), let name = String(stem).removingPercentEncoding { return name }
+            let stem = path.lastPathPart.dropLast(".barrel".count)
+            // Foundation's own decoding drops a byte order mark.
+            if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
             return try? load(path: path).name
         }.sorted()
     }

@@ -12,7 +12,7 @@ package enum BarrelName {
                 "is longer than 100 bytes"
             } else if name == "." || name == ".." {
                 "is reserved"
-            } else if name.contains("/") {
+            } else if name.utf8.contains(UInt8(ascii: "/")) {
                 "has a slash"
             } else if name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
                 "has a control character"

@@ -192,7 +192,11 @@ package enum InfoFile {
             if geometry.fileSize <= usual || count < usual {
                 return try parse(file, geometry, path: path, containing: needle)
             }
-            let whole = UnsafeMutableRawBufferPointer.allocate(byteCount: geometry.fileSize, alignment: 16)
+            // A header may claim more than there is: memory is taken for what is there.
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
+            let size = min(geometry.fileSize, Int(status.st_size))
+            let whole = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
             defer { whole.deallocate() }
             let length = try FileIO.read(into: whole, from: descriptor, at: 0, path: path)
             return try parse(

@@ -22,6 +22,8 @@ package enum InfoFormat {
     package static let counterCount = 64
     /// Larger payloads are neither written nor parsed.
     package static let maxPayload = 16 << 20
+    /// No task is written so often: a higher generation is damage, and there is always a next one.
+    static let maxGeneration: UInt64 = 1 << 62
     /// The usual size doubled as often as the largest payload needs.
     static let maxSlotSize = usualSlotSize << 14
 
@@ -114,7 +116,8 @@ package enum InfoFormat {
             let length = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
             let crc = UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset + 12, as: UInt32.self))
             let payload = offset + slotHeaderSize..<offset + slotHeaderSize + length
-            guard generation > 0, Int(generation & 1) == index, length > 0, length <= maxPayload,
+            guard generation > 0, generation <= maxGeneration, Int(generation & 1) == index, length > 0,
+                length <= maxPayload,
                 length + slotHeaderSize <= geometry.slotSize, payload.upperBound <= file.count,
                 crc
                     == checksum(

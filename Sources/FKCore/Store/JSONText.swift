@@ -65,10 +65,16 @@ struct JSONText {
         needsComma = true
     }
 
+    /// Milliseconds since 1970; a time further away than any record may have is cut.
+    static func milliseconds(_ date: Date) -> Int64 {
+        let limit = TaskRecord.latestTime * 1000
+        return Int64(min(max(-limit, (date.timeIntervalSince1970 * 1000).rounded()), limit))
+    }
+
     /// Seconds since 1970 with three decimals, as `StoreJSON` writes dates.
     mutating func value(_ date: Date) {
         separate()
-        let milliseconds = Int64((date.timeIntervalSince1970 * 1000).rounded())
+        let milliseconds = Self.milliseconds(date)
         let magnitude = milliseconds.magnitude
         if milliseconds < 0 { bytes.append(0x2d) }
         bytes.append(contentsOf: String(magnitude / 1000).utf8)

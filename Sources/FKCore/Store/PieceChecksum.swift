@@ -21,7 +21,7 @@ package struct PieceChecksum: Codable, Sendable, Hashable {
         let sorted = pieces.sorted { $0.start < $1.start }
         var end: Int64 = 0
         for piece in sorted {
-            guard piece.start <= end, piece.end > piece.start else { return nil }
+            guard piece.start >= 0, piece.start <= end, piece.end > piece.start else { return nil }
             end = max(end, piece.end)
         }
         return end == length ? sorted : nil

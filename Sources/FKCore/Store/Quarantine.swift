@@ -11,7 +11,8 @@ package enum Quarantine {
         _ path: String, in workPath: WorkPath, because error: any Error, now: Date = Date()
     ) -> DownloadError {
         var report = DownloadError(wrapping: error, code: .corruptInfo, message: "\(path) cannot be read.")
-        let name = (path as NSString).lastPathComponent
+        // Room for the time in front: a name may be as long as the file system takes.
+        let name = FileNameParts.cut(path.lastPathPart, to: 200)
         let target = "\(workPath.quarantineFolder)/\(Int64(now.timeIntervalSince1970 * 1000))-\(name)"
         do {
             try FileIO.makeFolder(workPath.quarantineFolder)

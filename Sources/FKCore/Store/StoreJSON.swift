@@ -1,14 +1,16 @@
 import FKMiddleware
 import Foundation
 
-/// How the store writes JSON: dates as seconds since 1970 rounded to milliseconds, slashes as they are.
+/// How the store writes JSON: dates as seconds since 1970 rounded to milliseconds, slashes as they are, members
+/// by name.
 package enum StoreJSON {
     private static let encoder: JSONEncoder = {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
+        // In one order, so that the same value is the same bytes in every process.
+        encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            try container.encode((date.timeIntervalSince1970 * 1000).rounded() / 1000)
+            try container.encode(Double(JSONText.milliseconds(date)) / 1000)
         }
         return encoder
     }()

@@ -4,14 +4,16 @@ import Foundation
 /// Reading what TaskRecord+JSON.swift writes. Its own objects come in the order in which they are written there; what
 /// `StoreJSON` has written inside them comes in any order.
 extension TaskRecord {
+    /// Larger payloads are read only in the form in which we write them: `JSONDecoder` takes memory many times over.
+    static let largestForeignPayload = 1 << 20
+
     /// - Throws: `.corruptInfo` naming what did not fit.
     static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
-        let record = try readOwn(payload) ?? StoreJSON.decode(TaskRecord.self, from: payload)
-        // It is opened, renamed and deleted in the task's folder: another place is none of ours.
-        guard record.partName?.utf8.contains(UInt8(ascii: "/")) != true else {
-            throw DownloadError(.corruptInfo, "The record names a part file outside of the task's folder.")
+        if let record = readOwn(payload) { return try record.checked() }
+        guard payload.count <= largestForeignPayload else {
+            throw DownloadError(.corruptInfo, "Not a TaskRecord in a form this version understands.")
         }
-        return record
+        return try StoreJSON.decode(TaskRecord.self, from: payload).checked()
     }
 
     /// nil for anything that is not exactly as we write it; `StoreJSON.decode` says then what it is.

@@ -2,6 +2,9 @@ import Foundation
 
 /// The `Content-Disposition` field (RFC 6266), as servers really send it.
 package enum ContentDisposition {
+    /// A longer field names nothing: a name of 255 bytes, three times encoded, is far below.
+    static let maxBytes = 8 << 10
+
     /// The file name it gives, as sent and not cleaned (`FileNameRules.clean` does that); nil where it gives none.
     ///
     /// `filename*` (RFC 8187) is preferred to `filename`, wherever it stands; one that cannot be decoded is passed
@@ -9,6 +12,7 @@ package enum ContentDisposition {
     /// quote, a quoted `filename*`, UTF-8 read as Latin-1, percent-encoded and RFC 2047 encoded names. In a quoted value
     /// `\` escapes only `"` and itself, so that paths of Windows keep their separators.
     package static func fileName(_ value: String) -> String? {
+        guard value.utf8.count <= maxBytes else { return nil }
         let parameters = parse(value)
         if let extended = parameters.first(where: { $0.name == "filename*" }).flatMap({ decodeExtended($0.value) }) {
             return extended

@@ -13,8 +13,8 @@ package enum FileNameRules {
     /// One path component made of `name`; the same again when given its own result.
     ///
     /// The last part after `/` or `\`; control, format and direction characters replaced by `_`; blanks and dots at the
-    /// ends dropped; a leading dot or `~` replaced by `_`, a leading `-` and a name of our own kind (`.fkpart`) marked
-    /// with `_`; device names of other systems suffixed with `_`; at most `maxBytes` bytes, cut before the extension
+    /// ends dropped; a leading dot or `~` replaced by `_`; a leading `-`, a leading mark that would join the slash before
+    /// it, and a name of our own kind (`.fkpart`) marked with `_`; device names of other systems suffixed with `_`; at most `maxBytes` bytes, cut before the extension
     /// at a character. Empty, `.` and `..` become `download`.
     package static func clean(_ name: String) -> String {
         if isPlain(name) { return name }
@@ -25,10 +25,10 @@ package enum FileNameRules {
         if let first = result.unicodeScalars.first, first == "." || first == "~" {
             result = "_" + String(String.UnicodeScalarView(result.unicodeScalars.drop { $0 == first }))
         }
-        if result.utf8.first == UInt8(ascii: "-") { result = "_" + result }
+        if result.utf8.first == UInt8(ascii: "-") || AskedForName.joinsSlash(result) { result = "_" + result }
         if result.isEmpty { return fallback }
         result = markDevice(result)
-        if ownSuffixes.contains(where: result.lowercased().hasSuffix) { result += "_" }
+        if isOwn(result) { result += "_" }
         return fit(result, into: maxBytes)
     }
 
@@ -52,7 +52,15 @@ package enum FileNameRules {
         }
         let isDigitFirst = name.utf8.first.map { (0x30...0x39).contains($0) } ?? false
         return (stem > 4 || isDigitFirst) && last != UInt8(ascii: ".") && name.utf8.count <= maxBytes
-            && !ownSuffixes.contains(where: { name.lowercased().hasSuffix($0) })
+            && !isOwn(name)
+    }
+
+    /// True for a name that ends like those of our unfinished files.
+    ///
+    /// By bytes: `hasSuffix` does not see a dot that is one character with what stands before it.
+    static func isOwn(_ name: String) -> Bool {
+        let bytes = name.lowercased().utf8
+        return ownSuffixes.contains { bytes.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 
     /// The name for what a URL delivers: Content-Disposition's, else the last part of the path of the URL the task was
@@ -141,7 +149,7 @@ package enum FileNameRules {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
         case .format: scalar != "\u{200c}" && scalar != "\u{200d}"
-        default: false
+        default: Escaping.isHidden(scalar)
         }
     }
 
@@ -154,7 +162,7 @@ package enum FileNameRules {
 
     /// `con.txt` -> `con_.txt`: opened on Windows it would be the console, whatever its extension.
     private static func markDevice(_ name: String) -> String {
-        let base = name.prefix { $0 != "." }
+        let base = name.unicodeScalars.firstIndex(of: ".").map { name[..<$0] } ?? name[...]
         let plain = trim(String(base)).uppercased()
         var isDevice = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(plain)
         if plain.count == 4, plain.hasPrefix("COM") || plain.hasPrefix("LPT"), let digit = plain.last {

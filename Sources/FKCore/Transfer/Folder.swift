@@ -25,10 +25,11 @@ final class Folder: Sendable {
 
     private static func create(_ path: String) throws(DownloadError) {
         if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+        let parent = path.folderPart
+        guard errno == ENOENT, parent.utf8.count > 1 else {
             throw DownloadError(system: errno, "make the folder", path, in: .destination)
         }
-        try create(String(path[..<slash]))
+        try create(parent)
         guard mkdir(path, 0o777) == 0 || errno == EEXIST else {
             throw DownloadError(system: errno, "make the folder", path, in: .destination)
         }
@@ -42,7 +43,7 @@ final class Folder: Sendable {
             && opened.st_dev == named.st_dev
     }
 
-    func path(of name: String) -> String { path.hasSuffix("/") ? path + name : "\(path)/\(name)" }
+    func path(of name: String) -> String { path.utf8.last == UInt8(ascii: "/") ? path + name : "\(path)/\(name)" }
 
     /// What stands under a name: nil for nothing. Symlinks are not followed.
     func status(of name: String) -> stat? {

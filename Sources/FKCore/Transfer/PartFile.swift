@@ -105,6 +105,21 @@ final class PartFile: Sendable {
         return true
     }
 
+    #if canImport(Darwin)
+        private static let seekHole: Int32 = 3
+    #else
+        /// `SEEK_HOLE` is not in the headers Swift imports.
+        private static let seekHole: Int32 = 4
+    #endif
+
+    /// The first byte of these that was never written, so that it reads as zero. Nil for none, and where the file system
+    /// cannot tell.
+    func hole(in range: Range<Int64>) -> Int64? {
+        guard !range.isEmpty else { return nil }
+        let found = lseek(descriptor, off_t(range.lowerBound), Self.seekHole)
+        return found >= 0 && found < range.upperBound ? Int64(found) : nil
+    }
+
     func truncate(to length: Int64) throws(DownloadError) {
         guard ftruncate(descriptor, off_t(length)) == 0 else {
             throw DownloadError(system: errno, "shorten", path, in: .destination)

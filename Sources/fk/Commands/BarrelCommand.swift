@@ -190,7 +190,7 @@ struct BarrelView {
     /// The sum of the lengths that are known; nil while none is.
     var expected: Int64? {
         let known = records.compactMap(\.expected)
-        return known.isEmpty ? nil : known.reduce(0, +)
+        return known.isEmpty ? nil : known.reduce(0, &+)
     }
 
     /// What `--json` has of it, without the members.

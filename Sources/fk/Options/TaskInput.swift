@@ -145,6 +145,9 @@ struct TaskInput: Sendable {
         guard name.utf8.count <= 255 else {
             throw arguments.error("\(written): the name is longer than the 255 bytes that a file's name may have.")
         }
+        if let objection = AskedForName.objection(to: name) {
+            throw arguments.error("\(written): '\(Escaping.visible(text))' cannot be the file's name: \(objection).")
+        }
         return (name, folder.map { Paths.absolute($0, from: base) } ?? base)
     }
 

@@ -13,8 +13,8 @@ enum Paths {
     /// Symbolic links in the part that exists are resolved, so that `..` means what the file system means by it; the
     /// rest, which nobody has created yet, is only tidied. A leading `~` belongs to the shell and is not touched.
     static func absolute(_ path: String, from folder: String) -> String {
-        let whole = path.hasPrefix("/") ? path : "\(folder)/\(path)"
-        var existing = whole.split(separator: "/").map(String.init)
+        let whole = path.utf8.first == UInt8(ascii: "/") ? path : "\(folder)/\(path)"
+        var existing = parts(of: whole)
         var missing: [String] = []
         while !existing.isEmpty {
             if let real = resolve("/" + existing.joined(separator: "/")) {
@@ -25,6 +25,11 @@ enum Paths {
         return tidy("/", missing.reversed())
     }
 
+    /// The names between the slashes. By bytes: a slash with a combining mark behind it is one to the system.
+    private static func parts(of path: String) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+    }
+
     private static func resolve(_ path: String) -> String? {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
@@ -32,7 +37,7 @@ enum Paths {
     }
 
     private static func tidy(_ base: String, _ rest: [String]) -> String {
-        var parts = base.split(separator: "/").map(String.init)
+        var parts = parts(of: base)
         for part in rest where part != "." {
             if part == ".." { _ = parts.popLast() } else { parts.append(part) }
         }
@@ -52,8 +57,8 @@ enum Paths {
 
     /// Splits `folder/name` as given to `-o`; the folder is nil for a bare name.
     static func split(_ path: String) -> (folder: String?, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return (nil, path) }
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (nil, path) }
         let folder = path[..<slash]
-        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.utf8.index(after: slash)...]))
     }
 }

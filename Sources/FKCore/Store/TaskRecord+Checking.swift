@@ -1,0 +1,75 @@
+import FKMiddleware
+
+/// A checksum says that a record is as it was written, not that it is true. What no engine writes is refused here, so
+/// that everybody else may calculate with the numbers and open the names.
+extension TaskRecord {
+    /// Seconds since 1970, either way: the year 4822.
+    static let latestTime: Double = 9e10
+    /// More attempts than anybody lives to see, and room to count on.
+    private static let mostAttempts = 1 << 40
+    /// So many ranges at most; `SegmentPlanner` makes 64.
+    private static let mostRanges = 4_096
+
+    /// - Throws: `.corruptInfo` for numbers that cannot be, and for names that lead out of the task's folder.
+    func checked() throws(DownloadError) -> TaskRecord {
+        if let fault = numberFault ?? rangeFault ?? nameFault ?? task.fault {
+            throw DownloadError(.corruptInfo, "The record cannot be true: \(fault).")
+        }
+        return self
+    }
+
+    private var numberFault: String? {
+        if number > UInt64(Int64.max) { return "its number is impossible" }
+        if !(0...Self.mostAttempts).contains(attempts) { return "its count of attempts is impossible" }
+        if expected ?? 0 < 0 { return "the file's length is negative" }
+        if bytesPerSecond ?? 0 < 0 { return "its speed is negative" }
+        for time in [created, started, finished, lastUsed, waiting?.until] + history.map(\.time) {
+            if let time, !(time.timeIntervalSince1970.magnitude <= Self.latestTime) { return "a time is impossible" }
+        }
+        return nil
+    }
+
+    private var rangeFault: String? {
+        if ranges.count > Self.mostRanges { return "it has \(ranges.count) byte ranges" }
+        var sum: Int64 = 0
+        for range in ranges {
+            guard range.start >= 0, range.position >= range.start, range.position <= range.end ?? .max,
+                range.synced >= 0
+            else { return "a byte range is impossible" }
+            // What they have room for, and not what they hold: live counters may fill them at any time.
+            let (total, overflow) = sum.addingReportingOverflow((range.end ?? .max) - range.start)
+            if overflow { return "its byte ranges overlap" }
+            sum = total
+        }
+        return nil
+    }
+
+    /// A part file is always one of our own making; a finished file may be anywhere a response middleware has put it.
+    private var nameFault: String? {
+        if let partName {
+            guard AskedForName.isOneComponent(partName), partName.utf8.first == UInt8(ascii: "."),
+                partName.utf8.suffix(24).elementsEqual(".\(id.hex.prefix(16)).fkpart".utf8)
+            else { return "its part file is not its own" }
+        }
+        if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }
+        return nil
+    }
+}
+
+extension TaskDescription {
+    /// What makes it impossible to work on it safely; nil for a good one. Only for what reaches the engine from outside
+    /// of `Builder`: records and messages.
+    var fault: String? {
+        if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) { return "its URL holds control characters" }
+        if let fileName, !AskedForName.isOneComponent(fileName) { return "the name asked for is not one plain name" }
+        if let directory, !directory.isAbsolutePath { return "its folder has no absolute path" }
+        return nil
+    }
+}
+
+extension String {
+    /// True for a path from the root that the system reads to its end.
+    fileprivate var isAbsolutePath: Bool {
+        utf8.first == UInt8(ascii: "/") && !utf8.contains(0)
+    }
+}
