@@ -11,9 +11,10 @@ final class LiveBench: Sendable {
     let downloader: Downloader
     var out: String { folder.path + "/out" }
 
-    init(_ settings: (inout Configure) -> Void = { _ in }) throws {
-        folder = try TemporaryFolder()
-        var configure = Configure(workPath: folder.file("work"))
+    /// - Parameter folder: of an earlier bench, to go on with its tasks; a new one by default.
+    init(in folder: TemporaryFolder? = nil, _ settings: (inout Configure) -> Void = { _ in }) throws {
+        self.folder = try folder ?? TemporaryFolder()
+        var configure = Configure(workPath: self.folder.file("work"))
         configure.retry = RetryPolicy(maxAttempts: 3, baseDelay: 0.01, jitter: 0)
         configure.distributeSpeed = 1
         configure.transport.proxy = ""

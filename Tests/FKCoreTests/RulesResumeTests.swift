@@ -150,13 +150,16 @@ struct RulesDecideTests {
         .answer("fault 12, segments", part("bytes 0-399/1000"), piece, segments: 4, gives: .askAgain(.plainRange)),
         .answer("fault 13: no Content-Range", head(206, ["ETag": tag]), gives: .askAgain(.plainRange)),
         .answer("fault 13: once more", head(206, ["ETag": tag]), plainAgain, gives: .askAgain(.oneStream)),
-        .refusal("fault 14: last < first", part("bytes 100-99/1000"), gives: .badRange),
-        .refusal("fault 14: total <= last", part("bytes 100-1000/1000"), gives: .badRange),
-        .refusal("fault 14: overflow", part("bytes 100-9223372036854775807/*"), gives: .badRange),
-        .refusal(
-            "fault 14: two fields", part("bytes 100-999/1000", ["Content-Range": "bytes 0-9/1000"]), gives: .badRange),
-        .refusal("fault 14: unsatisfied form", part("bytes */1000"), gives: .badRange),
-        .refusal("fault 15: other unit", part("lines 100-999/1000"), gives: .badRange),
+        .answer("fault 14: last < first", part("bytes 100-99/1000"), gives: .askAgain(.plainRange)),
+        .answer("fault 14: total <= last", part("bytes 100-1000/1000"), gives: .askAgain(.plainRange)),
+        .answer("fault 14: overflow", part("bytes 100-9223372036854775807/*"), gives: .askAgain(.plainRange)),
+        .answer("fault 14: once more", part("bytes 100-99/1000"), plainAgain, gives: .askAgain(.oneStream)),
+        .answer(
+            "fault 14: two fields", part("bytes 100-999/1000", ["Content-Range": "bytes 0-9/1000"]),
+            gives: .askAgain(.plainRange)),
+        .answer("fault 14: unsatisfied form", part("bytes */1000"), gives: .askAgain(.plainRange)),
+        .answer("fault 15: other unit", part("lines 100-999/1000"), gives: .askAgain(.plainRange)),
+        .answer("fault 15: once more", part("lines 100-999/1000"), plainAgain, gives: .askAgain(.oneStream)),
         .answer("fault 16: sub-range", part("bytes 100-199/1000"), gives: .append(skip: 0, until: 200, total: 1000)),
         .answer(
             "fault 16, segments", part("bytes 100-199/1000"), piece, segments: 4,

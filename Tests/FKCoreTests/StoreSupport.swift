@@ -76,6 +76,7 @@ extension TaskRecord {
             status: 206, httpVersion: "2", fields: [.init("ETag", "\"e\"")], url: "https://c.example/", redirects: 2)
         record.barrels = ["a", "ü/"]
         record.partName = ".p.fkpart"
+        record.partTime = 1_700_000_000_123_456_789
         record.path = "/data/x"
         record.started = Date(timeIntervalSince1970: 1_700_000_002.5)
         record.finished = Date(timeIntervalSince1970: 1_700_000_003)

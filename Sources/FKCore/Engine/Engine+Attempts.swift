@@ -108,7 +108,13 @@ extension Engine {
         let part: PartFile
         if let name = entry.record.partName, !entry.record.ranges.isEmpty, folder.contains(name) {
             part = try PartFile(in: folder, name: name)
-            let length = part.openedLength
+            if isEdited(part, entry) {
+                remember(entry, by: "resume", "somebody has written to the part file: starting again")
+                try part.truncate(to: 0)
+                entry.record.ranges = []
+                entry.rangesChanged = true
+            }
+            let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated() where range.position > length {
                 remember(entry, by: "resume", "the part file is shorter than recorded: \(length) bytes")
                 entry.record.ranges[index].position = max(range.start, length)
@@ -122,12 +128,24 @@ extension Engine {
             entry.record.ranges = []
             part = try newPart(for: entry, in: folder)
         }
+        entry.record.partTime = nil
         let attempt = Attempt(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
             isResumed: entry.record.received > 0,
             url: entry.nextURL, plan: [entry.record.task.url] + entry.record.task.mirrors)
         attempt.growth = LaneGrowth(limit: entry.record.task.options.connections ?? configure.connections)
         return attempt
+    }
+
+    /// Whether the part file was written to since the task's last attempt has ended. A shorter one shows what is gone, and
+    /// a digest will find out by itself; only what neither would show is judged by the file's time.
+    private func isEdited(_ part: PartFile, _ entry: TaskEntry) -> Bool {
+        guard let time = entry.record.partTime, expectedDigest(of: entry) == nil,
+            part.openedLength >= entry.record.ranges.map(\.position).max() ?? 0
+        else { return false }
+        // Some file systems keep times no finer than 2 s, and round them once the file is out of memory.
+        let isRounded = part.openedTime % 10_000_000 == 0 && abs(part.openedTime - time) < 2_000_000_000
+        return part.openedTime != time && !isRounded
     }
 
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {

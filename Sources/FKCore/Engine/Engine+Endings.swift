@@ -181,6 +181,7 @@ extension Engine {
         let attempt = entry.attempt
         if let attempt {
             foldCounters(entry, attempt)
+            if state != .complete, entry.record.received > 0 { entry.record.partTime = attempt.part.time }
             attempt.part.close()
             attempt.counters.detach()
         }
@@ -234,6 +235,7 @@ extension Engine {
         entry.record.validator = nil
         entry.record.source = nil
         entry.record.partName = nil
+        entry.record.partTime = nil
         entry.record.path = nil
         entry.record.lengthVerified = nil
         account(entry)

@@ -104,16 +104,17 @@ extension Engine {
     ) {
         let options = entry.record.task.options
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
+        let echo = EchoMasking(request: request, secretHeaders: secret)
         var transportOptions = options.transportOptions(over: configure.transport)
         // Streams of one HTTP/2 connection share what a server gives a connection.
         if attempt.lanes.count > 1 { transportOptions.httpVersion = .http1 }
         lane.operation = transport.start(
             TransportRequest(urlRequest: request, secretHeaders: secret, options: transportOptions),
-            handler: handler(for: lane, known, entry, attempt))
+            handler: handler(for: lane, known, echo, entry, attempt))
     }
 
     private func handler(
-        for lane: Lane, _ known: ResumeRules.Known, _ entry: TaskEntry, _ attempt: Attempt
+        for lane: Lane, _ known: ResumeRules.Known, _ echo: EchoMasking, _ entry: TaskEntry, _ attempt: Attempt
     ) -> any TransportHandler {
         if let piece = lane.trial {
             return MirrorTrial(start: piece.start, held: piece.held) { [inbox, id = entry.id, number = lane.number] in
@@ -128,7 +129,8 @@ extension Engine {
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry),
                 digest: entry.record.task.options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock),
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock,
+                echo: echo),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
         lane.receiver = receiver
@@ -221,7 +223,8 @@ extension Engine {
             entry.record.validator = ResumeRules.validator(of: head)
             entry.record.source = source
         }
-        if let digest { entry.record.validator?.digest = digest }
+        // A server may tell it only with a part of the file.
+        if let digest = digest ?? ServerDigest.parse(head) { entry.record.validator?.digest = digest }
     }
 
     /// The digest the finished file must have: the one the task was given, else the one a server told.

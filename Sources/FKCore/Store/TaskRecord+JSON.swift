@@ -40,6 +40,7 @@ extension TaskRecord {
         text.key("barrels")
         text.value(barrels)
         text.optional("partName", partName)
+        text.optional("partTime", partTime)
         text.optional("path", path)
         text.key("created")
         text.value(created)

@@ -28,6 +28,8 @@ extension TaskRecord {
             range.position = max(range.start, min(range.position, range.synced))
             return range
         }
+        // The file's own time may be lost with the page cache; the positions above count only what was synced.
+        if bootID != current { record.partTime = nil }
         return record
     }
 }

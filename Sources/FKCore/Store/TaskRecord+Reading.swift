@@ -6,8 +6,12 @@ import Foundation
 extension TaskRecord {
     /// - Throws: `.corruptInfo` naming what did not fit.
     static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
-        if let record = readOwn(payload) { return record }
-        return try StoreJSON.decode(TaskRecord.self, from: payload)
+        let record = try readOwn(payload) ?? StoreJSON.decode(TaskRecord.self, from: payload)
+        // It is opened, renamed and deleted in the task's folder: another place is none of ours.
+        guard record.partName?.utf8.contains(UInt8(ascii: "/")) != true else {
+            throw DownloadError(.corruptInfo, "The record names a part file outside of the task's folder.")
+        }
+        return record
     }
 
     /// nil for anything that is not exactly as we write it; `StoreJSON.decode` says then what it is.
@@ -47,6 +51,7 @@ extension TaskRecord {
         try scanner.need("barrels")
         let barrels = try scanner.texts()
         let partName = scanner.has("partName") ? try scanner.text() : nil
+        let partTime = scanner.has("partTime") ? try scanner.integer(Int64.self) : nil
         let path = scanner.has("path") ? try scanner.text() : nil
         try scanner.need("created")
         self.init(task: task, id: id, number: number, created: try scanner.date())
@@ -61,6 +66,7 @@ extension TaskRecord {
         self.response = response
         self.barrels = barrels
         self.partName = partName
+        self.partTime = partTime
         self.path = path
         if scanner.has("started") { started = try scanner.date() }
         if scanner.has("finished") { finished = try scanner.date() }

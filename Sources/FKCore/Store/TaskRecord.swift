@@ -98,6 +98,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package var barrels: [String] = []
     /// Name of the part file in the task's folder, once there is one.
     package var partName: String?
+    /// When the part file was last written to, as of the end of an attempt that left bytes in it: nanoseconds since 1970.
+    /// Nil while an attempt writes: then only the next engine knows whether it ended in order.
+    @Seldom package var partTime: Int64?
     /// Absolute path of the finished file.
     package var path: String?
     package var created: Date

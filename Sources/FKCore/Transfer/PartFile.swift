@@ -9,6 +9,8 @@ final class PartFile: Sendable {
     let folder: Folder
     /// The length of the file when it was opened, in bytes.
     let openedLength: Int64
+    /// When the file had last been written to then, in nanoseconds since 1970.
+    let openedTime: Int64
     private let descriptor: Int32
     private let isOpen = Atomic<Bool>(true)
 
@@ -20,6 +22,7 @@ final class PartFile: Sendable {
         var status = stat()
         let isKnown = fstat(descriptor, &status) == 0
         openedLength = isKnown ? Int64(status.st_size) : 0
+        openedTime = isKnown ? status.modificationTime : 0
         guard isKnown, status.st_mode & S_IFMT == S_IFREG else {
             Foundation.close(descriptor)
             isOpen.store(false, ordering: .relaxed)
@@ -35,6 +38,12 @@ final class PartFile: Sendable {
     var length: Int64 {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? Int64(status.st_size) : 0
+    }
+
+    /// When the file was last written to, in nanoseconds since 1970; nil when the system does not tell.
+    var time: Int64? {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? status.modificationTime : nil
     }
 
     /// Writes all of `bytes`, or throws. Short writes and interrupted calls are continued.
@@ -101,5 +110,17 @@ final class PartFile: Sendable {
 
     func close() {
         if isOpen.exchange(false, ordering: .acquiringAndReleasing) { Foundation.close(descriptor) }
+    }
+}
+
+extension stat {
+    /// In nanoseconds since 1970.
+    fileprivate var modificationTime: Int64 {
+        #if canImport(Darwin)
+            let time = st_mtimespec
+        #else
+            let time = st_mtim
+        #endif
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 }

@@ -41,6 +41,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         /// Bodies of at most so many bytes into an empty part are written without the engine being asked first.
         var inlineLimit: Int64
         var clock: any EngineClock
+        var echo: EchoMasking
     }
 
     let plan: Plan
@@ -196,7 +197,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if var refusal {
-            refusal.underlying = Self.readable(reason)
+            refusal.underlying = Self.readable(reason).map { plan.echo.mask($0, url: head?.url) }
             outcome = .ended(.failure(refusal))
         }
         if outcome == nil { outcome = .ended(result) }

@@ -169,10 +169,11 @@ package enum ResumeRules {
         if let error = encodingError(head) { return .refuse(error) }
         if head["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true { return .askAgain(.oneStream) }
         let unusable: Again = ask.again == nil ? .plainRange : .oneStream
-        guard let field = head["Content-Range"] else { return .askAgain(unusable) }
-        guard let answer = ContentRange(field), answer.unit == "bytes", let range = answer.range else {
-            return .refuse(badRange("The server's Content-Range is not a valid range of bytes."))
-        }
+        // None, another unit, or one that ends before it begins or beyond its total (RFC 9110 section 14.4): nobody can
+        // say which bytes these are.
+        guard let answer = head["Content-Range"].flatMap(ContentRange.init), answer.unit == "bytes",
+            let range = answer.range
+        else { return .askAgain(unusable) }
         let length: Int64?
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
         if let length, length != range.count {

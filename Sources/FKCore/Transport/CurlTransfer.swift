@@ -24,6 +24,7 @@
         private let request: TransportRequest
         private let clock: CurlClock
         private let stallTimeout: Double
+        private let silenceBreakingBytes: Int
         private var rules: RedirectRules
         private var collector: HeaderCollector
         private var framing: BodyFraming?
@@ -33,6 +34,8 @@
         /// The server has answered over HTTP/1: a connection bears one transfer at a time.
         private(set) var isSerial = false
         private var lastActivity: UInt64 = 0
+        /// Bytes of the body since then.
+        private var crumbs = 0
         private var pausedUntil: UInt64?
         private var redirectBody = 0
         /// The body is not the file: that of a redirect that is followed, or of an error status.
@@ -58,7 +61,8 @@
             current = first
             self.easy = easy
             self.clock = clock
-            stallTimeout = max(request.options.stallTimeout, 1)
+            stallTimeout = request.options.allowedSilence
+            silenceBreakingBytes = request.options.silenceBreakingBytes
             rules = RedirectRules(url: current.url, method: current.method, options: request.options)
             collector = Self.collector(request.options)
         }
@@ -110,14 +114,15 @@
         var deadline: UInt64 {
             if let pausedUntil { return pausedUntil }
             guard isConnected else { return .max }
-            let (sum, overflow) = lastActivity.addingReportingOverflow(UInt64(min(stallTimeout, 1e9) * 1e9))
+            let (sum, overflow) = lastActivity.addingReportingOverflow(UInt64(stallTimeout * 1e9))
             return overflow ? .max : sum
         }
 
         var isPaused: Bool { pausedUntil != nil }
 
         var stallError: DownloadError {
-            let what = framing == nil ? "sent no complete head" : "sent nothing"
+            let what =
+                framing == nil ? "sent no complete head" : crumbs > 0 ? "sent hardly anything" : "sent nothing"
             return DownloadError(
                 .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: maskedURL, isRetryable: true)
         }
@@ -134,6 +139,7 @@
 
         private func touch() {
             lastActivity = clock.now
+            crumbs = 0
             clock.note(deadline)
         }
 
@@ -225,7 +231,13 @@
 
         private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             // What a redirect or an error has to say is not worth more than one allowed silence, however it drips in.
-            if !isAside { lastActivity = clock.now }
+            if !isAside {
+                crumbs += bytes.count
+                if crumbs >= silenceBreakingBytes {
+                    lastActivity = clock.now
+                    crumbs = 0
+                }
+            }
             if next != nil {
                 // A short body is read so that the connection can be used again; a long one is not worth it.
                 redirectBody += bytes.count

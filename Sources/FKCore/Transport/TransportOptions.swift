@@ -15,6 +15,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// Seconds without a single byte, while waiting for the head or in the body, after which the transfer ends with
     /// `.timeout`. Default 60, at least 1. There is no limit on the whole transfer.
     public var stallTimeout: Double = 60
+    /// A body that brings fewer bytes a second than this, measured over `stallTimeout`, counts as silent: a server that
+    /// sends a byte now and then would else hold a slot for ever. Default 16; 0 lets it drip.
+    public var stallRate: Int = 16
     /// How many redirects are followed. Default 20; 0 makes a redirect an error.
     public var maxRedirects: Int = 20
     /// Follow a redirect from https to http. Default false.
@@ -45,6 +48,11 @@ public struct TransportOptions: Sendable, Hashable, Codable {
 
     /// The defaults.
     public init() {}
+
+    /// `stallTimeout` as it counts, in seconds.
+    package var allowedSilence: Double { min(max(stallTimeout, 1), 1e9) }
+    /// Bytes of a body that end a silence.
+    package var silenceBreakingBytes: Int { max(1, Int(Double(min(max(stallRate, 0), 1 << 30)) * allowedSilence)) }
 
     /// What `userAgent` stands for when it is nil.
     package static let defaultUserAgent = "fk/\(Version.text)"

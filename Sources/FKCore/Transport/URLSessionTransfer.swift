@@ -30,8 +30,17 @@ final class URLSessionTransfer: @unchecked Sendable {
         var hasHead = false
         /// Seconds without a byte from the server.
         var silence = 0.0
+        /// Bytes of the body since then.
+        var crumbs = 0
         /// Seconds for which a response has been taken in without a word.
         var wordless = 0.0
+
+        mutating func heard(_ bytes: Int, enough: Int) {
+            crumbs += bytes
+            guard crumbs >= enough else { return }
+            silence = 0
+            crumbs = 0
+        }
     }
 
     private var current: OutgoingRequest?
@@ -110,6 +119,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { flow in
             flow.line = line
             flow.silence = 0
+            flow.crumbs = 0
             flow.wordless = 0
         }
         line.begin(urlRequest, for: self)
@@ -138,9 +148,10 @@ final class URLSessionTransfer: @unchecked Sendable {
             return flow
         }
         let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
-        let stallTimeout = max(request.options.stallTimeout, 1)
+        let stallTimeout = request.options.allowedSilence
         if flow.silence >= stallTimeout {
-            let what = flow.hasHead ? "sent nothing" : "sent no complete head"
+            let what =
+                !flow.hasHead ? "sent no complete head" : flow.crumbs > 0 ? "sent hardly anything" : "sent nothing"
             return end(
                 .failure(
                     DownloadError(
@@ -230,7 +241,10 @@ final class URLSessionTransfer: @unchecked Sendable {
             return endNow(.failure(invalid("its body comes before its head")))
         }
         // What an error has to say is not worth more than one allowed silence, however it drips in.
-        if head.map({ $0.status < 400 }) == true { flow.withLock { $0.silence = 0 } }
+        if head.map({ $0.status < 400 }) == true {
+            let enough = request.options.silenceBreakingBytes
+            flow.withLock { $0.heard(data.count, enough: enough) }
+        }
         unshared += data.count
         if unshared >= Self.turnBytes {
             unshared = 0
@@ -282,6 +296,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { flow in
             flow.isPaused = false
             flow.silence = 0
+            flow.crumbs = 0
         }
         line?.hold(false)
         while !isOver, let piece = pending.first {

@@ -79,7 +79,8 @@ struct InfoCommand: Command {
         let records = try options.reference.records(reader)
         if options.raw {
             for record in records {
-                context.output.writeLine(try InfoFile.rawPayload(reader.workPath.infoPath(record.id)))
+                let document = try InfoFile.rawPayload(reader.workPath.infoPath(record.id))
+                context.output.writeLine(JSONValue.showing(document: document))
             }
         } else if global.json {
             // A URL with several destinations gives several documents; usually there is one.

@@ -96,6 +96,21 @@ enum JSONValue: Sendable, Hashable, ExpressibleByStringLiteral, ExpressibleByInt
         text.append(UInt8(ascii: "\""))
     }
 
+    /// A document as it stands in a file, on one line, safe to show: characters that a terminal could act upon stand in its
+    /// strings only, so each of them may be written as an escape.
+    static func showing(document: String) -> String {
+        guard document.unicodeScalars.contains(where: Escaping.isHidden) else { return document }
+        var text: [UInt8] = []
+        for scalar in document.unicodeScalars {
+            if Escaping.isHidden(scalar) {
+                escape(scalar, to: &text)
+            } else {
+                text.append(contentsOf: String(scalar).utf8)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     private static func escape(_ scalar: Unicode.Scalar, to text: inout [UInt8]) {
         switch scalar {
         case "\"": text += "\\\"".utf8

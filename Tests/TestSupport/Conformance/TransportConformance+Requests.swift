@@ -114,6 +114,31 @@ extension TransportConformance {
         .init("a server that stops in the body is a stall") { context in
             try await stall(context) { .ok([1, 2, 3]).stalling(at: 2, until: $0) }
         },
+        .init("a body that only drips is a stall, unless no rate is asked for") { context in
+            let server = try FaultServer()
+            let gates = (0..<40).map { _ in Gate() }
+            let drips = gates.flatMap { [FaultResponse.Step.send([1]), .stall($0)] }
+            server.routeOthers { _ in .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n")] + drips) }
+            let faucet = Task {
+                for gate in gates {
+                    try await Task.sleep(for: .milliseconds(100))
+                    gate.open()
+                }
+            }
+            defer { faucet.cancel() }
+            var patient = Context.options
+            patient.stallTimeout = 30
+            patient.stallRate = 0
+            var options = Context.options
+            options.stallTimeout = 2
+            options.stallRate = 1_000
+            async let whole = context.get(server.url("/patient"), options: patient)
+            let record = try await context.get(server.url("/a"), options: options)
+            try context.expectFailure(record, .timeout, retryable: true)
+            try context.check(
+                record.error?.message.contains("hardly anything") == true, "\(record.error?.message ?? "")")
+            try context.expectSuccess(try await whole, body: [UInt8](repeating: 1, count: 40))
+        },
         .init("a redirect whose body stalls is followed") { context in
             let server = try FaultServer()
             let gate = Gate()

@@ -9,6 +9,8 @@ package struct TestCertificates: Sendable {
         case wrongHost
         /// For localhost and 127.0.0.1, its time over since 2020.
         case expired
+        /// For localhost and 127.0.0.1, signed by nobody but itself.
+        case selfSigned
     }
 
     private let folder: TemporaryFolder
@@ -34,6 +36,15 @@ package struct TestCertificates: Sendable {
     private func make(_ kind: Kind) throws {
         let name = kind.rawValue
         let names = kind == .wrongHost ? "DNS:other.example" : "DNS:localhost,IP:127.0.0.1"
+        guard kind != .selfSigned else {
+            try Program.run(
+                "openssl",
+                Self.newKey("\(name).key") + [
+                    "-x509", "-out", "\(name).pem", "-days", "2", "-subj", "/CN=\(name)", "-addext",
+                    "subjectAltName=\(names)",
+                ], in: folder.url)
+            return
+        }
         try Program.run(
             "openssl", Self.newKey("\(name).key") + ["-out", "\(name).csr", "-subj", "/CN=\(name)"], in: folder.url)
         try folder.write(Array("subjectAltName=\(names)\n".utf8), to: "\(name).ext")
@@ -45,14 +56,31 @@ package struct TestCertificates: Sendable {
                 "openssl", arguments + ["-out", "\(name).pem", "-days", "2", "-extfile", "\(name).ext"], in: folder.url)
             return
         }
-        try folder.write(Array(Self.authorityConfiguration.utf8), to: "ca.cnf")
-        try folder.write([], to: "index.txt")
+        try prepareAuthority()
         let arguments = [
             "ca", "-batch", "-config", "ca.cnf", "-in", "\(name).csr", "-out", "\(name).pem", "-extfile", "\(name).ext",
         ]
         try Program.run(
             "openssl", arguments + ["-startdate", "20200101000000Z", "-enddate", "20200102000000Z", "-notext"],
             in: folder.url)
+    }
+
+    /// Makes the authority's list of revoked certificates.
+    ///
+    /// - Parameter kind: what is on it; nil for an empty list.
+    /// - Returns: the PEM file.
+    package func revocations(_ kind: Kind?) throws -> String {
+        try prepareAuthority()
+        if let kind {
+            try Program.run("openssl", ["ca", "-config", "ca.cnf", "-revoke", "\(kind.rawValue).pem"], in: folder.url)
+        }
+        try Program.run("openssl", ["ca", "-config", "ca.cnf", "-gencrl", "-out", "crl.pem"], in: folder.url)
+        return folder.file("crl.pem").path
+    }
+
+    private func prepareAuthority() throws {
+        try folder.write(Array(Self.authorityConfiguration.utf8), to: "ca.cnf")
+        try folder.write([], to: "index.txt")
     }
 
     /// Only `openssl ca` can date a certificate back.
@@ -65,6 +93,7 @@ package struct TestCertificates: Sendable {
         database = index.txt
         new_certs_dir = .
         rand_serial = yes
+        default_crl_days = 2
         default_md = sha256
         policy = any
         [any]

@@ -1,0 +1,226 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Rows 1 to 10: one file, no range, a server that does not keep to HTTP.
+@Suite("Faults: answers that are not what they say", .timeLimit(.minutes(1)))
+struct FaultHTTPTests {
+    static let content = Bytes.pattern(count: 300_000)
+
+    /// Fetches `/a` from a server that answers so every time.
+    private func fetch(
+        settings: (inout Configure) -> Void = { _ in }, options: (inout TaskOptions) -> Void = { _ in },
+        _ answer: @escaping FaultServer.Route
+    ) async throws -> (info: DownloadInfo, live: LiveBench, requests: [FaultRequest]) {
+        let server = try FaultServer()
+        server.route("/a", answer)
+        let live = try LiveBench(settings)
+        let info = try await live.fetch(server.url("/a"), options)
+        await live.downloader.close()
+        return (info, live, server.requests)
+    }
+
+    /// In error, and nothing that anybody could take for the file.
+    private func expectNothing(_ info: DownloadInfo, _ live: LiveBench, _ code: DownloadError.Code) {
+        #expect(info.state == .error && info.error?.code == code, "\(String(describing: info.error))")
+        #expect(live.names.allSatisfy { $0.hasPrefix(".") }, "\(live.names)")
+    }
+
+    @Test("fault 1: a body shorter than Content-Length is never whole, and its bytes are kept")
+    func short() async throws {
+        let (info, live, requests) = try await fetch {
+            FaultResponse.ranged(Self.content, for: $0, etag: "\"1\"").cut(at: 60_000)
+        }
+        expectNothing(info, live, .incompleteBody)
+        #expect(requests.map { $0["Range"] } == [nil, "bytes=60000-", "bytes=120000-"])
+        #expect(info.count.received == 180_000)
+    }
+
+    @Test("fault 1: one byte less than Content-Length")
+    func oneByteShort() async throws {
+        let (info, live, _) = try await fetch { _ in
+            FaultResponse.untilClose(Self.content).setting("Content-Length", "300001")
+        }
+        expectNothing(info, live, .incompleteBody)
+    }
+
+    @Test("fault 2: a chunked body without its last chunk is never whole", arguments: [100, 300_000])
+    func chunked(_ size: Int) async throws {
+        let (info, live, _) = try await fetch { _ in
+            FaultResponse.chunked(Array(Self.content.prefix(size))).withoutLastChunk()
+        }
+        expectNothing(info, live, .incompleteBody)
+    }
+
+    @Test("fault 3: no length and a clean close is complete, and marked as not verified")
+    func untilClose() async throws {
+        let (info, live, _) = try await fetch { _ in .untilClose(Self.content) }
+        #expect(info.state == .complete)
+        #expect(try live.out("a") == Self.content)
+        let record = try InfoFile.read(WorkPath(live.folder.path + "/work").infoPath(info.id)).record
+        #expect(record.lengthVerified == false)
+    }
+
+    @Test("fault 3: no length, and TLS closed without close_notify, is never whole")
+    func truncatedTLS() async throws {
+        let upstream = try FaultServer()
+        upstream.route("/a") { _ in .untilClose(Self.content) }
+        let nginx = try NginxServer(upstream: upstream.port)
+        let relay = try CuttingRelay(to: nginx.tlsPort, dropsAlerts: true)
+        let live = try LiveBench {
+            $0.transport.caFile = nginx.certificates.caFile
+            $0.transport.httpVersion = .http1
+        }
+        let info = try await live.fetch("https://127.0.0.1:\(relay.port)/upstream/a")
+        expectNothing(info, live, .incompleteBody)
+        let whole = try await live.fetch("\(nginx.tlsBase)/upstream/a")
+        #expect(whole.state == .complete)
+        #expect(try live.out("a") == Self.content)
+        await live.downloader.close()
+    }
+
+    @Test("fault 4: what comes beyond Content-Length is dropped, with its connection", arguments: [0, 1, 300_000])
+    func excess(_ length: Int) async throws {
+        let body = Array(Self.content.prefix(length))
+        let (info, live, _) = try await fetch { _ in
+            .raw([
+                .text("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n"),
+                .send(body + Bytes.pattern(count: 100_000, seed: 9)), .close,
+            ])
+        }
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try live.out("a") == body)
+    }
+
+    @Test(
+        "fault 5: contradicting, negative and overflowing lengths are refused",
+        arguments: [
+            "Content-Length: 3\r\nContent-Length: 4", "Content-Length: 3, 4", "Content-Length: -3",
+            "Content-Length: 18446744073709551617", "Content-Length: 9223372036854775808", "Content-Length: 3x",
+            "Content-Length: 0x3", "Content-Length: ",
+        ])
+    func lengths(_ fields: String) async throws {
+        let (info, live, _) = try await fetch { _ in .raw("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\nabc") }
+        expectNothing(info, live, .protocolViolation)
+        #expect(live.names == [])
+    }
+
+    @Test(
+        "fault 6: the body of an error status is never the file; its beginning explains the error",
+        arguments: [400, 403, 404, 410, 416, 500, 503])
+    func errorBody(_ status: Int) async throws {
+        let page = "\u{1b}]0;owned\u{7}<h1>Gone \u{1b}[31mfishing\u{9b}2J\r\n\u{202e}</h1>"
+        let body = Array(page.utf8) + [UInt8](repeating: 0x78, count: 100_000)
+        let (info, live, _) = try await fetch { _ in .status(status, body: body) }
+        expectNothing(info, live, .httpStatus)
+        #expect(live.names == [] && info.error?.status == status)
+        let text = try #require(info.error?.underlying)
+        #expect(text.contains("Gone") && text.utf8.count <= 512)
+        #expect(!text.unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{202e}" })
+    }
+
+    @Test("fault 6: an error page on a resumed transfer leaves the bytes as they are", arguments: [404, 503])
+    func errorOnResume(_ status: Int) async throws {
+        let page = [UInt8](repeating: 0x78, count: 200_000)
+        let (info, live, requests) = try await fetch { request in
+            switch request.index {
+            case 0: FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").cut(at: 100_000)
+            default: .status(status, body: page)
+            }
+        }
+        expectNothing(info, live, .httpStatus)
+        #expect(info.count.received == 100_000)
+        #expect(requests.count == (status == 404 ? 2 : 3))
+        let part = try live.out(try #require(live.names.first))
+        #expect(part == Array(Self.content.prefix(100_000)))
+    }
+
+    @Test(
+        "fault 7: an absurd Retry-After counts for maxRetryAfter at most, or not at all",
+        arguments: [
+            "31536000", "99999999999999999999", "-5", "Sat, 01 Jan 2000 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT",
+            "soon", "",
+        ])
+    func retryAfter(_ value: String) async throws {
+        let (info, live, requests) = try await fetch(settings: { $0.retry.maxRetryAfter = 0 }) { request in
+            request.index == 0 ? .retryAfter(value) : .ok(Self.content)
+        }
+        #expect(info.state == .complete && requests.count == 2)
+        #expect(try live.out("a") == Self.content)
+    }
+
+    @Test(
+        "fault 8: an encoding nobody asked for is refused", arguments: ["gzip", "br", "deflate", "x-new", "gzip, gzip"])
+    func encoded(_ coding: String) async throws {
+        let (info, live, requests) = try await fetch { _ in .ok(Self.content, headers: ["Content-Encoding": coding]) }
+        expectNothing(info, live, .encodedBody)
+        #expect(live.names == [] && requests.map { $0["Accept-Encoding"] } == ["identity"])
+    }
+
+    @Test("fault 10: 200 with an empty body is a file of no bytes", arguments: [true, false])
+    func empty(_ hasLength: Bool) async throws {
+        let (info, live, _) = try await fetch { _ in hasLength ? .ok([]) : .chunked([]) }
+        #expect(info.state == .complete)
+        #expect(try live.out("a") == [])
+    }
+
+    // MARK: Digests
+
+    /// The fields by which servers tell a digest, for a body.
+    private static func digests(_ body: [UInt8]) -> [(name: String, value: String)] {
+        func base64(_ algorithm: Checksum.Algorithm) -> String {
+            let digester = Digester(algorithm)
+            body.withUnsafeBytes { digester.update($0) }
+            let hex = Array(digester.hex().utf8)
+            let bytes = stride(from: 0, to: hex.count, by: 2).map {
+                UInt8(String(decoding: hex[$0..<$0 + 2], as: UTF8.self), radix: 16) ?? 0
+            }
+            return Data(bytes).base64EncodedString()
+        }
+        return [
+            ("Repr-Digest", "sha-256=:\(base64(.sha256)):"), ("Repr-Digest", "sha-512=:\(base64(.sha512)):"),
+            ("Content-Digest", "sha-256=:\(base64(.sha256)):"), ("Digest", "SHA-256=\(base64(.sha256))"),
+            ("Digest", "MD5=\(base64(.md5))"), ("Content-MD5", base64(.md5)),
+        ]
+    }
+
+    @Test("fault 9: a body that its own digest contradicts is never published, and set aside", arguments: 0..<6)
+    func digest(_ index: Int) async throws {
+        let (name, right) = Self.digests(Self.content)[index]
+        let wrong = Self.digests(Bytes.pattern(count: 10))[index].value
+        let (good, kept, _) = try await fetch { _ in FaultResponse.ok(Self.content).adding(name, right) }
+        #expect(good.state == .complete, "\(String(describing: good.error))")
+        #expect(kept.names == ["a"])
+        let (bad, live, _) = try await fetch { _ in FaultResponse.ok(Self.content).adding(name, wrong) }
+        expectNothing(bad, live, .checksumMismatch)
+        #expect(live.names.count == 1 && live.names[0].hasSuffix(".fkrejected"))
+    }
+
+    @Test("fault 9: the digest of the whole that comes with a 206 is of the joined file", arguments: [true, false])
+    func resumedDigest(_ isRight: Bool) async throws {
+        let (name, right) = Self.digests(Self.content)[0]
+        let wrong = Self.digests(Bytes.pattern(count: 10))[0].value
+        let (info, live, _) = try await fetch { request in
+            request.index == 0
+                ? FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").cut(at: 100_000)
+                : FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").adding(name, isRight ? right : wrong)
+        }
+        guard !isRight else {
+            #expect(info.state == .complete)
+            return #expect(try live.out("a") == Self.content)
+        }
+        expectNothing(info, live, .checksumMismatch)
+    }
+
+    @Test("fault 9: a digest given with the task that does not fit", arguments: [1, 4])
+    func ownDigest(_ connections: Int) async throws {
+        let checksum = try Checksum(.sha256, hex: Bytes.sha256([1]))
+        let (info, live, _) = try await fetch(
+            settings: { $0.connections = .fixed(connections) }, options: { $0.checksum = checksum }
+        ) { .ranged(Self.content, for: $0, etag: "\"1\"") }
+        expectNothing(info, live, .checksumMismatch)
+    }
+}

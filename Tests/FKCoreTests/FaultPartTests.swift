@@ -1,0 +1,76 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Row 70: somebody else writes to the part file between two attempts, without changing its length.
+@Suite("Faults: the part file is edited", .timeLimit(.minutes(1)))
+struct FaultPartTests {
+    private static let content = Bytes.pattern(count: 400_000)
+
+    /// Half of the file is there and the task is suspended; then `meddle` has the part file, and the task goes on.
+    private func resumed(
+        closes: Bool, _ meddle: (URL) throws -> Void
+    ) async throws -> (requests: [FaultRequest], bytes: [UInt8]) {
+        let server = try FaultServer()
+        let gate = Gate()
+        server.route("/a") { request in
+            FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").stalling(
+                at: request.index == 0 ? 200_000 : 0, until: gate)
+        }
+        var live = try LiveBench()
+        let id = try await live.add(server.url("/a"))
+        let isHeld = try await eventually { () -> Bool? in
+            await live.downloader.messager.info(.id(id))?.count.received == 200_000 ? true : nil
+        }
+        #expect(isHeld == true)
+        try await live.downloader.control.suspend(.id(id))
+        gate.open()
+        if closes { await live.downloader.close() }
+        try meddle(URL(fileURLWithPath: "\(live.out)/\(try #require(live.names.first))"))
+        if closes { live = try LiveBench(in: live.folder) }
+        try await live.downloader.control.resume(.id(id))
+        let info = try #require(await live.downloader.messager.finished(id))
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        await live.downloader.close()
+        return (server.requests, try live.out("a"))
+    }
+
+    @Test("fault 70: an edited part of the same length is not built upon", arguments: [false, true])
+    func edited(_ closes: Bool) async throws {
+        let (requests, bytes) = try await resumed(closes: closes) { part in
+            let file = try FileHandle(forUpdating: part)
+            try file.seek(toOffset: 1_000)
+            try file.write(contentsOf: Data([1, 2, 3]))
+            try file.close()
+        }
+        #expect(bytes == Self.content)
+        #expect(requests.map { $0["Range"] } == [nil, nil])
+    }
+
+    @Test("fault 70: a part that nobody touched, or only read, goes on where it was", arguments: [false, true])
+    func untouched(_ closes: Bool) async throws {
+        let (requests, bytes) = try await resumed(closes: closes) { part in
+            let held = try Data(contentsOf: part)
+            #expect(held.count == 200_000)
+            #expect(chmod(part.path, 0o600) == 0)
+        }
+        #expect(bytes == Self.content)
+        #expect(requests.map { $0["Range"] } == [nil, "bytes=200000-"])
+    }
+
+    @Test("fault 87: a record that names a part file elsewhere is damaged, and nothing there is touched")
+    func elsewhere() throws {
+        var record = TaskRecord.full()
+        record.partName = "../precious"
+        let payload = try record.json()
+        #expect(throws: DownloadError.self) {
+            try payload.withUnsafeBytes { bytes in _ = try TaskRecord.read(bytes) }
+        }
+        record.partName = ".a.fkpart"
+        let own = try record.json()
+        #expect(try own.withUnsafeBytes { bytes in try TaskRecord.read(bytes) }.partName == ".a.fkpart")
+    }
+}

@@ -1,0 +1,152 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Rows 31 to 38, with real servers. `RedirectRules` decides; the rules themselves are tested as values.
+@Suite("Faults: redirects", .timeLimit(.minutes(1)))
+struct FaultRedirectTests {
+    private static let content = Bytes.pattern(count: 1_000)
+
+    private func expectRefused(_ info: DownloadInfo, _ live: LiveBench, _ words: String) {
+        #expect(info.state == .error && info.error?.code == .redirect, "\(String(describing: info.error))")
+        #expect(info.error?.message.contains(words) == true, "\(info.error?.message ?? "")")
+        #expect(live.names == [] && info.attempts == 1)
+    }
+
+    @Test("fault 31: a circle of redirects, and more than 20 of them", arguments: ["/circle", "/long"])
+    func endless(_ path: String) async throws {
+        let server = try FaultServer()
+        server.route("/circle") { _ in .redirect(to: "/back") }
+        server.route("/back") { _ in .redirect(to: "/circle") }
+        server.routeOthers { .redirect(to: $0.path + "x") }
+        let live = try LiveBench()
+        let info = try await live.fetch(server.url(path))
+        expectRefused(info, live, path == "/circle" ? "circle" : "20")
+        #expect(server.requests.count == (path == "/circle" ? 2 : 21))
+        await live.downloader.close()
+    }
+
+    @Test(
+        "fault 32: no secret follows to another port, host or scheme, nor back again",
+        arguments: ["port", "host", "scheme"])
+    func secrets(_ other: String) async throws {
+        let first = try FaultServer()
+        let second = try FaultServer()
+        let nginx = try NginxServer(upstream: second.port)
+        let elsewhere =
+            switch other {
+            case "port": second.url("/b")
+            case "host": "http://localhost:\(first.port)/b"
+            default: "\(nginx.tlsBase)/upstream/b"
+            }
+        first.route("/a") { _ in .redirect(to: elsewhere) }
+        for server in [first, second] {
+            server.route("/b") { [url = first.url("/c")] _ in .redirect(to: url) }
+            server.route("/c") { _ in .ok(Self.content) }
+        }
+        let live = try LiveBench {
+            $0.transport.caFile = nginx.certificates.caFile
+            $0.transport.allowsInsecureRedirect = true
+        }
+        live.downloader.middlewares.register(
+            request: RequestStep(secretHeaders: ["X-Signature"]) { request, _ in
+                var request = request
+                request.setValue("canary-signature", forHTTPHeaderField: "X-Signature")
+                request.setValue("Bearer canary", forHTTPHeaderField: "Authorization")
+                return request
+            })
+        let url = first.url("/a?key=canary-query").replacing("http://", with: "http://user:canary-password@")
+        let info = try await live.fetch(url) {
+            $0.headers = [.init("X-Token", "canary-token"), .init("Cookie", "c=canary-cookie")]
+            $0.secretHeaders = ["X-Token"]
+        }
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        let all = first.requests + second.requests
+        #expect(all.count == 3)
+        for request in all {
+            let text = "\(request.target) \(request.headers)"
+            #expect(text.contains("canary") == (request.path == "/a"), "\(text)")
+        }
+        await live.downloader.close()
+    }
+
+    @Test("fault 33: https is never given up for http unasked", arguments: [false, true])
+    func downgrade(_ isAllowed: Bool) async throws {
+        let plain = try FaultServer()
+        plain.route("/b") { _ in .ok(Self.content) }
+        let nginx = try NginxServer()
+        let live = try LiveBench {
+            $0.transport.caFile = nginx.certificates.caFile
+            $0.transport.allowsInsecureRedirect = isAllowed
+        }
+        let info = try await live.fetch("\(nginx.tlsBase)/redirect?to=\(plain.url("/b"))")
+        if isAllowed {
+            #expect(info.state == .complete)
+        } else {
+            expectRefused(info, live, "encryption")
+        }
+        #expect(plain.requests.count == (isAllowed ? 1 : 0))
+        await live.downloader.close()
+    }
+
+    @Test(
+        "fault 34: only http and https are followed",
+        arguments: [
+            "file:///etc/passwd", "ftp://127.0.0.1/a", "sftp://127.0.0.1/a", "gopher://127.0.0.1/", "scp://127.0.0.1/a",
+            "dict://127.0.0.1/a", "data:text/plain,a", "javascript:alert(1)", "FILE:///etc/passwd",
+        ])
+    func scheme(_ target: String) async throws {
+        let server = try FaultServer()
+        server.route("/a") { _ in .redirect(to: target) }
+        let live = try LiveBench()
+        let info = try await live.fetch(server.url("/a"))
+        #expect(info.state == .error && live.names == [], "\(String(describing: info.error))")
+        #expect(info.error?.code == .redirect && info.attempts == 1)
+        #expect(server.requests.count == 1)
+        await live.downloader.close()
+    }
+
+    @Test(
+        "fault 34: nor is anything else a task",
+        arguments: ["ftp://h/a", "sftp://h/a", "file:///etc/passwd", "gopher://h/", "ldap://h/", "smb://h/a"])
+    func taskScheme(_ url: String) async throws {
+        let live = try LiveBench()
+        let error = await #expect(throws: DownloadError.self) { try await live.add(url) }
+        #expect(error?.code == .unsupportedScheme || error?.code == .invalidURL)
+        await live.downloader.close()
+    }
+
+    @Test(
+        "fault 35: control characters in Location are refused",
+        arguments: ["/b\u{1b}[2J", "/b\u{1}c", "/b\tc", "/b\u{7f}"])
+    func control(_ location: String) async throws {
+        let server = try FaultServer()
+        server.route("/a") { _ in .redirect(to: location) }
+        server.routeOthers { _ in .ok(Self.content) }
+        let live = try LiveBench()
+        let info = try await live.fetch(server.url("/a"))
+        #expect([.redirect, .protocolViolation].contains(info.error?.code), "\(String(describing: info.error))")
+        #expect(server.requests.count == 1 && live.names == [])
+        #expect(info.error?.description.unicodeScalars.contains { $0.value < 0x20 || $0 == "\u{7f}" } == false)
+        await live.downloader.close()
+    }
+
+    @Test("fault 38: the name comes from the first URL or Content-Disposition, not from the redirect")
+    func name() async throws {
+        let server = try FaultServer()
+        server.route("/first.bin") { _ in .redirect(to: "/evil.sh?name=worse.sh") }
+        server.route("/second") { _ in .redirect(to: "/named.sh") }
+        server.route("/evil.sh") { _ in .ok(Self.content) }
+        server.route("/named.sh") { _ in
+            .ok(Self.content, headers: ["Content-Disposition": "attachment; filename=said.bin"])
+        }
+        let live = try LiveBench()
+        #expect(try await live.fetch(server.url("/first.bin")).path == live.out + "/first.bin")
+        #expect(try await live.fetch(server.url("/second")).path == live.out + "/said.bin")
+        #expect(live.names == ["first.bin", "said.bin"])
+        await live.downloader.close()
+    }
+}
