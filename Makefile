@@ -19,7 +19,7 @@ BIN := .build/release/fk
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build demo test test-threads bench examples lint format install uninstall clean
+.PHONY: help build demo test test-threads bench torture examples lint format install uninstall clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,10 @@ test-threads: ## the tests under the thread sanitizer, one after the other: it m
 bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes Docs/Benchmarks
 	@.ci/needs bench
 	Tests/Benchmarks/run --save Docs/Benchmarks $(BENCHFLAGS) $(BIN)
+
+torture: build ## kill fk at every call, cut its power, let its calls fail: half an hour; TORTUREFLAGS=--quick: three minutes
+	@.ci/needs torture
+	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example
 	@.ci/needs build

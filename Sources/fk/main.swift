@@ -16,4 +16,7 @@ guard !CommandContext.process.workingDirectory.isEmpty else {
     OutputStream.standardError.writeLine("fk: The current folder does not exist any more: go to another one.")
     exit(ExitStatus.taskFailed)
 }
-exit(await Dispatcher(context: .process).run(words))
+let status = await Dispatcher(context: .process).run(words)
+// Not `exit`: that takes libraries down while the transport's thread is still ending, and what both of them free has ended
+// good runs with SIGABRT. Nothing is left to write: no output waits in a buffer.
+_exit(status)

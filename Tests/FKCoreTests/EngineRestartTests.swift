@@ -91,6 +91,19 @@ struct EngineRestartTests {
         #expect(bench.transport.requests.isEmpty)
     }
 
+    @Test("died between the two steps of a rename by hard link: one name in the end, and nothing is fetched")
+    func diedBetweenLinkAndUnlink() async throws {
+        let folder = try TemporaryFolder()
+        let id = try published(in: folder, state: .complete)
+        let out = folder.path + "/out"
+        #expect(link(out + "/a", out + "/" + FileNameRules.partName(for: "a", id: id)) == 0)
+        let bench = try await Bench(in: folder, content: Self.content)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.names == ["a"])
+        #expect(try bench.out("a") == Self.content)
+        #expect(bench.transport.requests.isEmpty)
+    }
+
     @Test("the same with a response chain: it runs again, and nothing is fetched")
     func diedInResponseChain() async throws {
         let folder = try TemporaryFolder()
@@ -109,13 +122,13 @@ struct EngineRestartTests {
         #expect(try bench.out("a") == Self.content)
     }
 
-    /// A task whose file has its final name already, although its record says that it runs.
-    private func published(in folder: TemporaryFolder) throws -> TaskID {
+    /// A task whose file has its final name already, although its record says that it runs, or still names its part.
+    private func published(in folder: TemporaryFolder, state: DownloadState = .action) throws -> TaskID {
         let workPath = WorkPath(folder.file("work"))
         try workPath.open(create: true)
         try folder.write(Self.content, to: "out/a")
         var record = TaskRecord.sample("http://h.example/a", directory: folder.path + "/out")
-        record.state = .action
+        record.state = state
         record.attempts = 1
         record.expected = Int64(Self.content.count)
         record.ranges = [SavedRange(start: 0, end: record.expected, position: record.expected)]

@@ -87,4 +87,32 @@ struct EndToEndSystemCallTests {
         #expect(try sandbox.bytes("a") == body)
         #expect(server.requests.count == 1)
     }
+
+    @Test("killed before the folder's sync: with Durability.power the record on the disk says complete already")
+    func recordedBeforeRename() async throws {
+        let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]
+        let first = try FKProgram.run(
+            try #require(Program.find("strace")),
+            [
+                "-f", "-o", "/dev/null", "-P", sandbox.files, "-e", "trace=fsync", "-e",
+                "inject=fsync:signal=KILL:when=1", FKProgram.path,
+            ] + words, environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        #expect(first.status == 137)
+        #expect(try names(sandbox.files) == ["a"])
+        #expect(try await sandbox.fk("list", "--state", "complete").output.contains("a"))
+        #expect(try await sandbox.fk(words).status == 0)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("the layout file is synced before it has its name")
+    func layoutSync() async throws {
+        let trace = "\(sandbox.folder.path)/trace"
+        _ = try FKProgram.run(
+            try #require(Program.find("strace")),
+            ["-f", "-o", trace, "-e", "trace=fsync,rename", FKProgram.path, "get", server.url("/a"), "-d", "."],
+            environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n")
+        let rename = try #require(calls.firstIndex { $0.contains("rename(") && $0.contains("/layout") })
+        #expect(calls[..<rename].contains { $0.contains("fsync(") })
+    }
 }

@@ -83,6 +83,7 @@ extension Engine {
             try part.synchronize()
         } then: { engine, entry, attempt, result in
             if case .failure(let error) = result { return engine.fail(entry, error, resumed: attempt.isResumed) }
+            entry.record.synced = true
             if engine.rename(entry, attempt) { engine.syncName(entry, attempt) }
         }
     }
@@ -95,9 +96,9 @@ extension Engine {
             if case .failure(let error) = result {
                 // A failed task has no finished file: the next attempt would find a stranger's under its name.
                 try? engine.unpublish(entry, in: attempt.folder)
+                entry.record.synced = nil
                 return engine.fail(entry, error, resumed: attempt.isResumed)
             }
-            entry.record.synced = true
             engine.respond(entry, attempt)
         }
     }
@@ -138,10 +139,12 @@ extension Engine {
         }
     }
 
-    /// With nothing to come after the rename, the record of the finished task is written at once and stands for both
-    /// (`TaskRecord.isRenameMissing`); else it first says which name the file is about to get.
+    /// With no chain to come after the rename, the record of the finished task is written at once and stands for both
+    /// (`TaskRecord.isRenameMissing`); else it first says which name the file is about to get. With `Durability.power` this
+    /// is the record that gets synced: one written after the rename would be lost with the power, and a task that was told
+    /// to be complete would not be.
     private func saveBeforeRename(_ entry: TaskEntry, _ attempt: Attempt) throws(DownloadError) {
-        guard configure.durability == .process, chains.response.isEmpty else {
+        guard chains.response.isEmpty else {
             entry.work.openInfo = entry.work.openInfo ?? OpenInfoFile()
             return try save(entry)
         }

@@ -74,8 +74,9 @@ extension Engine {
             other?.setLimit(end)
             return false
         }
+        // The live counters need not be taken out of force for this record: the other lane's stays below the claim, so it
+        // says the same of either range, and the new one's lies at its start. A kill would else lose what they tell.
         entry.record.ranges = SegmentPlanner.split(ranges, index, at: claim)
-        entry.rangesChanged = true
         lane.claim = nil
         lane.index = ranges.count
         attempt.counters.store(ranges.count, claim)

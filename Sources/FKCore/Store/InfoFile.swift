@@ -121,7 +121,7 @@ package enum InfoFile {
     ///
     /// - Parameters:
     ///   - counters: the task's live counters while it runs, so that they follow a file that has to move.
-    ///   - rangesChanged: true when ranges were added, dropped, cut or begun anew since the last write. The live
+    ///   - rangesChanged: true when ranges were dropped, renumbered or begun anew since the last write. The live
     ///     counters then count for nothing until the record that gives them their new meaning is in the file.
     ///     The caller sees to it that the counters already hold the new ranges' positions.
     ///   - open: keeps the file open from one update to the next, where two follow each other closely; nil opens and

@@ -163,7 +163,12 @@ package struct WorkPath: Sendable, Hashable {
         let bytes = Array("\(Self.layoutVersion)\n".utf8)
         do {
             // Two processes may come first at once: each has its own file to rename.
-            try bytes.withUnsafeBytes { try FileIO.replace(layoutPath, aside: "\(layoutPath).\(getpid())", $0) }
+            // Synced before it has its name, once for each work path: a power cut in its first seconds would else leave
+            // an empty one, or one with another file's bytes, and a work path that no command opens any more.
+            let aside = "\(layoutPath).\(getpid())"
+            try bytes.withUnsafeBytes { bytes in
+                try FileIO.replace(layoutPath, aside: aside, bytes) { try FileIO.synchronize(aside) }
+            }
         } catch {
             throw unusable("cannot be written", cause: error)
         }

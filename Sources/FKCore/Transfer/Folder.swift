@@ -96,17 +96,24 @@ final class Folder: Sendable {
             return true
         }
         if exclusiveRename(descriptor, name, newName) == 0 { return true }
-        if errno == EEXIST { return false }
         // The file system cannot rename exclusively: a hard link can do the same in two steps.
-        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP {
-            guard linkat(descriptor, name, descriptor, newName, 0) == 0 else {
-                if errno == EEXIST { return false }
-                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
-            }
+        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP, linkat(descriptor, name, descriptor, newName, 0) == 0
+        {
             unlinkat(descriptor, name, 0)
             return true
         }
-        throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
+        guard errno == EEXIST else {
+            throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
+        }
+        // Killed between the two steps, a process leaves the file under both names: it is not in its own way.
+        guard areOne(name, newName) else { return false }
+        unlinkat(descriptor, name, 0)
+        return true
+    }
+
+    private func areOne(_ name: String, _ other: String) -> Bool {
+        guard let first = status(of: name), let second = status(of: other) else { return false }
+        return first.st_ino == second.st_ino && first.st_dev == second.st_dev
     }
 
     func remove(_ name: String) { unlinkat(descriptor, name, 0) }
