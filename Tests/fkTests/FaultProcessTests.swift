@@ -95,8 +95,11 @@ struct FaultProcessTests {
         let gate = Gate()
         server.serve("/a", body, stallingAt: 400_000, gate)
         server.serve("/b", body)
-        async let engine = fk(clock: shift, ["get", url, "-d", ".", "--json"])
-        #expect(try await sandbox.record(url) { $0.received == 400_000 } != nil)
+        server.serve("/c", body, stallingAt: 400_000, gate)
+        async let engine = fk(clock: shift, ["get", url, server.url("/c"), "-d", ".", "--json"])
+        for url in [url, server.url("/c")] {
+            #expect(try await sandbox.record(url) { $0.received == 400_000 } != nil)
+        }
         #expect(try await sandbox.fk("suspend", url).status == 0)
         #expect(try await sandbox.fk("resume", url).status == 0)
         let follower = try await sandbox.fk("get", server.url("/b"), "-d", ".", "--json")

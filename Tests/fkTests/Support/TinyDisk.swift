@@ -23,7 +23,7 @@ final class TinyDisk: Sendable {
     /// Takes room away: so many bytes, or all there is.
     func fill(_ bytes: Int = .max) throws {
         let file = "\(path)/filler"
-        FileManager.default.createFile(atPath: file, contents: nil)
+        try Data().write(to: URL(fileURLWithPath: file))
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
         defer { try? handle.close() }
         var rest = bytes
