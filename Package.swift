@@ -16,13 +16,14 @@ let package = Package(
         .systemLibrary(
             name: "CLibcrypto", pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+        .systemLibrary(name: "CSystem"),
         .target(
             name: "FKMiddleware",
             dependencies: [.target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
         .target(
             name: "FKCore",
             dependencies: [
-                "FKMiddleware", .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
+                "CSystem", "FKMiddleware", .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
             ]),
         .executableTarget(name: "fk", dependencies: ["FKCore", "FKMiddleware"]),
         .executableTarget(

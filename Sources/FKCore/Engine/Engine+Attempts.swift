@@ -23,6 +23,11 @@ extension Engine {
     }
 
     private func begin(_ entry: TaskEntry) throws(DownloadError) {
+        if entry.record.awaitsProof { return try prove(entry) }
+        try fetch(entry)
+    }
+
+    func fetch(_ entry: TaskEntry) throws(DownloadError) {
         let folder = try folder(of: entry)
         if isPublished(entry.record) {
             if chains.response.isEmpty { return complete(entry) }
@@ -82,7 +87,7 @@ extension Engine {
             return nil
         default: return nil
         }
-        return folder.contains(name) ? name : nil
+        return folder.contains(name) && !folder.isLeftover(name, of: entry.id, before: BootID.began) ? name : nil
     }
 
     private func settleExisting(_ entry: TaskEntry, _ name: String, in folder: Folder) throws(DownloadError) {
@@ -118,6 +123,7 @@ extension Engine {
             for (index, range) in entry.record.ranges.enumerated() where range.position > length {
                 remember(entry, by: "resume", "the part file is shorter than recorded: \(length) bytes")
                 entry.record.ranges[index].position = max(range.start, length)
+                entry.record.pieces = nil
             }
             if entry.record.ranges.count > 1 {
                 entry.record.ranges = SegmentPlanner.normalize(entry.record.ranges, expected: entry.record.expected)
@@ -129,6 +135,7 @@ extension Engine {
             part = try newPart(for: entry, in: folder)
         }
         entry.record.partTime = nil
+        if entry.record.ranges.isEmpty { entry.record.pieces = nil }
         let attempt = Attempt(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
             isResumed: entry.record.received > 0,
@@ -153,7 +160,7 @@ extension Engine {
         let name = FileNameRules.partName(
             for: task.fileName ?? FileNameRules.name(url: task.url, head: nil), id: entry.id)
         entry.record.partName = name
-        let part = try PartFile(in: folder, name: name)
+        let part = try PartFile(in: folder, name: name, owner: owner(of: entry))
         guard part.openedLength > 0 else { return part }
         guard entry.isNew else {
             try part.truncate(to: 0)
@@ -163,6 +170,9 @@ extension Engine {
         part.close()
         _ = try folder.rename(name, to: "\(name).old", replacing: true)
         problems.append("A part file without an info file was kept as \(folder.path(of: "\(name).old")).")
-        return try PartFile(in: folder, name: name)
+        return try PartFile(in: folder, name: name, owner: owner(of: entry))
     }
+
+    /// With `Durability.power` the record is on the disk before the name, so the file needs no mark.
+    private func owner(of entry: TaskEntry) -> TaskID? { configure.durability == .process ? entry.id : nil }
 }

@@ -119,6 +119,7 @@ extension Engine {
                 let isNamed = try attempt.folder.rename(
                     attempt.part.name, to: candidate, replacing: policy == .overwrite)
                 if isNamed { return true }
+                if try takeBack(candidate, entry, attempt) { return true }
                 switch policy {
                 case .rename, .overwrite: number += 1
                 case .refuse: throw fileExists(path)
@@ -140,6 +141,18 @@ extension Engine {
             fail(entry, error, resumed: attempt.isResumed)
             return false
         }
+    }
+
+    /// A file under the wanted name that this task made before the system went down, and whose record was lost: it is set
+    /// aside until the task is complete, and its name taken. A file that was written to since is somebody's.
+    private func takeBack(
+        _ name: String, _ entry: TaskEntry, _ attempt: Attempt
+    ) throws(DownloadError) -> Bool {
+        guard attempt.folder.isLeftover(name, of: entry.id, before: BootID.began) else { return false }
+        let aside = "\(attempt.part.name).old"
+        guard try attempt.folder.rename(name, to: aside, replacing: true) else { return false }
+        entry.work.setAside = attempt.folder.path(of: aside)
+        return try attempt.folder.rename(attempt.part.name, to: name, replacing: false)
     }
 
     /// With no chain to come after the rename, the record of the finished task is written at once and stands for both
@@ -241,13 +254,14 @@ extension Engine {
         entry.record.partName = nil
         if let path = entry.workIfAny?.setAside.take() { unlink(path) }
         taskLimiters[entry.id] = nil
+        noteUnsynced(entry)
         end(entry, as: .complete)
     }
 
     // MARK: Work off the engine's thread
 
     /// Runs slow disk work elsewhere and comes back with its result, unless the attempt was stopped meanwhile.
-    private func offEngine<Value: Sendable>(
+    func offEngine<Value: Sendable>(
         _ id: TaskID, _ work: @escaping @Sendable () throws(DownloadError) -> Value,
         then: @escaping @Sendable (isolated Engine, TaskEntry, Attempt, Result<Value, DownloadError>) -> Void
     ) {

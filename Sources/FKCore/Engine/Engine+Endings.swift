@@ -41,6 +41,7 @@ extension Engine {
             attempt.diskError = error
         }
         foldCounters(entry, attempt)
+        if let piece = receiver.piece { entry.record.pieces = (entry.record.pieces ?? []) + [piece] }
         if attempt.isEnding || lane.isUnwanted { return laneEnded(lane, entry, attempt) }
         if let error = attempt.diskError { return end(attempt, .fail(error), entry, without: lane) }
         guard let outcome = receiver.outcome else { return }
@@ -246,6 +247,7 @@ extension Engine {
         entry.record.source = nil
         entry.record.partName = nil
         entry.record.partTime = nil
+        entry.record.pieces = nil
         entry.record.path = nil
         entry.record.lengthVerified = nil
         account(entry)

@@ -104,13 +104,12 @@ extension Engine {
     ) {
         let options = entry.record.task.options
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
-        let echo = EchoMasking(request: request, secretHeaders: secret)
         var transportOptions = options.transportOptions(over: configure.transport)
         // Streams of one HTTP/2 connection share what a server gives a connection.
         if attempt.lanes.count > 1 { transportOptions.httpVersion = .http1 }
         lane.operation = transport.start(
             TransportRequest(urlRequest: request, secretHeaders: secret, options: transportOptions),
-            handler: handler(for: lane, known, echo, entry, attempt))
+            handler: handler(for: lane, known, EchoMasking(request: request, secretHeaders: secret), entry, attempt))
     }
 
     private func handler(
@@ -129,7 +128,8 @@ extension Engine {
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: attempt.part,
                 counters: attempt.counters, limiters: limiters(for: entry),
                 digest: entry.record.task.options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1, clock: clock,
+                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1,
+                wantsPiece: configure.durability == .process && entry.record.task.options.checksum == nil, clock: clock,
                 echo: echo),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
@@ -202,6 +202,7 @@ extension Engine {
                 try attempt.part.truncate(to: 0)
             }
             entry.record.ranges = [SavedRange(start: 0, end: length)]
+            entry.record.pieces = nil
             entry.rangesChanged = true
             attempt.counters.store(0, receiver.position)
             receiver.assign(index: 0)

@@ -291,6 +291,8 @@ extension Engine {
             entry.record.finished = nil
             entry.record.state = entry.record.task.type == .background ? .idle : .suspend
             write(entry)
+        case .complete where entry.record.needsProof():
+            demandProof(of: entry)
         case .idle:
             if entry.record.task.type == .foreground { entry.record.state = .suspend }
         default: break

@@ -76,6 +76,10 @@ package actor Engine {
     var taskLimiters: [TaskID: RateLimiter] = [:]
 
     var observers = Observers()
+    /// Finished files that are synced in the background.
+    var unsynced = SyncBacklog()
+    /// When it was made, in nanoseconds of its clock.
+    let opened: Int64
     var nextTick: Int64
     var nextReport: Int64 = .max
     /// When the connections of growing attempts are measured next.
@@ -115,6 +119,7 @@ package actor Engine {
         inbox = EngineInbox()
         ready = ReadyQueue(order: configure.order)
         totalLimiter = RateLimiter(rate: configure.rateLimit, now: clock.now)
+        opened = clock.now
         nextTick = clock.now
         inbox.connect(self)
     }
@@ -138,6 +143,7 @@ package actor Engine {
         }
         isClosing = true
         for entry in running.values { await stopAttempt(of: entry, .keepingBytes) }
+        await syncBeforeClosing()
         for entry in tasks.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
         transport.shutdown()
@@ -219,6 +225,7 @@ package actor Engine {
             nextSweep = now + 60_000_000_000
         }
         watchLanes()
+        syncFinished()
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
     }

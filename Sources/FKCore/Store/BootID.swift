@@ -9,6 +9,26 @@ package enum BootID {
     /// Read once per process. `FK_BOOT_ID` in the environment overrides it, for tests of power cuts.
     package static let current: String = read(environment: ProcessInfo.processInfo.environment)
 
+    /// When the present boot began. With `FK_BOOT_ID` it began with this process.
+    package static let began: Date = {
+        if ProcessInfo.processInfo.environment["FK_BOOT_ID"]?.isEmpty == false { return Date() }
+        return Date(timeIntervalSinceNow: -uptime)
+    }()
+
+    /// Seconds, time asleep included where the system counts it.
+    private static var uptime: Double {
+        #if canImport(Darwin)
+            var boot = timeval()
+            var size = MemoryLayout<timeval>.size
+            guard sysctlbyname("kern.boottime", &boot, &size, nil, 0) == 0 else { return 0 }
+            return Date().timeIntervalSince1970 - Double(boot.tv_sec)
+        #else
+            var time = timespec()
+            guard clock_gettime(CLOCK_BOOTTIME, &time) == 0 else { return 0 }
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        #endif
+    }
+
     /// Never empty. A system that tells no boot id gets a random one, which matches nothing: then nothing unsynced
     /// is believed, which is safe.
     static func read(environment: [String: String]) -> String {

@@ -1,4 +1,6 @@
-/// CRC-32C (Castagnoli polynomial, RFC 3720 section 12.1), eight bytes a step.
+import CSystem
+
+/// CRC-32C (Castagnoli polynomial, RFC 3720 section 12.1), by the processor where it can, else eight bytes a step.
 ///
 /// It finds torn and damaged slots; it is no protection against somebody who wants to forge one.
 package struct CRC32C: Sendable {
@@ -17,6 +19,17 @@ package struct CRC32C: Sendable {
     package var value: UInt32 { ~state }
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        if Self.isBuiltIn {
+            state = fk_crc32c(state, bytes.baseAddress, bytes.count)
+        } else {
+            updateByTables(bytes)
+        }
+    }
+
+    private static let isBuiltIn = fk_has_crc32c() != 0
+
+    /// The same without the processor's help.
+    mutating func updateByTables(_ bytes: UnsafeRawBufferPointer) {
         Self.tables.withUnsafeBufferPointer { tables in
             var crc = state
             var index = 0

@@ -19,6 +19,12 @@ extension TaskRecord {
         text.beginArray()
         for range in ranges { range.write(to: &text) }
         text.endArray()
+        if let pieces {
+            text.key("pieces")
+            text.beginArray()
+            for piece in pieces { piece.write(to: &text) }
+            text.endArray()
+        }
         text.optional("expected", expected)
         if let validator {
             text.key("validator")
@@ -97,6 +103,19 @@ extension SavedRange {
         text.value(position)
         text.key("synced")
         text.value(synced)
+        text.endObject()
+    }
+}
+
+extension PieceChecksum {
+    fileprivate func write(to text: inout JSONText) {
+        text.beginObject()
+        text.key("start")
+        text.value(start)
+        text.key("end")
+        text.value(end)
+        text.key("crc32c")
+        text.value(UInt64(crc32c))
         text.endObject()
     }
 }

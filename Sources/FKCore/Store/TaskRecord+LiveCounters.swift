@@ -29,7 +29,10 @@ extension TaskRecord {
             return range
         }
         // The file's own time may be lost with the page cache; the positions above count only what was synced.
-        if bootID != current { record.partTime = nil }
+        if bootID != current {
+            record.partTime = nil
+            record.pieces = nil
+        }
         return record
     }
 }

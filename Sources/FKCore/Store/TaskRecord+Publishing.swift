@@ -14,6 +14,7 @@ extension TaskRecord {
         let size = expected ?? received
         ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
         expected = size
+        pieces = synced == true ? nil : PieceChecksum.covering(pieces, length: size)
         finished = date
         error = nil
         waiting = nil

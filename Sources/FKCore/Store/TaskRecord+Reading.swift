@@ -41,6 +41,14 @@ extension TaskRecord {
         try scanner.need("ranges")
         var ranges: [SavedRange] = []
         try scanner.elements { (scanner) throws(JSONScanner.Unexpected) in ranges.append(try SavedRange(&scanner)) }
+        var pieces: [PieceChecksum]?
+        if scanner.has("pieces") {
+            var list: [PieceChecksum] = []
+            try scanner.elements { (scanner) throws(JSONScanner.Unexpected) in
+                list.append(try PieceChecksum(&scanner))
+            }
+            pieces = list
+        }
         let expected = scanner.has("expected") ? try scanner.integer(Int64.self) : nil
         let validator = scanner.has("validator") ? try Validator(&scanner) : nil
         let source = scanner.has("source") ? try scanner.text() : nil
@@ -58,6 +66,7 @@ extension TaskRecord {
         self.state = state
         self.waiting = waiting
         self.ranges = ranges
+        self.pieces = pieces
         self.expected = expected
         self.validator = validator
         self.source = source
@@ -80,6 +89,19 @@ extension TaskRecord {
         var history: [Verdict] = []
         try scanner.elements { (scanner) throws(JSONScanner.Unexpected) in history.append(try Verdict(&scanner)) }
         self.history = history
+        try scanner.endObject()
+    }
+}
+
+extension PieceChecksum {
+    fileprivate init(_ scanner: inout JSONScanner) throws(JSONScanner.Unexpected) {
+        try scanner.beginObject()
+        try scanner.need("start")
+        let start: Int64 = try scanner.integer()
+        try scanner.need("end")
+        let end: Int64 = try scanner.integer()
+        try scanner.need("crc32c")
+        self.init(start: start, end: end, crc32c: try scanner.integer())
         try scanner.endObject()
     }
 }

@@ -86,6 +86,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package var state: DownloadState
     @Seldom package var waiting: Waiting?
     package var ranges: [SavedRange] = []
+    /// What came so far, as far as it is known, for the time in which the file is not synced.
+    @Seldom package var pieces: [PieceChecksum]?
     /// Length of the whole file, once a server has told it.
     package var expected: Int64?
     @Seldom package var validator: Validator?

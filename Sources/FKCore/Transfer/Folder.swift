@@ -89,6 +89,16 @@ final class Folder: Sendable {
         return Int64(status.st_size)
     }
 
+    /// Whether the name is that of a file with the task's mark (`FileOwner`) that nobody has written to since `date`.
+    func isLeftover(_ name: String, of id: TaskID, before date: Date) -> Bool {
+        let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var status = stat()
+        return fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && FileOwner.isMarked(file, as: id)
+            && Double(status.modificationTime) / 1e9 < date.timeIntervalSince1970
+    }
+
     private func notAFile(_ name: String) -> DownloadError {
         DownloadError(.destination, "\(path(of: name)) exists and is not a file.")
     }

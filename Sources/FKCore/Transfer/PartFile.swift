@@ -14,8 +14,10 @@ final class PartFile: Sendable {
     private let descriptor: Int32
     private let isOpen = Atomic<Bool>(true)
 
-    /// - Parameter exclusive: fail with `.fileExists` when the name is taken, instead of opening what is there.
-    init(in folder: Folder, name: String, exclusive: Bool = false) throws(DownloadError) {
+    /// - Parameters:
+    ///   - exclusive: fail with `.fileExists` when the name is taken, instead of opening what is there.
+    ///   - owner: whose mark it gets (`FileOwner`).
+    init(in folder: Folder, name: String, exclusive: Bool = false, owner: TaskID? = nil) throws(DownloadError) {
         self.folder = folder
         self.name = name
         descriptor = try folder.open(name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
@@ -28,6 +30,7 @@ final class PartFile: Sendable {
             isOpen.store(false, ordering: .relaxed)
             throw DownloadError(.destination, "\(folder.path(of: name)) is not a regular file.")
         }
+        if let owner { FileOwner.mark(descriptor, as: owner) }
     }
 
     deinit { close() }
@@ -83,6 +86,25 @@ final class PartFile: Sendable {
         return Array(buffer.prefix(try read(into: buffer, at: offset)))
     }
 
+    /// Whether the file still has these bytes. Blocks: not for the engine's or transport's thread.
+    func matches(_ pieces: [PieceChecksum]) throws(DownloadError) -> Bool {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        for piece in pieces {
+            var crc = CRC32C()
+            var offset = piece.start
+            while offset < piece.end {
+                let count = Int(min(Int64(buffer.count), piece.end - offset))
+                let read = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), at: offset)
+                if read == 0 { return false }
+                crc.update(UnsafeRawBufferPointer(rebasing: buffer[..<read]))
+                offset += Int64(read)
+            }
+            guard crc.value == piece.crc32c else { return false }
+        }
+        return true
+    }
+
     func truncate(to length: Int64) throws(DownloadError) {
         guard ftruncate(descriptor, off_t(length)) == 0 else {
             throw DownloadError(system: errno, "shorten", path, in: .destination)
@@ -115,7 +137,7 @@ final class PartFile: Sendable {
 
 extension stat {
     /// In nanoseconds since 1970.
-    fileprivate var modificationTime: Int64 {
+    var modificationTime: Int64 {
         #if canImport(Darwin)
             let time = st_mtimespec
         #else

@@ -40,6 +40,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         var digest: Checksum.Algorithm?
         /// Bodies of at most so many bytes into an empty part are written without the engine being asked first.
         var inlineLimit: Int64
+        /// Sum up the bytes for the time until the file is synced.
+        var wantsPiece = false
         var clock: any EngineClock
         var echo: EchoMasking
     }
@@ -54,6 +56,12 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private(set) var position: Int64
     /// Runs over the file while its bytes come in order from 0; nil as soon as they do not.
     private(set) var digester: Digester?
+    /// What it has written, with its checksum.
+    var piece: PieceChecksum? {
+        pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: crc.value) }
+    }
+    private var pieceStart: Int64?
+    private var crc = CRC32C()
     /// True once the gate was needed: the engine has then already recorded the head.
     private(set) var askedEngine = false
 
@@ -187,6 +195,10 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 try plan.part.write(bytes, at: position)
             } catch {
                 return .fail(error)
+            }
+            if plan.wantsPiece {
+                if pieceStart == nil { pieceStart = position }
+                crc.update(bytes)
             }
             position += Int64(bytes.count)
             plan.counters.store(index, position)
