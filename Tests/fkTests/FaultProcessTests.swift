@@ -89,7 +89,7 @@ struct FaultProcessTests {
     }
 
     @Test(
-        "fault 65: the clock of the engine is an hour behind: others hand tasks over, steer it and see sensible numbers",
+        "fault 65: the clock of the engine is an hour off: others hand tasks over, steer it and see sensible numbers",
         .enabled(if: FakeTime.library != nil, "libfaketime is not installed"), arguments: ["-3600s", "+3600s"])
     func clocksDiffer(_ shift: String) async throws {
         let gate = Gate()
