@@ -288,7 +288,8 @@ class Load:
         if system.descriptors > DESCRIPTORS:
             self.problem(f"{system.descriptors} descriptors at once")
         self.outcome.values.update({
-            "files": count, "seconds": round(seconds), "failures": server.failed, "KiB resident": system.memory >> 10,
+            "files": count, "seconds": round(seconds), "failures": server.failed,
+            "of one file": max(file.failures for file in server.files.values()), "KiB resident": system.memory >> 10,
             "of them after a quarter": early >> 10, "descriptors": system.descriptors,
             "longest pause, ms": round(server.longest * 1000)})
 
