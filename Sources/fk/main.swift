@@ -12,6 +12,7 @@ if words == ["--version"] || words == ["--version", "--json"] || words == ["--js
 
 Allocator.keepFreedMemory()
 SignalTrap.ignoreWriteSignals()
+DescriptorLimit.raise()
 guard !CommandContext.process.workingDirectory.isEmpty else {
     OutputStream.standardError.writeLine("fk: The current folder does not exist any more: go to another one.")
     exit(ExitStatus.taskFailed)

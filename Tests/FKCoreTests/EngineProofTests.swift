@@ -18,11 +18,12 @@ struct EngineProofTests {
 
     /// A work path and a destination as another boot finds them.
     private func afterBoot(
-        checksum: Bool = false, _ change: (inout TaskRecord) -> Void = { _ in },
+        checksum: Bool = false, name: String? = nil, _ change: (inout TaskRecord) -> Void = { _ in },
         file: (URL, Date) throws -> Void = { url, finished in try EngineProofTests.setTime(finished, of: url) }
     ) async throws -> (Bench, TaskID) {
         let first = try await Bench(content: Self.content)
         let id = try await first.add("a") {
+            $0.fileName = name
             if checksum { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
         }
         #expect(await first.finished(id)?.state == .complete)
@@ -124,9 +125,8 @@ struct EngineProofTests {
 
     @Test("a file with the task's mark from before the boot is not in its own way", arguments: [nil, "a"])
     func leftover(_ name: String?) async throws {
-        let (bench, id) = try await afterBoot {
+        let (bench, id) = try await afterBoot(name: name) {
             forget(&$0)
-            $0.task.fileName = name
         } file: { url, _ in
             try Self.torn([0, 0])(url, Date(timeIntervalSince1970: 1_000_000))
         }

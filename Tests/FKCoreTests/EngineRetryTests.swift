@@ -181,7 +181,7 @@ struct EngineRetryTests {
         #expect(await bench.finished(id)?.state == .complete)
     }
 
-    @Test("a wall clock set back between two engines makes nobody wait longer than the longest delay")
+    @Test("a wall clock set back between two engines makes nobody wait longer than the delay was")
     func wallClockRestart() async throws {
         let first = try await Bench { _, _ in .status(503) }
         let id = try await first.add("a")
@@ -190,7 +190,7 @@ struct EngineRetryTests {
         let clock = ManualClock()
         clock.setDate(clock.date - 1e9)
         let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
-        await second.advance(600)
+        await second.advance(1)
         #expect(await second.finished(id)?.state == .complete)
     }
 

@@ -69,8 +69,9 @@ struct FaultPartTests {
         #expect(throws: DownloadError.self) {
             try payload.withUnsafeBytes { bytes in _ = try TaskRecord.read(bytes) }
         }
-        record.partName = ".a.fkpart"
+        let name = FileNameRules.partName(for: "a", id: record.id)
+        record.partName = name
         let own = try record.json()
-        #expect(try own.withUnsafeBytes { bytes in try TaskRecord.read(bytes) }.partName == ".a.fkpart")
+        #expect(try own.withUnsafeBytes { bytes in try TaskRecord.read(bytes) }.partName == name)
     }
 }

@@ -39,7 +39,7 @@ class Score:
     def measured(self):
         return ", ".join(
             f"{key}: {sum(values) / len(values):,.0f} on average, {max(values):,} at most"
-            for key, values in self.values.items())
+            if len(values) > 1 else f"{key}: {values[0]:,}" for key, values in self.values.items())
 
 
 world = None

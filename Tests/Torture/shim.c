@@ -2,7 +2,7 @@
  * the N-th of them kills the process or lets calls fail.
  *
  *   TORTURE_STATE   file of 4096 bytes, mapped shared: { calls so far, the call it fired at, bytes that part files took,
- *                   text of that call }
+ *                   writes that were made short, text of that call }
  *   TORTURE_AT      N, from 1; 0 or absent only counts
  *   TORTURE_ACTION  before: killed instead of the call; half: half of a write is done, then killed, torn where the
  *                   kernel looks for signals, between two pages; after: killed once the call is done; EIO or ENOSPC:
@@ -10,6 +10,7 @@
  *   TORTURE_LASTS   "once", or "on": every call from the N-th on fails
  *   TORTURE_CALLS   "all" (default), or "disk": writes, syncs, names and folders and no network: what may fail
  *   TORTURE_LINKS   "1": renameat2 fails with EINVAL, as on file systems that cannot rename exclusively
+ *   TORTURE_WRITES  "short": every write takes half of what it is given, and every third one is interrupted instead
  *   TORTURE_ENDS    "slow": what a thread does at its end takes a moment, so that the program may end before it
  *
  * Writes count when they go to a regular file. Strace counts for each thread of its own, which is why this exists. */
@@ -37,7 +38,8 @@ struct state {
     _Atomic uint64_t calls;
     _Atomic uint64_t fired;
     _Atomic uint64_t received;
-    char text[4000];
+    _Atomic uint64_t short_writes;
+    char text[3992];
 };
 
 enum action { none, before, half, after, fail };
@@ -45,7 +47,7 @@ enum action { none, before, half, after, fail };
 static struct state *state;
 static uint64_t at;
 static enum action action;
-static int failure, lasts, disk_only, links;
+static int failure, lasts, disk_only, links, short_writes;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("TORTURE_STATE"), *word;
@@ -69,6 +71,8 @@ __attribute__((constructor)) static void begin(void) {
     disk_only = word && !strcmp(word, "disk");
     word = getenv("TORTURE_LINKS");
     links = word && !strcmp(word, "1");
+    word = getenv("TORTURE_WRITES");
+    short_writes = word && !strcmp(word, "short");
     state = base;
 }
 
@@ -200,10 +204,20 @@ static size_t torn(off64_t offset, size_t count) {
     return end > offset ? (size_t)(end - offset) : 0;
 }
 
+/* How much of a write of `count` bytes is done; -1 when it is interrupted. */
+static ssize_t shortened(size_t count) {
+    if (!short_writes) return (ssize_t)count;
+    if (atomic_fetch_add(&state->short_writes, 1) % 3 == 2) return errno = EINTR, -1;
+    return (ssize_t)(count - count / 2);
+}
+
 #define WRITE(name, declaration, file, count, whole, part)                                                             \
     ssize_t name declaration {                                                                                         \
         ssize_t(*real) declaration = (ssize_t(*) declaration)dlsym(RTLD_NEXT, #name);                                  \
         if (!state || !is_file(file)) return whole;                                                                    \
+        ssize_t allowed = shortened((size_t)count);                                                                    \
+        if (allowed < 0) return -1;                                                                                    \
+        count = (__typeof__(count))allowed;                                                                            \
         enum action todo = counted(#name, NULL, file, count, 0);                                                       \
         if (todo == fail) return errno = failure, -1;                                                                  \
         ssize_t result = todo == half ? part : whole;                                                                  \
@@ -218,9 +232,9 @@ WRITE(pwrite, (int file, const void *bytes, size_t count, off_t offset), file, c
       real(file, bytes, torn(offset, count), offset))
 WRITE(pwrite64, (int file, const void *bytes, size_t count, off64_t offset), file, count,
       real(file, bytes, count, offset), real(file, bytes, torn(offset, count), offset))
-WRITE(writev, (int file, const struct iovec *pieces, int count), file, (size_t)count, real(file, pieces, count),
+WRITE(writev, (int file, const struct iovec *pieces, int count), file, count, real(file, pieces, count),
       real(file, pieces, (count + 1) / 2))
-WRITE(pwritev, (int file, const struct iovec *pieces, int count, off_t offset), file, (size_t)count,
+WRITE(pwritev, (int file, const struct iovec *pieces, int count, off_t offset), file, count,
       real(file, pieces, count, offset), real(file, pieces, (count + 1) / 2, offset))
 WRITE(copy_file_range, (int from, off64_t *a, int file, off64_t *b, size_t count, unsigned flags), file, count,
       real(from, a, file, b, count, flags), real(from, a, file, b, count / 2, flags))

@@ -23,14 +23,14 @@ def build(folder):
 class Shim:
     """One run's orders and what came of them. `lasts`: every call from the N-th on fails. `calls`: "all" or "disk"."""
 
-    def __init__(self, library, folder, at=0, action="", lasts=False, calls="all", links=False, slow=False,
+    def __init__(self, library, folder, at=0, action="", lasts=False, calls="all", links=False, slow=False, short=False,
                  name="state"):
         self.file = Path(folder) / name
         self.file.write_bytes(bytes(4096))
         self.environment = {
             "LD_PRELOAD": library, "TORTURE_STATE": str(self.file), "TORTURE_AT": str(at), "TORTURE_ACTION": action,
             "TORTURE_LASTS": "on" if lasts else "once", "TORTURE_CALLS": calls, "TORTURE_LINKS": "1" if links else "0",
-            "TORTURE_ENDS": "slow" if slow else ""}
+            "TORTURE_ENDS": "slow" if slow else "", "TORTURE_WRITES": "short" if short else ""}
 
     @property
     def calls(self):
@@ -42,9 +42,13 @@ class Shim:
         return int.from_bytes(self.file.read_bytes()[16:24], "little")
 
     @property
+    def short_writes(self):
+        return int.from_bytes(self.file.read_bytes()[24:32], "little")
+
+    @property
     def fired(self):
         """The call it acted on, as text; None while it has not."""
         data = self.file.read_bytes()
         if not int.from_bytes(data[8:16], "little"):
             return None
-        return data[24:].split(b"\0")[0].decode(errors="replace")
+        return data[32:].split(b"\0")[0].decode(errors="replace")

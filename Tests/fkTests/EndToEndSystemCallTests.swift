@@ -115,4 +115,45 @@ struct EndToEndSystemCallTests {
         let rename = try #require(calls.firstIndex { $0.contains("rename(") && $0.contains("/layout") })
         #expect(calls[..<rename].contains { $0.contains("fsync(") })
     }
+
+    /// Stops `fk get` in the middle of a file, and gives the path of its part file.
+    private func partOfInterrupted(_ words: [String]) async throws -> String {
+        let gate = Gate()
+        server.serve("/a", body, stallingAt: 100_000, gate)
+        let running = try sandbox.start(words)
+        let record = try #require(await sandbox.record(server.url("/a")) { $0.received == 100_000 })
+        running.signal(SIGTERM)
+        _ = await running.end()
+        gate.open()
+        return "\(sandbox.files)/\(try #require(record.partName))"
+    }
+
+    private func traced(_ injection: String, path: String, _ words: [String]) throws -> FKProgram.Output {
+        try FKProgram.run(
+            try #require(Program.find("strace")),
+            ["-f", "-o", "/dev/null", "-P", path, "-e", "trace=pwrite64", "-e", "inject=\(injection)", FKProgram.path]
+                + words,
+            environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+    }
+
+    @Test("fault 56: a write that fails is an error with the place and the reason; the same command goes on")
+    func writeFails() async throws {
+        let words = ["get", server.url("/a"), "-d", sandbox.files]
+        let part = try await partOfInterrupted(words)
+        let failed = try traced("pwrite64:error=EIO:when=1", path: part, words)
+        #expect(failed.status == 1 && failed.errors.contains(part), "\(failed.errors)")
+        #expect(failed.errors.contains("Input/output error"))
+        #expect(try names(sandbox.files) == [part.split(separator: "/").last.map(String.init)])
+        #expect(try await sandbox.fk(words).status == 0)
+        #expect(try sandbox.bytes("a") == body)
+    }
+
+    @Test("fault 59: writes that are interrupted are done again")
+    func interrupted() async throws {
+        let words = ["get", server.url("/a"), "-d", sandbox.files]
+        let part = try await partOfInterrupted(words)
+        let result = try traced("pwrite64:error=EINTR:when=1+2", path: part, words)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(try sandbox.bytes("a") == body)
+    }
 }

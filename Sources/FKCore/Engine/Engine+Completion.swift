@@ -108,6 +108,7 @@ extension Engine {
         let name = partlessName(entry, attempt)
         let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         do throws(DownloadError) {
+            try attempt.folder.checkStillThere()
             var number = 0
             while true {
                 let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
@@ -135,6 +136,8 @@ extension Engine {
                 }
             }
         } catch {
+            // The next attempt looks for the folder itself.
+            if error.code == .destination { folders[attempt.folder.path] = nil }
             fail(entry, error, resumed: attempt.isResumed)
             return false
         }

@@ -137,6 +137,7 @@ extension Engine {
 
     /// An attempt has failed: wait and try again, or end in error. `RetryRules` decides.
     func fail(_ entry: TaskEntry, _ error: DownloadError, resumed: Bool) {
+        if error.isOutOfDescriptors, running.count > 1 { return waitForDescriptors(entry) }
         var error = error
         let plan = [entry.record.task.url] + entry.record.task.mirrors
         let url = entry.attempt?.url ?? entry.nextURL
@@ -173,6 +174,15 @@ extension Engine {
             end(entry, as: .error)
             tellResponseChain(entry, head: head, error)
         }
+    }
+
+    /// Others have what this task needs: it gets its turn when one of them ends, and this was no attempt of its own.
+    private func waitForDescriptors(_ entry: TaskEntry) {
+        descriptors.ranOut(running: running.count - 1, now: clock.now)
+        entry.record.attempts -= 1
+        entry.record.path = nil
+        entry.record.finished = nil
+        end(entry, as: .idle)
     }
 
     // MARK: Ending

@@ -11,7 +11,7 @@ extension Engine {
             queue.push(readyElement(entry))
         }
         let now = clock.now
-        var free = configure.maxAction - running.count
+        var free = slots - running.count
         var load = hostLoad
         var open: [TaskID] = []
         var closed: [TaskID] = []

@@ -28,6 +28,17 @@ extension Engine {
         entry.record.partName = nil
     }
 
+    /// Somebody asks for a file that was taken away: there is nothing to be proven of it.
+    func forgetMissing(_ entry: TaskEntry) {
+        guard entry.record.awaitsProof, entry.attempt == nil, let path = entry.record.path, Self.file(path) == nil
+        else {
+            return
+        }
+        dropBytes(of: entry)
+        entry.record.finished = nil
+        write(entry)
+    }
+
     func prove(_ entry: TaskEntry) throws(DownloadError) {
         // It is no attempt to fetch anything.
         entry.record.attempts -= 1

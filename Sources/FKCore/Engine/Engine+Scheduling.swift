@@ -38,7 +38,8 @@ extension Engine {
             let seconds = until.timeIntervalSince(clock.date)
             if seconds > 0 {
                 // A wall clock that was set back must not make anybody wait for hours.
-                let longest = max(configure.retry.maxDelay, configure.retry.maxRetryAfter)
+                let longest = RetryRules.longestDelay(
+                    after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry)
                 wakes.push(entry.id, due: clock.now + Int64(min(seconds, longest) * 1e9))
                 return
             }
@@ -54,6 +55,9 @@ extension Engine {
         enqueue(entry)
     }
 
+    /// Tasks that may run at once at present.
+    var slots: Int { min(configure.maxAction, descriptors.slots) }
+
     /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
     func schedule() {
         // A task that fails at once gives its slot back inside `start`: the loop below then goes on, not deeper.
@@ -63,7 +67,7 @@ extension Engine {
         let now = clock.now
         var full: [String] = []
         defer { full.forEach { yieldLane(to: $0) } }
-        while running.count < configure.maxAction {
+        while running.count < slots {
             let next = ready.popNext { host in
                 if hostLoad[host, default: 0] >= configure.maxConnectionsPerHost { full.append(host) }
                 return isOpen(host, load: hostLoad, now: now)
@@ -108,6 +112,6 @@ extension Engine {
         guard isActive, entry.isAdmitted else { return Waiting(.queue) }
         let isHostFull =
             hostLoad[entry.host, default: 0] >= configure.maxConnectionsPerHost || hostPause[entry.host] != nil
-        return Waiting(running.count < configure.maxAction && isHostFull ? .host : .slot)
+        return Waiting(running.count < slots && isHostFull ? .host : .slot)
     }
 }

@@ -193,6 +193,7 @@ extension Engine {
             entry.record.synced = nil
             entry.record.ranges = []
         } else if entry.record.state == .action || entry.record.state == .idle {
+            forgetMissing(entry)
             return
         } else if entry.record.state == .unknown {
             throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)

@@ -63,6 +63,7 @@ package actor Engine {
     var ready: ReadyQueue
     var wakes = WakeQueue()
     var running: [TaskID: TaskEntry] = [:]
+    var descriptors = DescriptorBudget()
     /// Attempts begun by this engine.
     var startCount: UInt64 = 0
     var hostLoad: [String: Int] = [:]
@@ -222,6 +223,7 @@ package actor Engine {
         try? lock.touch(clock.date)
         readMailbox()
         let now = clock.now
+        descriptors.relax(now: now)
         if now >= nextSweep {
             mailbox.sweep(now: clock.date)
             nextSweep = now + 60_000_000_000

@@ -98,6 +98,13 @@ package enum RetryRules {
         return full * (1 - policy.jitter * min(max(random, 0), 1))
     }
 
+    /// The most that `decide` may have asked for after that failure, in seconds.
+    package static func longestDelay(after error: DownloadError?, attempt: Int, policy: RetryPolicy) -> Double {
+        guard let error else { return max(policy.maxDelay, policy.maxRetryAfter) }
+        return max(
+            backOff(attempt: attempt, policy: policy, random: 0), min(error.retryAfter ?? 0, policy.maxRetryAfter))
+    }
+
     private static func isExpiry(_ error: DownloadError) -> Bool {
         error.code == .httpStatus && error.status.map(expiryStatuses.contains) ?? false
     }

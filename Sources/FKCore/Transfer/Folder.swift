@@ -43,6 +43,23 @@ final class Folder: Sendable {
             && opened.st_dev == named.st_dev
     }
 
+    /// A file that gets its name in a folder that is not there any more would be nowhere, or where nobody looks.
+    ///
+    /// - Throws: `.destination` when the folder was removed, or when something else stands in its place.
+    func checkStillThere() throws(DownloadError) {
+        if isStillThere { return }
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            throw DownloadError(system: errno, "find the folder", path, in: .destination)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw DownloadError(system: ENOTDIR, "find the folder", path, in: .destination)
+        }
+        throw DownloadError(
+            .destination,
+            "The folder \(path) is another one than when the file was begun in it: retry to fetch it into this one.")
+    }
+
     func path(of name: String) -> String { path.utf8.last == UInt8(ascii: "/") ? path + name : "\(path)/\(name)" }
 
     /// What stands under a name: nil for nothing. Symlinks are not followed.

@@ -43,7 +43,8 @@ struct Dispatcher: Sendable {
 
     static func status(of code: DownloadError.Code) -> Int32 {
         switch code {
-        case .workPathUnusable, .workPathBusy, .laterVersion: ExitStatus.workPath
+        // A download that finds no space is a task in error; what ends a command is the work path's.
+        case .workPathUnusable, .workPathBusy, .laterVersion, .noSpace: ExitStatus.workPath
         case .notFound: ExitStatus.notFound
         case .invalidArgument, .invalidURL, .unsupportedScheme: ExitStatus.usage
         default: ExitStatus.taskFailed

@@ -1,0 +1,55 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: out of descriptors", .timeLimit(.minutes(1)))
+struct EngineDescriptorTests {
+    @Test("the limit says how many tasks there is room for, and there is always room for one")
+    func limit() {
+        #expect([1_024, 64, 30, 24, 16, 0].map { DescriptorBudget(limit: $0).slots } == [333, 13, 2, 1, 1, 1])
+    }
+
+    @Test("where they run out nevertheless, fewer run, and one more after each while")
+    func runOut() {
+        var budget = DescriptorBudget(limit: 64)
+        budget.ranOut(running: 2, now: 0)
+        #expect(budget.slots == 2)
+        budget.relax(now: DescriptorBudget.patience - 1)
+        #expect(budget.slots == 2)
+        budget.relax(now: DescriptorBudget.patience)
+        #expect(budget.slots == 3)
+        for step in 2...40 { budget.relax(now: Int64(step) * DescriptorBudget.patience) }
+        #expect(budget.slots == 13)
+        budget.ranOut(running: 0, now: 0)
+        #expect(budget.slots == 1)
+    }
+
+    @Test("fault 71: a task that finds no descriptor waits for the others; it was no attempt")
+    func waits() async throws {
+        let content = Bytes.pattern(count: 1_000)
+        let gate = FakeGate()
+        let error = DownloadError(
+            .connect, "The server could not be reached.", underlying: "socket: \(String(cString: strerror(EMFILE)))",
+            isRetryable: true)
+        let asked = Observed(0)
+        let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in
+            if request.urlRequest.url?.lastPathComponent == "a" { return .file(content, to: request, gate: gate) }
+            let isFirst = asked.update { count in
+                count += 1
+                return count == 1
+            }
+            return isFirst ? Bench.Answer([.fail(error)]) : .file(content, to: request)
+        }
+        let first = try await bench.add("a")
+        await bench.reached("a", .action)
+        let second = try await bench.add("b")
+        await bench.reached("b", .idle, times: 2)
+        gate.open()
+        #expect(await bench.finished(first)?.state == .complete)
+        let end = await bench.finished(second)
+        #expect(end?.state == .complete && end?.attempts == 1)
+    }
+}

@@ -1,0 +1,156 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Rows 52 to 55 with the real program on a disk of 1 MiB, and under a limit on the size of files.
+@Suite("Faults: the disk", .timeLimit(.minutes(1)))
+struct FaultDiskTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let body = Bytes.pattern(count: 800_000)
+    private let small = Bytes.pattern(count: 10_000)
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for name in ["a", "b"] { server.serve("/\(name)", body) }
+        server.serve("/small", small)
+    }
+
+    private func url(_ name: String) -> String { server.url("/\(name)") }
+
+    @Test(
+        "fault 52: on a full disk a task waits for room with its bytes, and the others go on",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func waitsForRoom() async throws {
+        let disk = try TinyDisk(kilobytes: 1_024)
+        try disk.fill(400_000)
+        let running = try sandbox.start(
+            ["get", "-i", "-", "-d", disk.path, "--retry", "100"],
+            input: "\(url("a"))\n\(url("small"))\n  dir=\(sandbox.files)\n")
+        let waiting = try #require(await sandbox.record(url("a")) { $0.waiting?.reason == .noSpace })
+        #expect(waiting.state == .idle && waiting.received > 0)
+        #expect(try await sandbox.record(url("small")) { $0.state == .complete } != nil)
+        #expect(try sandbox.bytes("small") == small)
+        // Between two attempts: during one it says that it runs.
+        let isTold = try await eventually {
+            try await sandbox.fk("why", url("a")).output.contains("no space on the disk") ? true : nil
+        }
+        #expect(isTold == true)
+        try disk.clear()
+        let end = await running.end()
+        #expect(end.status == 0, "\(end.errors)")
+        #expect(end.errors.contains(disk.path) && end.errors.contains("No space left on device"))
+        #expect(try disk.bytes("a") == body)
+        #expect(server.requests("/a").last?["Range"]?.hasPrefix("bytes=") == true, "what was there is kept")
+    }
+
+    @Test(
+        "fault 52: when the attempts are used up, the task is in error with the place and the reason; the same command goes on",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func givesUp() async throws {
+        let disk = try TinyDisk(kilobytes: 1_024)
+        try disk.fill(400_000)
+        let words = ["get", url("a"), "-d", disk.path, "--retry", "0"]
+        #expect(try await sandbox.fk(words).status == 1)
+        let info = try await sandbox.json("info", url("a"))
+        #expect(info.text("state") == "error" && info["error", "code"] as? String == "no-space")
+        #expect((info["error", "message"] as? String)?.contains(disk.path) == true)
+        try disk.clear()
+        let second = try await sandbox.fk(words)
+        #expect(second.status == 0, "\(second.errors)")
+        #expect(try disk.bytes("a") == body)
+        #expect(server.requests("/a").last?["Range"]?.hasPrefix("bytes=") == true)
+    }
+
+    @Test(
+        "fault 53: on a full disk no record is lost or torn; what is known goes on, what is new is refused whole",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func fullWorkPath() async throws {
+        let disk = try TinyDisk(kilobytes: 1_024)
+        let work = ["--work-path", "\(disk.path)/work"]
+        let added = try await sandbox.fk(["barrel", "create", "set", url("a"), url("b"), "-d", "."] + work)
+        #expect(added.status == 0, "\(added.errors)")
+        try disk.fill()
+        let run = try await sandbox.fk(["run"] + work)
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(try sandbox.bytes("a") == body)
+        #expect(try sandbox.bytes("b") == body)
+        let refused = try await sandbox.fk(["get", url("small"), "-d", "."] + work)
+        #expect(refused.status != 0 && refused.errors.contains("no space"), "\(refused.errors)")
+        let list = try await sandbox.json(["list"] + work)
+        #expect(list.array.map { $0.text("state") } == ["complete", "complete"])
+        try disk.clear()
+        #expect(try await sandbox.fk(["get", url("small"), "-d", "."] + work).status == 0)
+        #expect(try sandbox.bytes("small") == small)
+    }
+
+    @Test(
+        "fault 53: a work path that cannot be made on a full disk ends with 3 and the reason",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func noWorkPath() async throws {
+        let disk = try TinyDisk(kilobytes: 64)
+        try disk.fill()
+        let words = ["get", url("small"), "-d", ".", "--work-path", "\(disk.path)/work"]
+        let result = try await sandbox.fk(words)
+        #expect(result.status == 3 && result.errors.contains("no space"), "\(result.errors)")
+        #expect(server.requests.isEmpty)
+        try disk.clear()
+        #expect(try await sandbox.fk(words).status == 0)
+    }
+
+    @Test("fault 54: at the limit on a file's size the program lives, the bytes are kept, and the others go on")
+    func fileSizeLimit() async throws {
+        // In blocks of 512 bytes.
+        let result = try await sandbox.fk(under: "-f 600", ["get", url("a"), url("small"), "-d", ".", "--retry", "0"])
+        #expect(result.status == 1, "\(result.errors)")
+        #expect(result.errors.contains("\(sandbox.files)/") && result.errors.contains("File too large"))
+        #expect(try sandbox.bytes("small") == small)
+        let failed = try #require(sandbox.reader.records(url: url("a")).first)
+        #expect(failed.error?.code == .noSpace && failed.received > 0)
+        let part = try #require(failed.partName)
+        // The last write fitted in part only: it was continued, and only then there was an error.
+        #expect(try sandbox.bytes(part).count >= 600 * 512)
+        #expect(try await sandbox.fk("get", url("a"), "-d", ".").status == 0)
+        #expect(try sandbox.bytes("a") == body)
+        #expect(server.requests("/a").last?["Range"] == "bytes=\(failed.received)-")
+    }
+
+    @Test(
+        "fault 55: on a read-only disk it is an error with the reason, and nothing is fetched",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func readOnly() async throws {
+        let disk = try TinyDisk(kilobytes: 1_024)
+        try disk.makeReadOnly()
+        let result = try await sandbox.fk("get", url("a"), "-d", disk.path)
+        #expect(result.status == 1)
+        #expect(result.errors.contains(disk.path) && result.errors.contains("Read-only file system"))
+        let work = try await sandbox.fk("get", url("a"), "-d", ".", "--work-path", "\(disk.path)/work")
+        #expect(work.status == 3 && work.errors.contains(disk.path), "\(work.errors)")
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test(
+        "fault 55: a disk that is unmounted meanwhile is an error with the place, and the others go on",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func unmounted() async throws {
+        let disk = try TinyDisk(kilobytes: 1_024)
+        let gate = Gate()
+        server.serve("/a", body, stallingAt: 400_000, gate)
+        let running = try sandbox.start(
+            ["get", "-i", "-", "-d", disk.path, "--retry", "0"],
+            input: "\(url("a"))\n\(url("b"))\n  dir=\(sandbox.files)\n")
+        #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
+        try Program.run("umount", ["-l", disk.path])
+        gate.open()
+        let end = await running.end()
+        #expect(end.status == 1, "\(end.errors)")
+        #expect(end.errors.contains(disk.path))
+        #expect(try sandbox.bytes("b") == body)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == [])
+        #expect(sandbox.reader.records(url: url("a")).first?.state == .error)
+    }
+}
