@@ -72,7 +72,7 @@ struct FaultProcessTests {
         .enabled(if: FakeTime.library != nil, "libfaketime is not installed"), arguments: ["-3600s", "+3600s"])
     func clockSetBetween(_ shift: String) async throws {
         server.route("/a") { [body] request in
-            request.index == 0 ? .retryAfter("2") : .ranged(body, for: request, etag: "\"v1\"")
+            request.index == 0 ? .retryAfter("4") : .ranged(body, for: request, etag: "\"v1\"")
         }
         let first = try sandbox.start("get", url, "-d", ".")
         #expect(try await sandbox.record(url) { $0.waiting?.until != nil } != nil)

@@ -23,7 +23,7 @@ extension Engine {
     }
 
     private func begin(_ entry: TaskEntry) throws(DownloadError) {
-        if entry.record.awaitsProof { return try prove(entry) }
+        if entry.awaitsProof { return try prove(entry) }
         try fetch(entry)
     }
 

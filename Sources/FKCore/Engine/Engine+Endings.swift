@@ -265,6 +265,7 @@ extension Engine {
 
     /// Writes the record in place. A disk that refuses is reported and the record stays dirty, for the next tick.
     func write(_ entry: TaskEntry) {
+        guard !entry.awaitsProof else { return }
         do throws(DownloadError) {
             try save(entry)
         } catch {

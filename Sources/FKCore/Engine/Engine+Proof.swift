@@ -26,14 +26,16 @@ extension Engine {
     func demandProof(of entry: TaskEntry) {
         entry.record.state = .idle
         entry.record.partName = nil
+        entry.awaitsProof = true
     }
 
     /// Somebody asks for a file that was taken away: there is nothing to be proven of it.
     func forgetMissing(_ entry: TaskEntry) {
-        guard entry.record.awaitsProof, entry.attempt == nil, let path = entry.record.path, Self.file(path) == nil
+        guard entry.awaitsProof, entry.attempt == nil, let path = entry.record.path, Self.file(path) == nil
         else {
             return
         }
+        entry.awaitsProof = false
         dropBytes(of: entry)
         entry.record.finished = nil
         write(entry)
@@ -92,6 +94,7 @@ extension Engine {
     }
 
     private func proven(_ entry: TaskEntry) {
+        entry.awaitsProof = false
         entry.record.synced = true
         entry.record.pieces = nil
         entry.record.error = nil
@@ -109,6 +112,7 @@ extension Engine {
     /// The file is not what was received. It is set aside until the task is complete, and for good where nothing shows that
     /// it is the task's own.
     private func fetchAgain(_ entry: TaskEntry) throws(DownloadError) {
+        entry.awaitsProof = false
         if let path = entry.record.path {
             let aside = "\(path.folderPart)/\(FileNameRules.partName(for: path.lastPathPart, id: entry.id)).old"
             guard Foundation.rename(path, aside) == 0 || errno == ENOENT else {

@@ -23,6 +23,9 @@ final class TaskEntry {
     var rangesChanged = false
     /// No live counter was ever written to the info file: a record without a word about them is safe.
     var hasCleanCounters: Bool
+    /// It was complete in another boot and is looked at before it counts as complete again. Until then its record stays on
+    /// disk as it is.
+    var awaitsProof = false
     /// Counted among the tasks that can still run.
     var isOpen = false
     /// What barrels and the engine's totals last counted for this task.

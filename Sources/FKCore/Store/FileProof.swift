@@ -47,7 +47,4 @@ extension TaskRecord {
     func needsProof(bootID current: String = BootID.current) -> Bool {
         state == .complete && synced != true && isForeign != true && path != nil && bootID != current
     }
-
-    /// It was complete in another boot and has not been looked at since.
-    var awaitsProof: Bool { state != .complete && path != nil && partName == nil && isForeign != true }
 }
