@@ -31,9 +31,11 @@ build: ## build the release: .build/release/fk
 	@.ci/needs build
 	$(SWIFT) build $(RELEASE) $(SWIFTFLAGS) --product fk
 
+# The fuzz tests come last and alone: they use all processors, and tests of terminals and time-outs would wait for them.
 test: ## install what the tests need and run them
 	@.ci/needs build test
-	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) $(TESTFLAGS)
+	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --skip '\.Fuzz' $(TESTFLAGS)
+	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --filter '\.Fuzz' $(TESTFLAGS)
 
 test-threads: ## the tests under the thread sanitizer, one after the other: it makes them ten times slower
 	@.ci/needs build test
