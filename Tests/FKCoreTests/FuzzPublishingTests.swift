@@ -72,7 +72,7 @@ struct FuzzPublishingTests {
         }
     }
 
-    @Test("a folder that is swapped for a symlink in the middle: an error, and nothing beyond the folder that was opened", arguments: 0..<6)
+    @Test("a folder swapped for a symlink in the middle: an error, and nothing lies outside", arguments: 0..<6)
     func swapped(seed: Int) async throws {
         var random = SeededRandom(seed: UInt64(seed))
         let folder = try TemporaryFolder()
