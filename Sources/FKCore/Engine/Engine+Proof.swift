@@ -13,13 +13,22 @@ extension Engine {
                     nil, folderChanged: Self.folderChanged(path), expected: entry.record.expected ?? 0,
                     finished: entry.record.finished, isComparable: false) == .torn
             else { continue }
-            remember(entry, by: "resume", "the file had not reached the disk when the system went down")
-            dropBytes(of: entry)
-            entry.record.finished = nil
+            tellLost(path, entry)
+            forgetFile(of: entry)
             entry.record.state = .idle
             write(entry)
-            problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
         }
+    }
+
+    private func tellLost(_ path: String, _ entry: TaskEntry) {
+        problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
+        remember(entry, by: "resume", "the file had not reached the disk when the system went down")
+    }
+
+    private func forgetFile(of entry: TaskEntry) {
+        entry.awaitsProof = false
+        dropBytes(of: entry)
+        entry.record.finished = nil
     }
 
     /// The task queues for a slot as if it had something to fetch.
@@ -31,13 +40,10 @@ extension Engine {
 
     /// Somebody asks for a file that was taken away: there is nothing to be proven of it.
     func forgetMissing(_ entry: TaskEntry) {
-        guard entry.awaitsProof, entry.attempt == nil, let path = entry.record.path, Self.file(path) == nil
-        else {
+        guard entry.awaitsProof, entry.attempt == nil, let path = entry.record.path, Self.file(path) == nil else {
             return
         }
-        entry.awaitsProof = false
-        dropBytes(of: entry)
-        entry.record.finished = nil
+        forgetFile(of: entry)
         write(entry)
     }
 
@@ -118,12 +124,10 @@ extension Engine {
             guard Foundation.rename(path, aside) == 0 || errno == ENOENT else {
                 throw DownloadError(system: errno, "set aside", path, in: .destination)
             }
-            problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
-            remember(entry, by: "resume", "the file had not reached the disk when the system went down")
+            tellLost(path, entry)
             if FileOwner.isMarked(aside, as: entry.id) { entry.work.setAside = aside }
         }
-        dropBytes(of: entry)
-        entry.record.finished = nil
+        forgetFile(of: entry)
         entry.record.attempts += 1
         try fetch(entry)
     }
