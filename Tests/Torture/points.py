@@ -98,6 +98,18 @@ class Runner:
                 print(f"{score.name}: {score.points} points, {len(score.failed)} failed", end=end, file=sys.stderr, flush=True)
         score.seconds += time.monotonic() - begin
 
+    def every_call(self, score, function, *arguments):
+        """Performs a point for the first call, the second, and so on, until six in a row were not reached: how many there
+        are differs a little from run to run."""
+        missed = 0
+
+        def enough(outcome):
+            nonlocal missed
+            missed = 0 if outcome.reached else missed + 1
+            return missed > 5
+
+        self.all(score, function, ((*arguments, number) for number in range(1, 100_000)), enough)
+
     def _tell(self, score, outcome):
         print(f"FAILED {score.name} {outcome.point} {outcome.about}")
         for problem in outcome.problems[:12]:
