@@ -4,24 +4,52 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The processor's own CRC-32C, which Swift has no name for: 1 GiB in 0.1 s instead of 0.6. */
+/* The processor's own CRC-32C, which Swift has no name for: 1 GiB in 0.1 s instead of 0.6, with three runs at once in 0.04.
+   The state is what the algorithm keeps, without the inversions at begin and end. */
+enum { FK_CRC32C_RUN = 1360 }; /* bytes; 12 times that is just below 16 KiB, what libcurl hands over at once */
 #if defined(__x86_64__)
 static inline int fk_has_crc32c(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+static inline uint64_t fk_word(const unsigned char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    return word;
+}
+static inline uint32_t fk_shift(uint32_t crc, const uint32_t *shift) {
+    return shift[crc & 255] ^ shift[256 + (crc >> 8 & 255)] ^ shift[512 + (crc >> 16 & 255)] ^ shift[768 + (crc >> 24)];
+}
 __attribute__((target("sse4.2"))) static inline uint32_t fk_crc32c(uint32_t crc, const void *bytes, size_t count) {
     const unsigned char *next = (const unsigned char *)bytes;
     uint64_t wide = crc;
     for (; count >= 8; count -= 8, next += 8) {
-        uint64_t word;
-        memcpy(&word, next, 8);
-        wide = __builtin_ia32_crc32di(wide, word);
+        wide = __builtin_ia32_crc32di(wide, fk_word(next));
     }
     crc = (uint32_t)wide;
     for (; count > 0; count--, next++) crc = __builtin_ia32_crc32qi(crc, *next);
     return crc;
 }
+/* Over `count` triples of runs. A step waits three cycles for the one before it in the same run, and not for those of the
+   other two. `shift`: four tables of 256, what each byte of a state becomes by as many zero bytes as a run has. */
+__attribute__((target("sse4.2"))) static inline uint32_t fk_crc32c_triples(
+    uint32_t crc, const void *bytes, size_t count, const uint32_t *shift) {
+    const unsigned char *next = (const unsigned char *)bytes;
+    for (; count > 0; count--, next += 3 * FK_CRC32C_RUN) {
+        uint64_t first = crc, second = 0, third = 0;
+        for (size_t offset = 0; offset < FK_CRC32C_RUN; offset += 8) {
+            first = __builtin_ia32_crc32di(first, fk_word(next + offset));
+            second = __builtin_ia32_crc32di(second, fk_word(next + FK_CRC32C_RUN + offset));
+            third = __builtin_ia32_crc32di(third, fk_word(next + 2 * FK_CRC32C_RUN + offset));
+        }
+        crc = fk_shift((uint32_t)first, shift) ^ (uint32_t)second;
+        crc = fk_shift(crc, shift) ^ (uint32_t)third;
+    }
+    return crc;
+}
 #else
 static inline int fk_has_crc32c(void) { return 0; }
 static inline uint32_t fk_crc32c(uint32_t crc, const void *bytes, size_t count) { return crc; }
+static inline uint32_t fk_crc32c_triples(uint32_t crc, const void *bytes, size_t count, const uint32_t *shift) {
+    return crc;
+}
 #endif
 
 /* Extended attributes, which are not among the headers that Swift imports on Linux, under one form for all systems. */

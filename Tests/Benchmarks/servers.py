@@ -45,6 +45,17 @@ class Nginx:
         log.write_text("")
         return total
 
+    def bytes_in_sockets(self):
+        """What the server has sent on plain connections and nobody has read yet, in the kernel's queues of both ends."""
+        total = 0
+        for line in Path("/proc/net/tcp").read_text().split("\n")[1:]:
+            words = line.split()
+            if len(words) > 4 and words[3] == "01" and f":{self.port:04X}" in (words[1][8:], words[2][8:]):
+                unsent, unread = words[4].split(":")
+                # At the client's end what it has to send is a request.
+                total += int(unread, 16) if words[2].endswith(f":{self.port:04X}") else int(unsent, 16)
+        return total
+
     def close(self):
         self.process.terminate()
         self.process.wait()

@@ -308,19 +308,28 @@ class Bench:
             "aria2": lambda folder: ["aria2c", "-q", "-c", "--file-allocation=none", url],
         }
         twice = {}
-        kills = 2
+        kills = 4
         for program, words in commands.items():
             folder = self.fresh()
+            lost_on_the_way = 0
             for _ in range(kills):
                 process = subprocess.Popen([str(word) for word in words(folder)], cwd=folder)
-                time.sleep(size / (120 << 20) / 4)
+                time.sleep(size / (120 << 20) / (kills + 2))
+                # Stopped first, until the sockets are full: what is in them is then the same when they are closed.
+                process.send_signal(signal.SIGSTOP)
+                on_the_way = -1
+                while on_the_way != self.nginx.bytes_in_sockets():
+                    on_the_way = self.nginx.bytes_in_sockets()
+                    time.sleep(0.1)
                 process.kill()
                 process.wait()
+                lost_on_the_way += on_the_way
             measure.run(words(folder), folder)
             self.same(folder, path)
             time.sleep(0.3)
-            twice[program] = round((self.nginx.bytes_sent() - size) / kills / 1e6, 2)
+            again = self.nginx.bytes_sent() - size - lost_on_the_way
+            twice[program] = round(max(0, again) / kills / 1e6, 2)
             shutil.rmtree(folder)
-        return [Row("SIGKILL at 120 MiB/s: sent twice for one", "MB", twice, [Goal("MB", 1.0)])]
+        return [Row("SIGKILL at 120 MiB/s: sent twice for one, besides what was in the sockets", "MB", twice, [Goal("MB", 1.0)])]
 
     ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "start", "kills")

@@ -1,4 +1,5 @@
 import FKMiddleware
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -29,6 +30,27 @@ struct StoreCRC32CTests {
                 crc.update(UnsafeRawBufferPointer(rebasing: all[..<cut]))
                 crc.update(UnsafeRawBufferPointer(rebasing: all[cut...]))
                 #expect(crc.value == CRC32C.checksum(all))
+            }
+        }
+    }
+
+    /// Long ones are summed up in three runs at once, 4,080 bytes a step.
+    @Test("long buffers: the processor and the tables agree, wherever they begin and are cut")
+    func long() {
+        var random = SeededRandom(seed: 5)
+        let bytes = (0..<20_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+        for count in [4_079, 4_080, 4_081, 8_159, 8_160, 12_240, 16_384, 19_993] {
+            for start in 0..<8 where start + count <= bytes.count {
+                var tables = CRC32C()
+                var pieces = CRC32C()
+                bytes[start..<start + count].withUnsafeBytes { all in
+                    tables.updateByTables(all)
+                    let cut = Int.random(in: 0...count, using: &random)
+                    pieces.update(UnsafeRawBufferPointer(rebasing: all[..<cut]))
+                    pieces.update(UnsafeRawBufferPointer(rebasing: all[cut...]))
+                    #expect(CRC32C.checksum(all) == tables.value)
+                }
+                #expect(pieces.value == tables.value)
             }
         }
     }

@@ -34,6 +34,34 @@ struct EndToEndStoreTests {
         #expect(try String(contentsOfFile: sandbox.workPath, encoding: .utf8) == "mine")
     }
 
+    @Test("fk info says whether a finished file is on the disk itself, and what becomes of one that is not")
+    func synced() async throws {
+        func fk(boot: String, _ words: String...) async throws -> String {
+            let environment = ["FK_WORK_PATH": sandbox.workPath, "FK_BOOT_ID": boot]
+            let files = sandbox.files
+            let result = try await offPool { try FKProgram.run(words, environment: environment, folder: files) }
+            #expect(result.status == 0, "\(result.errors)")
+            return result.output
+        }
+        func isSynced(boot: String, _ url: String) async throws -> Bool? {
+            try JSON(try await fk(boot: boot, "info", url, "--json"))["synced"] as? Bool
+        }
+        let (a, b) = (server.url("/a"), server.url("/b"))
+        _ = try await fk(boot: "1", "get", a)
+        _ = try await fk(boot: "1", "get", b, "--durability", "power")
+        #expect(try await isSynced(boot: "1", b) == true)
+        #expect(try await isSynced(boot: "1", a) == false)
+        #expect(try await fk(boot: "1", "info", b).contains("on the disk itself"))
+        #expect(try await fk(boot: "1", "info", a).contains("not yet; after a power cut"))
+        #expect(try await fk(boot: "2", "info", a).contains("the system went down since"))
+        _ = try await fk(boot: "2", "run")
+        #expect(try await isSynced(boot: "2", a) == true)
+        #expect(try await fk(boot: "2", "why", a).contains("proof: the file is whole"))
+        #expect(server.requests("/a").count == 1)
+        _ = try await fk(boot: "2", "barrel", "create", "later", server.url("/c"))
+        #expect(try await isSynced(boot: "2", server.url("/c")) == nil)
+    }
+
     @Test("One of a later version ends with 3 and is left alone", arguments: everyCommand)
     func laterVersion(words: [String]) async throws {
         let layout = "\(sandbox.workPath)/layout"

@@ -25,7 +25,8 @@ package struct RunTracker: Sendable {
         var lost: Int64 { isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
     }
 
-    private var places: [TaskID: Int32] = [:]
+    private var known = TaskIDTable()
+    /// By the numbers of their ids.
     private var last: [Last] = []
     private var openCount = 0
     private var heardCount = 0
@@ -51,27 +52,28 @@ package struct RunTracker: Sendable {
     /// These tasks count as well, and from the first call on no others.
     package mutating func target(_ ids: some Sequence<TaskID>) {
         isTargeted = true
-        for id in ids where places[id] == nil {
+        for id in ids where !known.contains(id) {
             _ = place(of: id)
             targetCount += 1
         }
     }
 
     private mutating func place(of id: TaskID) -> Int {
-        if let place = places[id] { return Int(place) }
-        places[id] = Int32(last.count)
-        last.append(Last())
-        openCount += 1
-        return last.count - 1
+        let place = Int(known.insert(id))
+        if place == last.count {
+            last.append(Last())
+            openCount += 1
+        }
+        return place
     }
 
-    package func counts(_ id: TaskID) -> Bool { !isTargeted || places[id] != nil }
+    package func counts(_ id: TaskID) -> Bool { !isTargeted || known.contains(id) }
     /// The tasks that count and are known by now.
-    package var ids: [TaskID] { Array(places.keys) }
+    package var ids: [TaskID] { known.all.map(\.id) }
 
     package var total: Int { max(heardCount, targetCount) }
     package var openIDs: Set<TaskID> {
-        openCount == 0 ? [] : Set(places.lazy.filter { !last[Int($0.value)].isSettled }.map(\.key))
+        openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
     }
     /// What all tasks together will probably have: unknown lengths count as the average of the known ones, and of tasks
     /// that ended without being complete only what is there. Nil while nothing is known.

@@ -101,6 +101,7 @@ extension Engine {
 
     private func proven(_ entry: TaskEntry) {
         entry.awaitsProof = false
+        remember(entry, by: "proof", "the file is whole, although the system went down before it was synced")
         entry.record.synced = true
         entry.record.pieces = nil
         entry.record.error = nil

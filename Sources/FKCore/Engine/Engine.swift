@@ -54,12 +54,12 @@ package actor Engine {
     var isMaking = false
     var whenMade: [CheckedContinuation<Void, Never>] = []
 
-    var tasks: [TaskID: TaskEntry] = [:]
+    var tasks = TaskMap<TaskEntry>()
     /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
     var tasksByURL: [String: [TaskID]]?
     var texts = SharedTexts()
     /// Finished tasks that are on disk alone (`Engine+Resting`).
-    var retired: Set<TaskID> = []
+    var retired = TaskIDTable()
     var ready: ReadyQueue
     var wakes = WakeQueue()
     var running: [TaskID: TaskEntry] = [:]

@@ -17,7 +17,7 @@ public enum QueueOrder: String, Codable, Sendable, Hashable, CaseIterable {
 ///
 /// A host that may not be asked is passed over as a whole, whatever the number of its tasks. Every operation is
 /// O(log n); `popNext` adds O(log hosts) for each closed host that stands before the task found, and `setOrder` is
-/// O(n). About 200 bytes for a task and 250 for a host. A value type without locks.
+/// O(n). About 80 bytes for a task and 250 for a host. A value type without locks.
 package struct ReadyQueue: Sendable {
     package struct Element: Sendable, Hashable {
         package var id: TaskID
@@ -35,7 +35,6 @@ package struct ReadyQueue: Sendable {
     }
 
     private struct Slot {
-        var id: TaskID
         var priority: Int
         var number: UInt64
         var host: Int32
@@ -52,9 +51,9 @@ package struct ReadyQueue: Sendable {
     }
 
     package private(set) var order: QueueOrder
+    private var ids = TaskIDTable()
+    /// By the numbers of their ids.
     private var slots: [Slot] = []
-    private var freeSlots: [Int32] = []
-    private var slotOfID: [TaskID: Int32] = [:]
     private var hosts: [Host] = []
     private var freeHosts: [Int32] = []
     private var hostOfName: [String: Int32] = [:]
@@ -63,16 +62,16 @@ package struct ReadyQueue: Sendable {
 
     package init(order: QueueOrder = .fifo) { self.order = order }
 
-    package var count: Int { slotOfID.count }
-    package var isEmpty: Bool { slotOfID.isEmpty }
-    package func contains(_ id: TaskID) -> Bool { slotOfID[id] != nil }
+    package var count: Int { ids.count }
+    package var isEmpty: Bool { ids.isEmpty }
+    package func contains(_ id: TaskID) -> Bool { ids.contains(id) }
 
     /// All tasks, best first; nothing changes. O(n log n).
     package func sorted() -> [Element] {
-        slotOfID.values.sorted(by: isBefore).map { index in
+        ids.all.map(\.number).sorted(by: isBefore).map { index in
             let slot = slots[Int(index)]
             return Element(
-                id: slot.id, priority: slot.priority, number: slot.number, host: hosts[Int(slot.host)].name)
+                id: ids.id(of: index), priority: slot.priority, number: slot.number, host: hosts[Int(slot.host)].name)
         }
     }
 
@@ -81,17 +80,10 @@ package struct ReadyQueue: Sendable {
         remove(element.id)
         let host = intern(element.host)
         let slot = Slot(
-            id: element.id, priority: element.priority, number: element.number, host: host,
+            priority: element.priority, number: element.number, host: host,
             place: Int32(hosts[Int(host)].tasks.count))
-        let index: Int32
-        if let free = freeSlots.popLast() {
-            index = free
-            slots[Int(free)] = slot
-        } else {
-            index = Int32(slots.count)
-            slots.append(slot)
-        }
-        slotOfID[element.id] = index
+        let index = ids.insert(element.id)
+        if Int(index) == slots.count { slots.append(slot) } else { slots[Int(index)] = slot }
         hosts[Int(host)].tasks.append(index)
         siftTaskUp(host, from: hosts[Int(host)].tasks.count - 1)
         rank(host)
@@ -100,7 +92,7 @@ package struct ReadyQueue: Sendable {
     /// Takes a task out; false when it is not in the queue.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Bool {
-        guard let index = slotOfID[id] else { return false }
+        guard let index = ids.number(of: id) else { return false }
         take(index)
         return true
     }
@@ -141,6 +133,7 @@ package struct ReadyQueue: Sendable {
     @discardableResult
     private mutating func take(_ index: Int32) -> Element {
         let slot = slots[Int(index)]
+        let id = ids.id(of: index)
         let host = slot.host
         let name = hosts[Int(host)].name
         let last = hosts[Int(host)].tasks.removeLast()
@@ -151,15 +144,14 @@ package struct ReadyQueue: Sendable {
             siftTaskUp(host, from: place)
             siftTaskDown(host, from: Int(slots[Int(last)].place))
         }
-        slotOfID[slot.id] = nil
-        freeSlots.append(index)
+        ids.remove(id)
         if hosts[Int(host)].tasks.isEmpty {
             unrank(host)
             release(host)
         } else {
             rank(host)
         }
-        return Element(id: slot.id, priority: slot.priority, number: slot.number, host: name)
+        return Element(id: id, priority: slot.priority, number: slot.number, host: name)
     }
 
     private mutating func intern(_ name: String) -> Int32 {
@@ -187,7 +179,7 @@ package struct ReadyQueue: Sendable {
         let b = slots[Int(right)]
         if a.priority != b.priority { return a.priority > b.priority }
         if a.number != b.number { return order == .fifo ? a.number < b.number : a.number > b.number }
-        return a.id < b.id
+        return ids.id(of: left) < ids.id(of: right)
     }
 
     // MARK: Heap of a host's tasks

@@ -44,7 +44,7 @@ enum FileProof: Hashable {
 
 extension TaskRecord {
     /// It says that the task is complete, and that was written in another boot, before the file was on the disk.
-    func needsProof(bootID current: String = BootID.current) -> Bool {
+    package func needsProof(bootID current: String = BootID.current) -> Bool {
         state == .complete && synced != true && isForeign != true && path != nil && bootID != current
     }
 }

@@ -67,6 +67,9 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         }
     }
 
+    /// The first 16 digits as a number, as good as a hash.
+    package var leadingWord: UInt64 { words.0 }
+
     /// The first 12 digits: enough to name a task to a person.
     public var short: String { String(hex.prefix(12)) }
 

@@ -65,7 +65,8 @@ package struct Waiting: Codable, Sendable, Hashable {
 /// One line of the history `fk why` prints.
 package struct Verdict: Codable, Sendable, Hashable {
     package var time: Date
-    /// `attempt`, `resume` (bytes were dropped), `range` (asked again in another way), or a middleware's name.
+    /// `attempt`, `resume` (bytes were dropped), `range` (asked again in another way), `proof` (found whole after
+    /// another boot), or a middleware's name.
     package var by: String
     package var what: String
     package init(time: Date, by: String, what: String) {

@@ -151,6 +151,7 @@ struct RecordText {
         ]
         func add(_ name: String, _ value: String?) { if let value, !value.isEmpty { rows.append((name, value)) } }
         add("path", record.path)
+        add("synced", synced)
         add("folder", record.task.directory)
         add("mirrors", record.task.mirrors.map(URLMasking.mask).joined(separator: " "))
         add("barrels", record.barrels.joined(separator: ", "))
@@ -173,6 +174,15 @@ struct RecordText {
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
             + history
+    }
+
+    /// Whether a power cut could still take the finished file away.
+    private var synced: String? {
+        guard record.state == .complete, record.isForeign != true else { return nil }
+        if record.synced == true { return "yes, it is on the disk itself" }
+        return record.needsProof()
+            ? "no, and the system went down since: the next fk run looks at the file"
+            : "not yet; after a power cut the next fk run looks at the file"
     }
 
     /// The recorded history, the newest last.

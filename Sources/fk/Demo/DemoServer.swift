@@ -188,7 +188,7 @@ final class DemoServer: Sendable {
         var lines = ["HTTP/1.1 \(status) \(reasons[status] ?? "")"] + fields
         if close { lines.append("Connection: close") }
         var text = lines.joined(separator: "\r\n") + "\r\n\r\n"
-        return text.withUTF8 { Glue.writeAll(connection, UnsafeRawBufferPointer($0)) }
+        return text.withUTF8 { Glue.sendAll(connection, UnsafeRawBufferPointer($0)) }
     }
 
     private func sendBody(
@@ -202,7 +202,7 @@ final class DemoServer: Sendable {
             let limit = rate > 0 ? max(512, min(Int64(chunk.count), rate / 50)) : Int64(chunk.count)
             let piece = UnsafeMutableRawBufferPointer(rebasing: chunk[..<Int(min(limit, range.upperBound - offset))])
             file.fill(piece, from: offset)
-            guard Glue.writeAll(connection, UnsafeRawBufferPointer(piece)) else { return false }
+            guard Glue.sendAll(connection, UnsafeRawBufferPointer(piece)) else { return false }
             offset += Int64(piece.count)
             state.withLock { $0.sent[file.name, default: 0] += Int64(piece.count) }
             if rate > 0 { usleep(UInt32(min(1_000_000, Int64(piece.count) * 1_000_000 / rate))) }

@@ -20,13 +20,33 @@ enum Glue {
 
     /// Writes all of the buffer, waiting where the descriptor does not take more at the moment. False with errno on failure.
     static func writeAll(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Bool {
+        putAll(descriptor, buffer) { rest in
+            #if canImport(Glibc)
+                Glibc.write(descriptor, rest.baseAddress, rest.count)
+            #else
+                Darwin.write(descriptor, rest.baseAddress, rest.count)
+            #endif
+        }
+    }
+
+    /// The same for a socket that `prepareSocket` was called with: one that the other side has closed is a failure like
+    /// others and raises no SIGPIPE.
+    static func sendAll(_ socket: Int32, _ buffer: UnsafeRawBufferPointer) -> Bool {
+        putAll(socket, buffer) { rest in
+            #if canImport(Glibc)
+                Glibc.send(socket, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+            #else
+                Darwin.send(socket, rest.baseAddress, rest.count, 0)
+            #endif
+        }
+    }
+
+    private static func putAll(
+        _ descriptor: Int32, _ buffer: UnsafeRawBufferPointer, _ put: (UnsafeRawBufferPointer) -> Int
+    ) -> Bool {
         var rest = buffer
         while !rest.isEmpty {
-            #if canImport(Glibc)
-                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-            #else
-                let count = Darwin.write(descriptor, rest.baseAddress, rest.count)
-            #endif
+            let count = put(rest)
             if count >= 0 {
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             } else if errno == EAGAIN {
@@ -57,7 +77,7 @@ enum Glue {
         #endif
     }
 
-    /// Sends small answers at once, and lets writing to a closed connection fail instead of raising SIGPIPE.
+    /// Sends small answers at once; where a socket and not a call says that no SIGPIPE is wanted, says so.
     static func prepareSocket(_ descriptor: Int32) {
         var on: Int32 = 1
         let length = socklen_t(MemoryLayout<Int32>.size)
