@@ -19,10 +19,10 @@ BIN := .build/release/fk
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build demo test test-threads fuzz bench torture examples lint format install uninstall clean
+.PHONY: help build demo test test-threads test-addresses fuzz bench torture examples lint format install uninstall clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: build ## build the release and show all of it on this machine
 	$(BIN) demo $(DEMOFLAGS)
@@ -39,7 +39,14 @@ test: ## install what the tests need and run them
 
 test-threads: ## the tests under the thread sanitizer, one after the other: it makes them ten times slower
 	@.ci/needs build test
-	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel $(SWIFTFLAGS) $(TESTFLAGS)
+	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel \
+	  --skip '\.Fuzz' $(SWIFTFLAGS) $(TESTFLAGS)
+
+# Fuzz tests are left out of both: they ask the process for its memory, which a sanitizer takes most of.
+test-addresses: ## the tests under the address sanitizer
+	@.ci/needs build test
+	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/addresses \
+	  --no-parallel --skip '\.Fuzz' $(SWIFTFLAGS) $(TESTFLAGS)
 
 # Cases of the largest runs; the others are smaller in proportion. A failure names its seed and its case.
 FUZZCOUNT ?= 10000000

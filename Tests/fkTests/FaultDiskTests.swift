@@ -102,7 +102,9 @@ struct FaultDiskTests {
         #expect(try await sandbox.fk(words).status == 0)
     }
 
-    @Test("fault 54: at the limit on a file's size the program lives, the bytes are kept, and the others go on")
+    @Test(
+        "fault 54: at the limit on a file's size the program lives, the bytes are kept, and the others go on",
+        .enabled(if: !Sanitizer.isActive, "\(Sanitizer.reason)"))
     func fileSizeLimit() async throws {
         // In blocks of 512 bytes.
         let result = try await sandbox.fk(under: "-f 600", ["get", url("a"), url("small"), "-d", ".", "--retry", "0"])
