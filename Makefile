@@ -62,8 +62,9 @@ bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes
 	@.ci/needs bench
 	Tests/Benchmarks/run --save Docs/Benchmarks $(BENCHFLAGS) $(BIN)
 
-torture: build ## kill fk at every call, cut its power, let its calls fail: half an hour; TORTUREFLAGS=--quick: three minutes
+torture: build ## kill fk at every call, cut its power, let its calls fail: an hour; TORTUREFLAGS=--quick: three minutes
 	@.ci/needs torture
+	$(SWIFT) build $(RELEASE) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example

@@ -1,9 +1,10 @@
 // Middlewares of your own in all three chains, and one that is shipped.
 //
-//     CustomMiddleware [--reject TEXT] FOLDER URL...
+//     CustomMiddleware [--work-path DIR] [--reject TEXT] FOLDER URL...
 //
 // Each request is signed, progress is logged, each finished file is verified and then moved to FOLDER. With --reject, a
-// file that contains TEXT is refused: its task ends in error with that reason. Exit status: 0 when all files arrived.
+// file that contains TEXT is refused: its task ends in error with that reason. With --work-path, a second run goes on where the
+// first one was interrupted. Exit status: 0 when all files arrived.
 
 import FKCore
 import FKMiddleware
@@ -69,11 +70,13 @@ struct VerifyContent: ResponseMiddleware {
 }
 
 /// Downloads the URLs and returns how many of them failed.
-func download(_ urls: [String], to folder: URL, rejecting forbidden: String?) async throws -> Int {
+func download(
+    _ urls: [String], to folder: URL, rejecting forbidden: String?, in kept: URL?
+) async throws -> Int {
     // A work path of its own, so that running the example twice fetches the files twice.
-    let workPath = FileManager.default.temporaryDirectory.appendingPathComponent("fk-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: workPath) }
-    var configure = Configure(workPath: workPath)
+    let temporary = FileManager.default.temporaryDirectory.appendingPathComponent("fk-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: temporary) }
+    var configure = Configure(workPath: kept ?? temporary)
     configure.distributeSpeed = 1
     let downloader = try Downloader(configure)
 
@@ -100,18 +103,21 @@ func download(_ urls: [String], to folder: URL, rejecting forbidden: String?) as
 }
 
 var arguments = Array(CommandLine.arguments.dropFirst())
-var forbidden: String?
-if arguments.first == "--reject", arguments.count > 1 {
-    forbidden = arguments[1]
+var options: [String: String] = [:]
+while let name = arguments.first, ["--reject", "--work-path"].contains(name), arguments.count > 1 {
+    options[name] = arguments[1]
     arguments.removeFirst(2)
 }
 guard arguments.count >= 2 else {
-    print("usage: CustomMiddleware [--reject TEXT] FOLDER URL...")
+    print("usage: CustomMiddleware [--work-path DIR] [--reject TEXT] FOLDER URL...")
     exit(2)
 }
 do {
     let folder = URL(fileURLWithPath: arguments[0], isDirectory: true)
-    exit(try await download(Array(arguments.dropFirst()), to: folder, rejecting: forbidden) == 0 ? 0 : 1)
+    let workPath = options["--work-path"].map { URL(fileURLWithPath: $0, isDirectory: true) }
+    let failures = try await download(
+        Array(arguments.dropFirst()), to: folder, rejecting: options["--reject"], in: workPath)
+    exit(failures == 0 ? 0 : 1)
 } catch {
     print("failed    \(error)")
     exit(1)

@@ -52,6 +52,32 @@ static inline uint32_t fk_crc32c_triples(uint32_t crc, const void *bytes, size_t
 }
 #endif
 
+/* Threads that can be waited for, and their names, which are set by another call on each system. */
+#include <pthread.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+static inline void fk_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+#elif defined(__APPLE__)
+static inline void fk_name_thread(const char *name) { pthread_setname_np(name); }
+#else
+static inline void fk_name_thread(const char *name) {}
+#endif
+typedef struct {
+    pthread_t id;
+} fk_thread;
+/* A stack of 0 bytes is one of the system's usual size. Returns 0 or the system's error. */
+static inline int fk_start_thread(fk_thread *thread, size_t stack, void *(*body)(void *), void *context) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (stack > 0) pthread_attr_setstacksize(&attributes, stack);
+    int code = pthread_create(&thread->id, &attributes, body, context);
+    pthread_attr_destroy(&attributes);
+    return code;
+}
+static inline int fk_is_current_thread(fk_thread thread) { return pthread_equal(thread.id, pthread_self()); }
+static inline void fk_join_thread(fk_thread thread) { pthread_join(thread.id, NULL); }
+static inline void fk_detach_thread(fk_thread thread) { pthread_detach(thread.id); }
+
 /* Extended attributes, which are not among the headers that Swift imports on Linux, under one form for all systems. */
 #include <sys/types.h>
 #include <sys/xattr.h>

@@ -12,9 +12,11 @@ private enum FakeTime {
         let folders =
             ["/usr/lib", "/usr/lib64"]
             + ((try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? []).map { "/usr/lib/\($0)" }
-        return Sanitizer.isActive ? nil : folders.map { "\($0)/faketime/libfaketimeMT.so.1" }.first {
-            FileManager.default.fileExists(atPath: $0)
-        }
+        return Sanitizer.isActive
+            ? nil
+            : folders.map { "\($0)/faketime/libfaketimeMT.so.1" }.first {
+                FileManager.default.fileExists(atPath: $0)
+            }
     }()
 }
 

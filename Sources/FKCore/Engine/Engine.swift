@@ -159,8 +159,12 @@ package actor Engine {
         whenClosed = []
     }
 
-    /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer.
-    deinit { executor.stop() }
+    /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer. Of a closed one
+    /// it has nothing left to do, and is waited for: the next thing a program does may be to exit.
+    deinit {
+        executor.stop()
+        if isClosed { executor.join() }
+    }
 
     /// - Throws: `.cancelled` once the engine closes: the work path may be another engine's by then.
     func checkOpen() throws(DownloadError) {

@@ -10,8 +10,7 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
         case closure(@Sendable () -> Void)
     }
 
-    // Sendable because everything mutable below is touched only with `lock` held, except `thread`, which is set once and
-    // dropped at the end, when nobody asks any more.
+    // Sendable because everything mutable below is touched only with `lock` held.
     private let lock = NSLock()
     private var work: [Work] = []
     private var isStopped = false
@@ -21,19 +20,11 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
 
     private let wakeUp = DispatchSemaphore(value: 0)
     private let clock: any EngineClock
-    private var thread: Thread?
+    private let thread = WorkThread()
 
     package init(clock: any EngineClock) {
         self.clock = clock
-        let thread = Thread { [self] in
-            loop()
-            // The thread's block holds this object: without this they would hold each other for ever.
-            self.thread = nil
-        }
-        thread.name = "fk.engine"
-        thread.stackSize = 1 << 20
-        self.thread = thread
-        thread.start()
+        thread.start(name: "fk.engine", stackSize: 1 << 20) { [self] in loop() }
         clock.onManualChange { [weak self] in self?.wake() }
     }
 
@@ -66,11 +57,14 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
         wake()
     }
 
+    /// After `stop`: waits until the thread is gone. On the thread itself it does nothing.
+    package func join() { thread.join() }
+
     package func checkIsolated() {
-        precondition(Thread.current === thread, "not on the engine's thread")
+        precondition(thread.isCurrent, "not on the engine's thread")
     }
 
-    package func isIsolatingCurrentContext() -> Bool? { Thread.current === thread }
+    package func isIsolatingCurrentContext() -> Bool? { thread.isCurrent }
 
     private func submit(_ item: Work) {
         lock.lock()

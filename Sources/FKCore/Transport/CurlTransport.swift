@@ -20,7 +20,7 @@
         static let receiveBufferSize = 512 << 10
 
         private let inbox = CurlInbox()
-        private let thread = Locked<ObjectIdentifier?>(nil)
+        private let thread = WorkThread()
         private let running = DispatchGroup()
 
         /// Starts nothing yet: the thread comes with the first transfer.
@@ -45,19 +45,17 @@
         /// callback it does not wait.
         public func shutdown() {
             inbox.stop()
-            let isOwnThread = thread.withLock { $0 == ObjectIdentifier(Thread.current) }
-            if !isOwnThread { running.wait() }
+            guard !thread.isCurrent else { return }
+            running.wait()
+            thread.join()
         }
 
         private func startThread() {
-            let thread = Thread { [inbox, running] in
+            thread.start(name: "fk.transport") { [inbox, running] in
                 Self.blockBrokenPipeSignal()
                 CurlLoop.run(inbox)
                 running.leave()
             }
-            thread.name = "fk.transport"
-            self.thread.withLock { $0 = ObjectIdentifier(thread) }
-            thread.start()
         }
 
         /// A TLS connection that the server has closed raises SIGPIPE on write; blocked, it becomes an error.

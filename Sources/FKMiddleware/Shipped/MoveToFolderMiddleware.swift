@@ -18,6 +18,9 @@ import Foundation
 ///
 /// Nothing is replaced: where the name is taken, `name.1.ext`, `name.2.ext`, … is used. A folder on another file system
 /// works too: the file is copied under a hidden name, synchronised, and then gets its name.
+///
+/// A process that dies at any moment of it leaves one file in the end: the next run takes up what it finds of the same task
+/// under the name, where the file system has extended attributes.
 public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Gives the name the file shall have; nil keeps the one it has.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
@@ -55,7 +58,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             return response
         }
         var response = response
-        response.fileURL = try Self.move(file, into: folder, name: name)
+        response.fileURL = try Self.move(file, into: folder, name: name, of: response.task.id)
         return response
     }
 
@@ -70,7 +73,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    private static func move(_ file: URL, into folder: URL, name: String) throws -> URL {
+    private static func move(_ file: URL, into folder: URL, name: String, of task: String) throws -> URL {
         for number in 0..<10_000 {
             let target = folder.appendingPathComponent(numbered(name, number), isDirectory: false)
             // A hard link never replaces anything, which makes it the rename that refuses a taken name.
@@ -79,23 +82,42 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
                 return target
             }
             switch errno {
+            case EEXIST where isSame(file, target):
+                unlink(file.path)
+                return target
+            case EEXIST where FileOwner.isMarked(target.path, as: task):
+                if rename(file.path, target.path) == 0 { return target }
+                // A taken name is told before another file system is.
+                guard errno == EXDEV else { throw failure("moved", file, folder) }
+                return try copy(file, into: folder, name: name, of: task)
             case EEXIST: continue
-            case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return try copy(file, into: folder, name: name)
+            case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return try copy(file, into: folder, name: name, of: task)
             default: throw failure("moved", file, folder)
             }
         }
         throw DownloadError(.destination, "All names like \(name) are taken in \(folder.path).")
     }
 
+    /// Two names of one file: between the two steps of a move the process died.
+    private static func isSame(_ file: URL, _ other: URL) -> Bool {
+        var one = stat()
+        var two = stat()
+        return lstat(file.path, &one) == 0 && lstat(other.path, &two) == 0 && one.st_ino == two.st_ino
+            && one.st_dev == two.st_dev
+    }
+
     /// For another file system, or one without hard links.
-    private static func copy(_ file: URL, into folder: URL, name: String) throws -> URL {
-        let aside = folder.appendingPathComponent(".fk-\(UInt64.random(in: 0 ... .max)).moving", isDirectory: false)
+    private static func copy(_ file: URL, into folder: URL, name: String, of task: String) throws -> URL {
+        // The same name each time: a copy that was interrupted is replaced by the next one.
+        let aside = folder.appendingPathComponent(".fk-\(task.prefix(16)).moving", isDirectory: false)
         do {
+            unlink(aside.path)
             try FileManager.default.copyItem(at: file, to: aside)
             let handle = try FileHandle(forUpdating: aside)
             defer { try? handle.close() }
+            FileOwner.mark(handle.fileDescriptor, as: task)
             try handle.synchronize()
-            let target = try publish(aside, in: folder, name: name)
+            let target = try publish(aside, in: folder, name: name, of: task)
             try FileManager.default.removeItem(at: file)
             return target
         } catch {
@@ -105,18 +127,18 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    private static func publish(_ aside: URL, in folder: URL, name: String) throws -> URL {
+    private static func publish(_ aside: URL, in folder: URL, name: String, of task: String) throws -> URL {
         for number in 0..<10_000 {
             let target = folder.appendingPathComponent(numbered(name, number), isDirectory: false)
             if link(aside.path, target.path) == 0 {
                 unlink(aside.path)
                 return target
             }
-            if errno == EEXIST { continue }
-            // Without hard links the name is reserved first; the empty file is ours to replace.
+            if errno == EEXIST, !FileOwner.isMarked(target.path, as: task) { continue }
+            // Without hard links the name is reserved first; the empty file is ours to replace, as is an earlier copy.
             let descriptor = open(target.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-            if descriptor < 0, errno == EEXIST { continue }
-            guard descriptor >= 0, close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
+            if descriptor < 0, errno == EEXIST, !FileOwner.isMarked(target.path, as: task) { continue }
+            guard descriptor < 0 || close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
                 throw failure("moved", aside, folder)
             }
             return target

@@ -1,0 +1,70 @@
+import CSystem
+import Foundation
+
+/// A thread that can be waited for to its very end, what libraries clean up behind it included: who calls `exit` while that
+/// still goes on has the libraries taken down under it. Foundation's `Thread` cannot be waited for.
+package final class WorkThread: @unchecked Sendable {
+    // Sendable because what is mutable is touched only with `lock` held.
+    private let lock = NSLock()
+    /// Nil before the start and after the end that somebody has waited for.
+    private var thread: fk_thread?
+    private var isAwaited = false
+
+    private final class Start {
+        let name: String
+        let body: @Sendable () -> Void
+        init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    package init() {}
+
+    deinit {
+        if let thread { fk_detach_thread(thread) }
+    }
+
+    /// Starts it, once. The thread holds `body` and what that holds; this object does not.
+    ///
+    /// - Parameters:
+    ///   - name: for debuggers; at most 15 bytes.
+    ///   - stackSize: in bytes; 0 for the system's.
+    package func start(name: String, stackSize: Int = 0, _ body: @escaping @Sendable () -> Void) {
+        let start = Unmanaged.passRetained(Start(name, body))
+        lock.lock()
+        defer { lock.unlock() }
+        var made = fk_thread()
+        let code = fk_start_thread(&made, stackSize, Self.main, start.toOpaque())
+        precondition(code == 0, "the system has no thread for a downloader")
+        thread = made
+    }
+
+    private static let main: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        if let context {
+            let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+            fk_name_thread(start.name)
+            start.body()
+        }
+        return nil
+    }
+
+    /// True on the thread itself.
+    package var isCurrent: Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        return thread.map { fk_is_current_thread($0) != 0 } ?? false
+    }
+
+    /// Waits until it has ended; on the thread itself, or where somebody waits already, it returns at once.
+    package func join() {
+        lock.lock()
+        guard let thread, !isAwaited, fk_is_current_thread(thread) == 0 else { return lock.unlock() }
+        isAwaited = true
+        lock.unlock()
+        fk_join_thread(thread)
+        lock.lock()
+        self.thread = nil
+        lock.unlock()
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Threads that can be waited for", .timeLimit(.minutes(1)))
+struct EngineWorkThreadTests {
+    /// Libraries clean up a thread behind its last line, and `exit` must not come before that.
+    @Test("join returns behind the end of the thread, what libraries do there included") func join() async throws {
+        final class Cleanup {
+            let isDone: Observed<Bool>
+            init(_ isDone: Observed<Bool>) { self.isDone = isDone }
+            deinit {
+                usleep(20_000)
+                isDone.update { $0 = true }
+            }
+        }
+        let isDone = Observed(false)
+        let thread = WorkThread()
+        thread.start(name: "fk.test") {
+            // Foundation drops this dictionary in the destructor of the thread's own storage.
+            Thread.current.threadDictionary["cleanup"] = Cleanup(isDone)
+        }
+        try await offPool { thread.join() }
+        #expect(isDone.value)
+    }
+
+    @Test("it knows itself, has a name, and waiting for itself ends at once") func itself() async throws {
+        let seen = Observed<[Bool]>([])
+        let thread = WorkThread()
+        #expect(!thread.isCurrent)
+        thread.start(name: "fk.test", stackSize: 1 << 20) {
+            thread.join()
+            let name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? "fk.test"
+            let isCurrent = thread.isCurrent
+            seen.update { $0 = [isCurrent, name.hasPrefix("fk.test")] }
+        }
+        #expect(!thread.isCurrent)
+        try await offPool {
+            thread.join()
+            // A second time there is nothing to wait for.
+            thread.join()
+        }
+        #expect(seen.value == [true, true])
+    }
+
+    @Test("what it was started with is let go at its end") func releases() async throws {
+        final class Thing: Sendable {}
+        let thread = WorkThread()
+        weak var thing: Thing?
+        do {
+            let made = Thing()
+            thing = made
+            thread.start(name: "fk.test") { _ = made }
+        }
+        try await offPool { thread.join() }
+        #expect(thing == nil)
+    }
+}
