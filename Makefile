@@ -37,16 +37,15 @@ test: ## install what the tests need and run them
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --skip '\.Fuzz' $(TESTFLAGS)
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --filter '\.Fuzz' $(TESTFLAGS)
 
-test-threads: ## the tests under the thread sanitizer, one after the other: it makes them ten times slower
+test-threads: ## the tests but the fuzz tests under the thread sanitizer, one after the other: it makes them ten times slower
 	@.ci/needs build test
 	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel \
 	  --skip '\.Fuzz' $(SWIFTFLAGS) $(TESTFLAGS)
 
-# Fuzz tests are left out of both: they ask the process for its memory, which a sanitizer takes most of.
 test-addresses: ## the tests under the address sanitizer
 	@.ci/needs build test
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/addresses \
-	  --no-parallel --skip '\.Fuzz' $(SWIFTFLAGS) $(TESTFLAGS)
+	  --no-parallel $(SWIFTFLAGS) $(TESTFLAGS)
 
 # Cases of the largest runs; the others are smaller in proportion. A failure names its seed and its case.
 FUZZCOUNT ?= 10000000

@@ -174,6 +174,24 @@ struct RulesRetryTests {
         #expect(try JSONDecoder().decode(RetryPolicy.self, from: JSONEncoder().encode(wild)) == wild)
     }
 
+    @Test(
+        "nobody waits longer than decided, whatever the clock says since", arguments: 1...9,
+        [nil, 0, 2, 7_200] as [Double?])
+    func longest(attempt: Int, retryAfter: Double?) {
+        let policy = RetryPolicy(maxAttempts: 100, baseDelay: 1, maxDelay: 60, jitter: 0)
+        let error = status(503, retryAfter: retryAfter)
+        for mirrors in 0...1 {
+            let longest = RetryRules.longestDelay(after: error, attempt: attempt, policy: policy, mirrors: mirrors)
+            let decision = decide(error, attempt, policy: policy, mirrors: mirrors)
+            if case .retry(let delay, _, _) = decision { #expect(mirrors == 0 ? longest == delay : longest >= delay) }
+            #expect(longest <= max(policy.maxDelay, policy.maxRetryAfter))
+        }
+        // A server that asks for two seconds each time is not left alone for a minute after the sixth.
+        #expect(
+            RetryRules.longestDelay(after: status(503, retryAfter: 2), attempt: 9, policy: policy, mirrors: 0) == 2)
+        #expect(RetryRules.longestDelay(after: nil, attempt: 1, policy: policy, mirrors: 0) >= policy.maxDelay)
+    }
+
     private func decide(
         _ error: DownloadError, _ attempt: Int, policy: RetryPolicy = even, mirrors: Int = 0, resumed: Bool = false,
         previous: DownloadError? = nil

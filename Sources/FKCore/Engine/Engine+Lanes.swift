@@ -192,7 +192,7 @@ extension Engine {
             }
             let sample = Attempt.Sample(
                 time: now, received: entry.received,
-                lanes: attempt.lanes.count { $0.index != nil && $0.receiver?.head != nil })
+                lanes: attempt.lanes.count { $0.index != nil && $0.receiver?.isAnswered == true })
             // Connections that came within the step would count for less than they bring.
             if let last = attempt.sample, last.lanes == sample.lanes {
                 attempt.growth.measured(
@@ -213,7 +213,7 @@ extension Engine {
                 entry.record.task.options.rateLimit == nil, configure.rateLimit == nil
             else { continue }
             for lane in attempt.lanes {
-                guard let index = lane.index, lane.receiver?.head != nil else { continue }
+                guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }
                 guard lane.watch.isStuck(at: attempt.counters.load(index)) else { continue }
                 remember(entry, by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
                 if let url = lane.mirror { refuseMirror(url, "nothing came any more", entry, attempt) }

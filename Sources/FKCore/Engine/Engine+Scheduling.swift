@@ -39,7 +39,8 @@ extension Engine {
             if seconds > 0 {
                 // A wall clock that was set back must not make anybody wait for hours.
                 let longest = RetryRules.longestDelay(
-                    after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry)
+                    after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry,
+                    mirrors: entry.record.task.mirrors.count)
                 wakes.push(entry.id, due: clock.now + Int64(min(seconds, longest) * 1e9))
                 return
             }

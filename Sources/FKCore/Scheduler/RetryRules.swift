@@ -73,7 +73,7 @@ package enum RetryRules {
         let next = attempt % count
         let isFresh = attempt < count
         let movesOn = isFresh && !(nextIsSame ?? false)
-        let asked = error.retryAfter.flatMap { $0 > 0 ? min($0, policy.maxRetryAfter) : nil }
+        let asked = asked(by: error, policy)
 
         if movesOn, concernsServer(error) {
             return .retry(after: 0, nextURLIndex: next, hostPause: asked)
@@ -98,11 +98,19 @@ package enum RetryRules {
         return full * (1 - policy.jitter * min(max(random, 0), 1))
     }
 
+    /// What a server's Retry-After counts for, in seconds; nil without one.
+    private static func asked(by error: DownloadError, _ policy: RetryPolicy) -> Double? {
+        error.retryAfter.flatMap { $0 > 0 ? min($0, policy.maxRetryAfter) : nil }
+    }
+
     /// The most that `decide` may have asked for after that failure, in seconds.
-    package static func longestDelay(after error: DownloadError?, attempt: Int, policy: RetryPolicy) -> Double {
+    package static func longestDelay(
+        after error: DownloadError?, attempt: Int, policy: RetryPolicy, mirrors: Int
+    ) -> Double {
         guard let error else { return max(policy.maxDelay, policy.maxRetryAfter) }
-        return max(
-            backOff(attempt: attempt, policy: policy, random: 0), min(error.retryAfter ?? 0, policy.maxRetryAfter))
+        let delay = backOff(attempt: attempt, policy: policy, random: 0)
+        guard let asked = asked(by: error, policy) else { return delay }
+        return mirrors == 0 ? asked : max(delay, asked)
     }
 
     private static func isExpiry(_ error: DownloadError) -> Bool {

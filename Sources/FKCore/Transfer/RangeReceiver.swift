@@ -12,7 +12,7 @@ import Synchronization
 /// ```
 final class RangeReceiver: TransportHandler, @unchecked Sendable {
     // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
-    // afterwards; `gateIsOpen` and `limit` are atomics. The hand-over goes through the engine inbox's lock.
+    // afterwards; `gateIsOpen`, `limit` and `hasHead` are atomics. The hand-over goes through the engine inbox's lock.
 
     /// How the response ended.
     enum Outcome {
@@ -50,6 +50,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// Index of the range and of its live counter. The engine sets it before the gate is open.
     private(set) var index: Int
     private(set) var head: ResponseHead?
+    /// There is a head. Safe from any thread, at any time.
+    var isAnswered: Bool { hasHead.load(ordering: .relaxed) }
+    private let hasHead = Atomic<Bool>(false)
     private(set) var decision: ResumeRules.HeadDecision?
     private(set) var outcome: Outcome?
     /// Offset in the file where the next byte goes.
@@ -105,6 +108,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         let decision = ResumeRules.decide(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
         self.head = head
         self.decision = decision
+        hasHead.store(true, ordering: .relaxed)
         switch decision {
         case .append(let skip, let until, let total):
             position = plan.ask.start

@@ -89,7 +89,7 @@ package struct FuzzRun: Sendable {
         }
         if environment.count != nil {
             let grown = (ProcessMemory.peak - memory) >> 20
-            if grown > Self.memoryLimit { complaints.append("memory grew by \(grown) MiB") }
+            if grown > Self.memoryLimit, !Sanitizer.isActive { complaints.append("memory grew by \(grown) MiB") }
             print(
                 "fuzz \(name) (\(shard + 1) of \(shards)): \(done) cases, seed \(environment.seed), \(complaints.count) failed, "
                     + "slowest \(slowest.time) (case \(slowest.number)), peak memory \(ProcessMemory.peak >> 20) MiB (+\(grown))"
