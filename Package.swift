@@ -19,7 +19,7 @@ let package = Package(
         .systemLibrary(name: "CSystem"),
         .target(
             name: "FKMiddleware",
-            dependencies: ["CSystem", .target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
+            dependencies: [.target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
         .target(
             name: "FKCore",
             dependencies: [

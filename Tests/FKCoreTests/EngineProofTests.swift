@@ -156,7 +156,7 @@ struct EngineProofTests {
 
 @Suite("Engine: syncing in the background", .timeLimit(.minutes(1)))
 struct EngineSyncingTests {
-    private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool { FileOwner.isMarked(bench.out + "/a", as: id.hex) }
+    private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool { FileOwner.isMarked(bench.out + "/a", as: id) }
 
     @Test("a finished file has its checksums until it is synced; five seconds later its record says so")
     func later() async throws {

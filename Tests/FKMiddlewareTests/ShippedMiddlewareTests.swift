@@ -286,12 +286,10 @@ struct MoveToFolderTests {
         let here = try FileManager.default.attributesOfFileSystem(forPath: folder.url.path)[.systemNumber] as? Int
         guard here != there else { return }
         let target = try ScratchFolder(in: shm)
-        for (number, name) in ["a.txt", "a.1.txt"].enumerated() {
+        for name in ["a.txt", "a.1.txt"] {
             let file = try folder.file("a.txt", Data(name.utf8))
-            var task = try context()
-            task.id = String(repeating: "\(number)", count: 64)
             let response = try await MoveToFolderMiddleware(folder: target.url).process(
-                DownloadResponse(task: task, fileURL: file))
+                DownloadResponse(task: context(), fileURL: file))
             #expect(response.fileURL?.lastPathComponent == name)
             #expect(try Data(contentsOf: try #require(response.fileURL)) == Data(name.utf8))
         }
@@ -309,29 +307,6 @@ struct MoveToFolderTests {
             DownloadResponse(task: context(), fileURL: file))
         #expect(response.fileURL?.path == target.url.appendingPathComponent("a").path)
         #expect(target.names == ["a"] && folder.names.isEmpty)
-    }
-
-    @Test(
-        "killed after a move that no record tells of: the file fetched again takes the place of the task's own, not of others'",
-        arguments: [true, false], [true, false])
-    func killedAfterMoving(isOwn: Bool, isOtherFileSystem: Bool) async throws {
-        let folder = try ScratchFolder()
-        let target = try ScratchFolder(
-            in: isOtherFileSystem
-                ? URL(fileURLWithPath: "/dev/shm", isDirectory: true) : FileManager.default.temporaryDirectory)
-        let task = try context()
-        let earlier = try target.file("a", Data("earlier".utf8))
-        let handle = try FileHandle(forUpdating: earlier)
-        FileOwner.mark(handle.fileDescriptor, as: isOwn ? task.id : String(repeating: "cd", count: 32))
-        try handle.close()
-        // Without extended attributes nobody's file can be told from anybody else's.
-        guard FileOwner.isMarked(earlier.path, as: isOwn ? task.id : String(repeating: "cd", count: 32)) else { return }
-        let file = try folder.file("a", Data("again".utf8))
-        let response = try await MoveToFolderMiddleware(folder: target.url).process(
-            DownloadResponse(task: task, fileURL: file))
-        #expect(response.fileURL?.lastPathComponent == (isOwn ? "a" : "a.1"))
-        #expect(target.names == (isOwn ? ["a"] : ["a", "a.1"]) && folder.names.isEmpty)
-        #expect(try Data(contentsOf: try #require(response.fileURL)) == Data("again".utf8))
     }
 
     @Test("a folder that cannot be one is an error naming it, and the file stays; a failed task is let through")

@@ -126,7 +126,7 @@ extension Engine {
                 throw DownloadError(system: errno, "set aside", path, in: .destination)
             }
             tellLost(path, entry)
-            if FileOwner.isMarked(aside, as: entry.id.hex) { entry.work.setAside = aside }
+            if FileOwner.isMarked(aside, as: entry.id) { entry.work.setAside = aside }
         }
         forgetFile(of: entry)
         entry.record.attempts += 1

@@ -96,7 +96,7 @@ final class Folder: Sendable {
         guard file >= 0 else { return false }
         defer { close(file) }
         var status = stat()
-        return fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && FileOwner.isMarked(file, as: id.hex)
+        return fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && FileOwner.isMarked(file, as: id)
             && Double(status.modificationTime) / 1e9 < date.timeIntervalSince1970
     }
 

@@ -30,7 +30,7 @@ final class PartFile: Sendable {
             isOpen.store(false, ordering: .relaxed)
             throw DownloadError(.destination, "\(folder.path(of: name)) is not a regular file.")
         }
-        if let owner { FileOwner.mark(descriptor, as: owner.hex) }
+        if let owner { FileOwner.mark(descriptor, as: owner) }
     }
 
     deinit { close() }

@@ -19,8 +19,8 @@ import Foundation
 /// Nothing is replaced: where the name is taken, `name.1.ext`, `name.2.ext`, … is used. A folder on another file system
 /// works too: the file is copied under a hidden name, synchronised, and then gets its name.
 ///
-/// A process that dies at any moment of it leaves one file in the end: the next run takes up what it finds of the same task
-/// under the name, where the file system has extended attributes.
+/// Where a process dies between the two steps of a move, the next run takes up the second name of the file. Where it dies
+/// after a move and before the task's record tells of it, the file is fetched again and gets the next free name.
 public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Gives the name the file shall have; nil keeps the one it has.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
@@ -85,11 +85,6 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             case EEXIST where isSame(file, target):
                 unlink(file.path)
                 return target
-            case EEXIST where FileOwner.isMarked(target.path, as: task):
-                if rename(file.path, target.path) == 0 { return target }
-                // A taken name is told before another file system is.
-                guard errno == EXDEV else { throw failure("moved", file, folder) }
-                return try copy(file, into: folder, name: name, of: task)
             case EEXIST: continue
             case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return try copy(file, into: folder, name: name, of: task)
             default: throw failure("moved", file, folder)
@@ -115,9 +110,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             try FileManager.default.copyItem(at: file, to: aside)
             let handle = try FileHandle(forUpdating: aside)
             defer { try? handle.close() }
-            FileOwner.mark(handle.fileDescriptor, as: task)
             try handle.synchronize()
-            let target = try publish(aside, in: folder, name: name, of: task)
+            let target = try publish(aside, in: folder, name: name)
             try FileManager.default.removeItem(at: file)
             return target
         } catch {
@@ -127,18 +121,18 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    private static func publish(_ aside: URL, in folder: URL, name: String, of task: String) throws -> URL {
+    private static func publish(_ aside: URL, in folder: URL, name: String) throws -> URL {
         for number in 0..<10_000 {
             let target = folder.appendingPathComponent(numbered(name, number), isDirectory: false)
             if link(aside.path, target.path) == 0 {
                 unlink(aside.path)
                 return target
             }
-            if errno == EEXIST, !FileOwner.isMarked(target.path, as: task) { continue }
-            // Without hard links the name is reserved first; the empty file is ours to replace, as is an earlier copy.
+            if errno == EEXIST { continue }
+            // Without hard links the name is reserved first; the empty file is ours to replace.
             let descriptor = open(target.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-            if descriptor < 0, errno == EEXIST, !FileOwner.isMarked(target.path, as: task) { continue }
-            guard descriptor < 0 || close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
+            if descriptor < 0, errno == EEXIST { continue }
+            guard descriptor >= 0, close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
                 throw failure("moved", aside, folder)
             }
             return target
