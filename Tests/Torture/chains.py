@@ -44,8 +44,8 @@ class Program(Sandbox):
                 second.unlink()
                 # Its record names what was put away.
                 self.run_fk("trash", self.url_of(name), "-y")
-                return True
-        return False
+                return second.name
+        return None
 
     def run_fk(self, *words):
         self.fk, program = self.query_with, self.fk
@@ -77,7 +77,11 @@ def point(world, mode, number):
         if status != 0:
             outcome.problems.append(f"the second time: status {status}: {errors[-300:]}")
         # The middleware moves by a link and an unlink, which replaces nothing.
-        outcome.problems += box.end(links=True) if not box.take_second() else box.now()
+        if second := box.take_second():
+            outcome.values["second files"] = 1
+            outcome.problems += [text for text in box.now() if not text.startswith(f"{second} ")]
+        else:
+            outcome.problems += box.end(links=True)
         left = [str(path.relative_to(box.work)) for path in box.work.rglob("*") if path.name in NAMES]
         outcome.problems += [f"stray in the work path: {name}" for name in left]
         twice = max(0, shim.received + again.received - sum(len(body(name)) for name in NAMES))
