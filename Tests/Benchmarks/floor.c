@@ -1,7 +1,7 @@
 /* The least that a downloader over libcurl costs which keeps an info file for each task: 16 handles that are used again,
    and for each file the system calls that fk makes: an info file made, a part opened, its bytes written, the info file
-   written once more, the part renamed. As large a receive buffer as fk's. No queue, no records, no rules, no checks, one thread. What fk takes beyond this is
-   fk's own; what this takes beyond curl is the price of an info file.
+   written once more, the part renamed. As large a receive buffer as fk's. No queue, no records, no rules, no checks, one
+   thread. What fk takes beyond this is fk's own; what this takes beyond curl is the price of an info file.
 
    floor LIST: downloads the URLs of the list, one a line, into the current folder. */
 #define _GNU_SOURCE
