@@ -21,18 +21,18 @@ def missing(fk):
 
 
 class Program(Sandbox):
-    """Runs the example; what is asked between its runs is asked from fk. Its files have to end up in `files`."""
+    """A work path and a destination in which the example runs besides fk. Its files have to end up in `files`."""
 
     def __init__(self, world, names):
         super().__init__(world.fk, world.server, world.folder, names, RATE)
-        self.query_with, self.fk = self.fk, str(Path(world.fk).parent / PROGRAM)
 
-    def query(self, *words):
-        self.fk, program = self.query_with, self.fk
+    def once(self, shim):
+        """The example's command, and fk's again afterwards."""
+        fk, self.fk = self.fk, str(Path(self.fk).parent / PROGRAM)
         try:
-            return super().query(*words)
+            return self.run("--work-path", self.work, self.files, *self.urls, shim=shim)
         finally:
-            self.fk = program
+            self.fk = fk
 
     def take_second(self):
         """Puts away name.1 where name is there with the same bytes: of a file that was moved and whose record did not say so
@@ -43,19 +43,9 @@ class Program(Sandbox):
             if second.exists() and second.read_bytes() == body(name):
                 second.unlink()
                 # Its record names what was put away.
-                self.run_fk("trash", self.url_of(name), "-y")
+                self.run("trash", self.url_of(name), "-y")
                 return second.name
         return None
-
-    def run_fk(self, *words):
-        self.fk, program = self.query_with, self.fk
-        try:
-            return self.run(*words)
-        finally:
-            self.fk = program
-
-    def once(self, shim):
-        return self.run("--work-path", self.work, self.files, *self.urls, shim=shim)
 
 
 def point(world, mode, number):
@@ -64,12 +54,7 @@ def point(world, mode, number):
     try:
         shim = Shim(world.library, box.notes, number, mode)
         status, errors = box.once(shim)
-        outcome.about = shim.fired or ""
-        outcome.values["calls"] = shim.calls
-        if shim.fired is None:
-            outcome.reached = False
-            if status != 0:
-                outcome.problems.append(f"not killed, and status {status}: {errors[-300:]}")
+        if not shim.has_fired(outcome, status, errors):
             return outcome
         outcome.problems += [f"after the kill: {text}" for text in box.now()]
         again = Shim(world.library, box.notes, slow=True, name="again")

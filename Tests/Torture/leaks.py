@@ -1,16 +1,15 @@
 """Memory under valgrind, over thousands of transfers of which one in five fails: nothing is lost that would add up, and no
 byte is read or written that is not ours."""
 
-import os
 import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-from load import FailingServer
+from load import FailingServer, write_list
 from points import Outcome, Score
-from sandbox import digest
+from sandbox import clean_environment
 
 TASKS = 10_000
 #: What is lost once in a process and not with each transfer, in bytes.
@@ -31,20 +30,12 @@ class Run:
     def __init__(self, world, seed, count, outcome):
         base = Path(tempfile.mkdtemp(prefix="leaks.", dir=world.folder))
         server = FailingServer([f"f{number}.bin" for number in range(count)], seed)
-        lines = []
-        for number, file in enumerate(server.files.values()):
-            lines.append(server.url(file.name))
-            if number % 2:
-                lines.append(f"  checksum=sha-256={digest(file.data)}")
-        (base / "list").write_text("\n".join(lines) + "\n")
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("FK_", "XDG_"))}
-        environment.update(FK_WORK_PATH=str(base / "work"), HOME=str(base))
         report = base / "report"
         ended = subprocess.run(
             ["valgrind", "--leak-check=full", "--errors-for-leak-kinds=none", f"--error-exitcode={WRONG}",
-             f"--log-file={report}", world.fk, "get", "-i", base / "list", "-d", base / "files", "-j", "32",
+             f"--log-file={report}", world.fk, "get", "-i", write_list(base / "list", server), "-d", base / "files", "-j", "32",
              "--retry", "60", "--timeout", "5", "--no-progress", "-q"],
-            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3600)
+            env=clean_environment(base / "work", base), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3600)
         text = report.read_text()
         if ended.returncode:
             outcome.problems.append(f"status {ended.returncode}: {ended.stderr[-300:]} {text[-2000:]}")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from points import Outcome, Score
-from sandbox import digest
+from sandbox import clean_environment, digest
 
 JOBS = 32
 TASKS = 10_000
@@ -194,6 +194,17 @@ class FailingServer:
         return True
 
 
+def write_list(path, server, first=()):
+    """An input list of what the server has, behind some other names; every second file with its digest."""
+    lines = [server.url(name) for name in first]
+    for number, file in enumerate(server.files.values()):
+        lines.append(server.url(file.name))
+        if number % 2:
+            lines.append(f"  checksum=sha-256={digest(file.data)}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 class Process:
     """What the system says of a process."""
 
@@ -230,23 +241,12 @@ class Load:
     def problem(self, text):
         self.outcome.problems.append(text)
 
-    def input_list(self):
-        lines = [self.server.url(HOLD)]
-        for number, file in enumerate(self.server.files.values()):
-            lines.append(self.server.url(file.name))
-            if number % 2:
-                lines.append(f"  checksum=sha-256={digest(file.data)}")
-        path = self.base / "list"
-        path.write_text("\n".join(lines) + "\n")
-        return path
-
     def execute(self):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("FK_", "XDG_"))}
-        environment.update(FK_WORK_PATH=str(self.work), HOME=str(self.base))
+        environment = clean_environment(self.work, self.base)
         begin = time.monotonic()
         with open(self.base / "errors", "w+") as errors:
             process = subprocess.Popen(
-                [self.fk, "get", "-i", self.input_list(), "-d", self.files, "-j", str(JOBS + 1), "-x", "1",
+                [self.fk, "get", "-i", write_list(self.base / "list", self.server, [HOLD]), "-d", self.files, "-j", str(JOBS + 1), "-x", "1",
                  "--retry", "60", "--timeout", str(SILENCE), "--no-progress", "-q"],
                 env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
             try:

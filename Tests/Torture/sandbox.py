@@ -21,6 +21,12 @@ def digest(data):
     return hashlib.sha256(data).hexdigest()
 
 
+def clean_environment(work, home, **more):
+    """This process's environment with a work path of its own, and nothing else that fk would read."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FK_", "XDG_", "TORTURE_"))}
+    return {**kept, "FK_WORK_PATH": str(work), "HOME": str(home), **more}
+
+
 class Sandbox:
     """`names`: what is downloaded, by the name under which it has to be found in the end."""
 
@@ -56,8 +62,7 @@ class Sandbox:
     # -- Running
 
     def start(self, *words, shim=None, output=subprocess.DEVNULL):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("FK_", "XDG_", "TORTURE_"))}
-        environment.update(FK_WORK_PATH=str(self.work), HOME=str(self.base), **self.extra)
+        environment = clean_environment(self.work, self.base, **self.extra)
         if shim:
             environment.update(shim.environment)
         process = subprocess.Popen(

@@ -52,3 +52,12 @@ class Shim:
         if not int.from_bytes(data[8:16], "little"):
             return None
         return data[32:].split(b"\0")[0].decode(errors="replace")
+
+    def has_fired(self, outcome, status, errors):
+        """Writes into the outcome what came of a kill; false when the run ended without one."""
+        outcome.about = self.fired or ""
+        outcome.values["calls"] = self.calls
+        outcome.reached = self.fired is not None
+        if not outcome.reached and status != 0:
+            outcome.problems.append(f"not killed, and status {status}: {errors[-300:]}")
+        return outcome.reached

@@ -58,12 +58,7 @@ def point(world, work, mode, number):
         links = kind == "get-links"
         shim = Shim(world.library, box.notes, number, mode, links=links)
         status, errors = box.run(*command(box, kind, connections), shim=shim)
-        outcome.about = shim.fired or ""
-        outcome.values["calls"] = shim.calls
-        if shim.fired is None:
-            outcome.reached = False
-            if status != 0:
-                outcome.problems.append(f"not killed, and status {status}: {errors[-300:]}")
+        if not shim.has_fired(outcome, status, errors):
             return outcome
         members = names if kind == "barrel" else []
         outcome.problems += [f"after the kill: {text}" for text in box.now(members, "b" if members else None)]
