@@ -13,7 +13,9 @@ struct StoreRecordJSONTests {
     @Test("the full example leaves no member unset, so that a new one cannot be forgotten")
     func isFull() {
         for child in Mirror(reflecting: Self.full()).children {
-            let value = Mirror(reflecting: child.value)
+            var value = Mirror(reflecting: child.value)
+            // `Seldom` is an optional in a structure.
+            if value.displayStyle == .struct, let box = value.descendant("box") { value = Mirror(reflecting: box) }
             let isNil = value.displayStyle == .optional && value.children.isEmpty
             #expect(!isNil, "\(child.label ?? "") is not set in full()")
         }
@@ -40,6 +42,7 @@ struct StoreRecordJSONTests {
         record.task.options.connections = .fixed(4)
         record.state = .error
         record.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_800_000_001))
+        record.pieces = [PieceChecksum(start: 0, end: 3, crc32c: 7)]
         record.expected = 1 << 62
         record.validator = Validator(etag: "W/\"x\"", lastModified: "Fri, 20 Nov 2026 22:29:34 GMT", date: nil)
         record.validator?.digest = try? Checksum(.md5, hex: String(repeating: "a0", count: 16))
@@ -49,7 +52,9 @@ struct StoreRecordJSONTests {
             status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
         record.barrels = ["one", "two/three"]
         record.partName = FileNameRules.partName(for: "a", id: record.id)
+        record.partTime = 1_800_000_000_000_000_001
         record.path = "/tmp/a"
+        record.leftBehind = ["/tmp/b", "/c/\"d\""]
         record.started = Date(timeIntervalSince1970: -1.5)
         record.finished = Date(timeIntervalSince1970: 0)
         record.source = "http://b/"

@@ -172,7 +172,7 @@ extension Engine {
         attempt.isRecordedComplete = true
     }
 
-    private func synchronizeInfo(_ entry: TaskEntry) throws(DownloadError) {
+    func synchronizeInfo(_ entry: TaskEntry) throws(DownloadError) {
         do {
             try InfoFile.synchronize(workPath.infoPath(entry.id))
         } catch {
@@ -210,11 +210,9 @@ extension Engine {
     private func responseChainEnded(_ id: TaskID, _ end: ResponseChainEnd) {
         guard let entry = tasks[id], let attempt = entry.attempt else { return }
         attempt.chain = nil
-        if let path = end.response.fileURL?.path { entry.record.path = path }
+        takePlace(from: end.response, entry)
         if attempt.stop != nil { return attemptStopped(entry, attempt) }
-        guard let (name, error) = end.failure else { return complete(entry) }
-        let place = setAside(entry, attempt)
-        dropBytes(of: entry)
+        guard let (name, error) = end.failure else { return completeMoved(entry, attempt) }
         var failure: DownloadError
         if let retry = error as? RetryRequest {
             failure = DownloadError(
@@ -225,6 +223,15 @@ extension Engine {
         } else {
             failure = DownloadError(.rejected, "\(name) rejected the file: \(error)")
         }
+        reject(entry, attempt, failure)
+    }
+
+    /// The file does not count, and the next attempt fetches it from the beginning.
+    func reject(_ entry: TaskEntry, _ attempt: Attempt, _ failure: DownloadError) {
+        let place = setAside(entry, attempt)
+        removeLeftBehind(entry)
+        dropBytes(of: entry)
+        var failure = failure
         failure.underlying = failure.underlying ?? place
         fail(entry, failure, resumed: false)
     }

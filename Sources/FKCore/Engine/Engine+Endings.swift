@@ -229,6 +229,7 @@ extension Engine {
         if attempt.stop == .droppingBytes {
             // It may have got its final name already, and be in the hands of the response chain.
             if isPublished(entry.record), let path = entry.record.path { unlink(path) }
+            removeLeftBehind(entry)
             attempt.folder.remove(attempt.part.name)
             dropBytes(of: entry)
         }
@@ -267,6 +268,11 @@ extension Engine {
     func write(_ entry: TaskEntry) {
         guard !entry.awaitsProof else { return }
         do throws(DownloadError) {
+            try save(entry)
+            guard entry.record.leftBehind != nil else { return }
+            // A name that is gone goes through the file system's journal, ahead of the record that tells why.
+            if configure.durability == .power { try synchronizeInfo(entry) }
+            removeLeftBehind(entry)
             try save(entry)
         } catch {
             problems.append(error.description)

@@ -295,6 +295,7 @@ extension Engine {
 
     /// What a task that its last engine left running, or in the middle of being published, becomes.
     private func recover(_ entry: TaskEntry) {
+        forgetLeftBehind(entry)
         switch entry.record.state {
         case .action where isPublished(entry.record) && chains.response.isEmpty:
             complete(entry)

@@ -48,6 +48,10 @@ extension TaskRecord {
         text.optional("partName", partName)
         text.optional("partTime", partTime)
         text.optional("path", path)
+        if let leftBehind {
+            text.key("leftBehind")
+            text.value(leftBehind)
+        }
         text.key("created")
         text.value(created)
         text.optional("started", started)

@@ -63,6 +63,7 @@ extension TaskRecord {
         let partName = scanner.has("partName") ? try scanner.text() : nil
         let partTime = scanner.has("partTime") ? try scanner.integer(Int64.self) : nil
         let path = scanner.has("path") ? try scanner.text() : nil
+        let leftBehind = scanner.has("leftBehind") ? try scanner.texts() : nil
         try scanner.need("created")
         self.init(task: task, id: id, number: number, created: try scanner.date())
         self.state = state
@@ -79,6 +80,7 @@ extension TaskRecord {
         self.partName = partName
         self.partTime = partTime
         self.path = path
+        self.leftBehind = leftBehind
         if scanner.has("started") { started = try scanner.date() }
         if scanner.has("finished") { finished = try scanner.date() }
         if scanner.has("lastUsed") { lastUsed = try scanner.date() }

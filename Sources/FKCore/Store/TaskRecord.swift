@@ -106,6 +106,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     @Seldom package var partTime: Int64?
     /// Absolute path of the finished file.
     package var path: String?
+    /// Where else the finished file still is after a response middleware has moved it: absolute paths. Removed once this
+    /// record is written.
+    @Seldom package var leftBehind: [String]?
     package var created: Date
     package var started: Date?
     package var finished: Date?

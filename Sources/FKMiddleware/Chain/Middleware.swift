@@ -64,6 +64,12 @@ public struct DownloadResponse: Sendable {
     public var response: HTTPURLResponse?
     /// The finished file; `nil` after a failure. A middleware that moves the file returns the new place here.
     public var fileURL: URL?
+    /// Other names and copies of the finished file, which the engine removes: once the task's record tells of `fileURL`, or
+    /// with a file that is rejected. Empty by default.
+    ///
+    /// A middleware that links or copies the file to its new place, and adds the old one here instead of removing it,
+    /// leaves neither no file nor two, wherever the process is killed.
+    public var leftBehind: [URL] = []
     /// Why the task failed; `nil` after completion.
     public var error: DownloadError?
 

@@ -19,8 +19,9 @@ import Foundation
 /// Nothing is replaced: where the name is taken, `name.1.ext`, `name.2.ext`, … is used. A folder on another file system
 /// works too: the file is copied under a hidden name, synchronised, and then gets its name.
 ///
-/// Where a process dies between the two steps of a move, the next run takes up the second name of the file. Where it dies
-/// after a move and before the task's record tells of it, the file is fetched again and gets the next free name.
+/// The old place is the engine's to remove, once the task's record tells of the new one (`DownloadResponse.leftBehind`). A
+/// process that dies meanwhile leaves both, and the next run takes up the file in its new place. Only where the folder's file
+/// system has no hard links does it copy once more, to the next free name.
 public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Gives the name the file shall have; nil keeps the one it has.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
@@ -58,7 +59,14 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             return response
         }
         var response = response
-        response.fileURL = try Self.move(file, into: folder, name: name, of: response.task.id)
+        let aside = folder.appendingPathComponent(".fk-\(response.task.id.prefix(16)).moving", isDirectory: false)
+        if let place = try link(file, name: name) {
+            response.fileURL = place
+        } else {
+            response.fileURL = try copy(file, by: aside, name: name)
+            response.leftBehind.append(aside)
+        }
+        response.leftBehind.append(file)
         return response
     }
 
@@ -73,47 +81,36 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    private static func move(_ file: URL, into folder: URL, name: String, of task: String) throws -> URL {
-        for number in 0..<10_000 {
-            let target = folder.appendingPathComponent(numbered(name, number), isDirectory: false)
-            // A hard link never replaces anything, which makes it the rename that refuses a taken name.
-            if link(file.path, target.path) == 0 {
-                unlink(file.path)
-                return target
-            }
+    /// Nil where it cannot be done by a link: the folder is on another file system, or on one without them.
+    ///
+    /// A hard link never replaces anything, which makes it the rename that refuses a taken name.
+    private func link(_ file: URL, name: String) throws -> URL? {
+        for target in places(for: name) {
+            if Foundation.link(file.path, target.path) == 0 { return target }
             switch errno {
-            case EEXIST where isSame(file, target):
-                unlink(file.path)
-                return target
+            // A process has died since it made the second name.
+            case EEXIST where Self.isSame(file, target): return target
             case EEXIST: continue
-            case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return try copy(file, into: folder, name: name, of: task)
-            default: throw failure("moved", file, folder)
+            case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return nil
+            default: throw failure("moved", file)
             }
         }
-        throw DownloadError(.destination, "All names like \(name) are taken in \(folder.path).")
+        throw allTaken(name)
     }
 
-    /// Two names of one file: between the two steps of a move the process died.
-    private static func isSame(_ file: URL, _ other: URL) -> Bool {
-        var one = stat()
-        var two = stat()
-        return lstat(file.path, &one) == 0 && lstat(other.path, &two) == 0 && one.st_ino == two.st_ino
-            && one.st_dev == two.st_dev
-    }
-
-    /// For another file system, or one without hard links.
-    private static func copy(_ file: URL, into folder: URL, name: String, of task: String) throws -> URL {
-        // The same name each time: a copy that was interrupted is replaced by the next one.
-        let aside = folder.appendingPathComponent(".fk-\(task.prefix(16)).moving", isDirectory: false)
+    /// - Parameter aside: the same name each time, which stays until the task's record is written: a file in the folder
+    ///   that it is another name of was copied by a process that died since.
+    private func copy(_ file: URL, by aside: URL, name: String) throws -> URL {
+        let earlier = places(for: name).prefix { (try? $0.checkResourceIsReachable()) == true }
+            .first { Self.isSame(aside, $0) }
+        if let earlier, FileManager.default.contentsEqual(atPath: file.path, andPath: earlier.path) { return earlier }
         do {
             unlink(aside.path)
             try FileManager.default.copyItem(at: file, to: aside)
             let handle = try FileHandle(forUpdating: aside)
             defer { try? handle.close() }
             try handle.synchronize()
-            let target = try publish(aside, in: folder, name: name)
-            try FileManager.default.removeItem(at: file)
-            return target
+            return try publish(aside, name: name)
         } catch {
             unlink(aside.path)
             throw DownloadError(
@@ -121,26 +118,30 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    private static func publish(_ aside: URL, in folder: URL, name: String) throws -> URL {
-        for number in 0..<10_000 {
-            let target = folder.appendingPathComponent(numbered(name, number), isDirectory: false)
-            if link(aside.path, target.path) == 0 {
-                unlink(aside.path)
-                return target
-            }
+    private func publish(_ aside: URL, name: String) throws -> URL {
+        for target in places(for: name) {
+            if Foundation.link(aside.path, target.path) == 0 { return target }
             if errno == EEXIST { continue }
             // Without hard links the name is reserved first; the empty file is ours to replace.
             let descriptor = open(target.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
             if descriptor < 0, errno == EEXIST { continue }
             guard descriptor >= 0, close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
-                throw failure("moved", aside, folder)
+                throw failure("moved", aside)
             }
             return target
         }
-        throw DownloadError(.destination, "All names like \(name) are taken in \(folder.path).")
+        throw allTaken(name)
     }
 
-    private static func failure(_ verb: String, _ file: URL, _ folder: URL) -> DownloadError {
+    /// Two names of one file.
+    private static func isSame(_ file: URL, _ other: URL) -> Bool {
+        var one = stat()
+        var two = stat()
+        return lstat(file.path, &one) == 0 && lstat(other.path, &two) == 0 && one.st_ino == two.st_ino
+            && one.st_dev == two.st_dev
+    }
+
+    private func failure(_ verb: String, _ file: URL) -> DownloadError {
         let code = errno
         let kind: DownloadError.Code = code == ENOSPC || code == EDQUOT ? .noSpace : .destination
         return DownloadError(
@@ -148,7 +149,16 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             underlying: "errno \(code)")
     }
 
-    /// The name itself, then `name.1.ext`, `name.2.ext`, …; at most 255 bytes, which is what file systems take.
+    private func allTaken(_ name: String) -> DownloadError {
+        DownloadError(.destination, "All names like \(name) are taken in \(folder.path).")
+    }
+
+    /// The name itself, then `name.1.ext`, `name.2.ext`, …
+    private func places(for name: String) -> LazyMapSequence<Range<Int>, URL> {
+        (0..<10_000).lazy.map { folder.appendingPathComponent(Self.numbered(name, $0), isDirectory: false) }
+    }
+
+    /// At most 255 bytes, which is what file systems take.
     static func numbered(_ name: String, _ number: Int) -> String {
         number == 0 ? name : FileNameParts.numbered(name, number, maxBytes: 255)
     }
