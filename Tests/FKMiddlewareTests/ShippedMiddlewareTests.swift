@@ -307,7 +307,9 @@ struct MoveToFolderTests {
         #expect(target.names == ["a.1.txt", "a.txt"])
     }
 
-    @Test("killed after a move: the next run takes up the file where it is, and there is one", arguments: [false, true])
+    @Test(
+        "killed after a move: the next run takes up the file where it is, and there is one",
+        arguments: [false, true])
     func killedAfterMove(isElsewhere: Bool) async throws {
         let folder = try ScratchFolder()
         guard let target = isElsewhere ? try elsewhere() : try ScratchFolder() else { return }

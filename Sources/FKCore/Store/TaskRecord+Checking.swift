@@ -52,7 +52,9 @@ extension TaskRecord {
             else { return "its part file is not its own" }
         }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }
-        if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) { return "what was left behind has no absolute path" }
+        if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) {
+            return "what was left behind has no absolute path"
+        }
         return nil
     }
 }
