@@ -12,6 +12,7 @@ struct EngineWorkThreadTests {
             let isDone: Observed<Bool>
             init(_ isDone: Observed<Bool>) { self.isDone = isDone }
             deinit {
+                // Who does not wait is through before this is.
                 usleep(20_000)
                 isDone.update { $0 = true }
             }
@@ -22,8 +23,16 @@ struct EngineWorkThreadTests {
             // Foundation drops this dictionary in the destructor of the thread's own storage.
             Thread.current.threadDictionary["cleanup"] = Cleanup(isDone)
         }
-        try await offPool { thread.join() }
-        #expect(isDone.value)
+        // Each of two who wait at the same time.
+        async let other = offPool {
+            thread.join()
+            return isDone.value
+        }
+        let mine = try await offPool {
+            thread.join()
+            return isDone.value
+        }
+        #expect(try await (mine, other) == (true, true))
     }
 
     @Test("it knows itself, has a name, and waiting for itself ends at once") func itself() async throws {

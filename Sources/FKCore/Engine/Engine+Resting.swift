@@ -28,7 +28,7 @@ extension Engine {
         guard mayRest, entry.attempt == nil, entry.record.state == .complete, !entry.isDirty, !entry.isOpen,
             tasks[entry.id] === entry
         else { return }
-        _ = retired.insert(entry.id)
+        retired.insert(entry.id)
         taskLimiters[entry.id] = nil
         dropFromMemory(entry)
     }

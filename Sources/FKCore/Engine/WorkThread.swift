@@ -5,7 +5,7 @@ import Foundation
 /// still goes on has the libraries taken down under it. Foundation's `Thread` cannot be waited for.
 package final class WorkThread: @unchecked Sendable {
     // Sendable because what is mutable is touched only with `lock` held.
-    private let lock = NSLock()
+    private let lock = NSCondition()
     /// Nil before the start and after the end that somebody has waited for.
     private var thread: fk_thread?
     private var isAwaited = false
@@ -56,15 +56,20 @@ package final class WorkThread: @unchecked Sendable {
         return thread.map { fk_is_current_thread($0) != 0 } ?? false
     }
 
-    /// Waits until it has ended; on the thread itself, or where somebody waits already, it returns at once.
+    /// Waits until it has ended, whoever else waits; on the thread itself it returns at once.
     package func join() {
         lock.lock()
-        guard let thread, !isAwaited, fk_is_current_thread(thread) == 0 else { return lock.unlock() }
+        defer { lock.unlock() }
+        guard let thread, fk_is_current_thread(thread) == 0 else { return }
+        guard !isAwaited else {
+            while self.thread != nil { lock.wait() }
+            return
+        }
         isAwaited = true
         lock.unlock()
         fk_join_thread(thread)
         lock.lock()
         self.thread = nil
-        lock.unlock()
+        lock.broadcast()
     }
 }

@@ -36,6 +36,7 @@ package struct TaskIDTable: Sendable {
     package func id(of number: Int32) -> TaskID { ids[Int(number)] }
 
     /// The number the id has already, or a new one: that of an id removed before, else the next.
+    @discardableResult
     package mutating func insert(_ id: TaskID) -> Int32 {
         if 4 * (count + 1) > 3 * places.count { grow() }
         let place = place(of: id)

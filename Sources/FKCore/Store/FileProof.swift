@@ -45,6 +45,6 @@ enum FileProof: Hashable {
 extension TaskRecord {
     /// It says that the task is complete, and that was written in another boot, before the file was on the disk.
     package func needsProof(bootID current: String = BootID.current) -> Bool {
-        state == .complete && synced != true && isForeign != true && path != nil && bootID != current
+        isOnDisk == false && path != nil && bootID != current
     }
 }

@@ -20,6 +20,9 @@ extension TaskRecord {
         waiting = nil
     }
 
+    /// Whether a power cut leaves the finished file; nil for what is not finished or not the task's own.
+    package var isOnDisk: Bool? { state == .complete && isForeign != true ? synced == true : nil }
+
     /// True for a record that says `complete` while the part file still has its own name: the process ended between
     /// writing the record and renaming the file, which is done in this order so that a small file costs one write.
     /// Such a task is not complete; its bytes are all there.

@@ -178,8 +178,8 @@ struct RecordText {
 
     /// Whether a power cut could still take the finished file away.
     private var synced: String? {
-        guard record.state == .complete, record.isForeign != true else { return nil }
-        if record.synced == true { return "yes, it is on the disk itself" }
+        guard let isOnDisk = record.isOnDisk else { return nil }
+        if isOnDisk { return "yes, it is on the disk itself" }
         return record.needsProof()
             ? "no, and the system went down since: the next fk run looks at the file"
             : "not yet; after a power cut the next fk run looks at the file"

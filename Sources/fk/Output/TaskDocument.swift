@@ -13,7 +13,7 @@ enum TaskDocument {
             ("received", .integer(received ?? record.received)),
             ("expected", .optional(record.expected)),
             ("path", .optional(record.path)),
-            ("synced", synced(record)),
+            ("synced", record.isOnDisk.map(JSONValue.bool) ?? .null),
             ("attempts", .integer(Int64(record.attempts))),
             ("bytesPerSecond", .optional(record.bytesPerSecond)),
             ("barrels", .array(record.barrels.map { .string($0) })),
@@ -32,11 +32,6 @@ enum TaskDocument {
             ("finished", .optional(record.finished.map(Timestamp.text))),
             ("lastUsed", .optional(record.lastUsed.map(Timestamp.text))),
         ])
-    }
-
-    /// Whether a finished file is on the disk itself; null for what is not finished or not the task's own.
-    private static func synced(_ record: TaskRecord) -> JSONValue {
-        record.state == .complete && record.isForeign != true ? .bool(record.synced == true) : .null
     }
 
     static func error(_ error: DownloadError?) -> JSONValue {
