@@ -78,18 +78,32 @@ class Bench:
         folder.mkdir()
         return folder
 
+    def touch_memory(self, size):
+        """A virtual machine gives memory back that was free for some seconds, and pays for it again at the next use: twice
+        the time of a whole run, for the program whose turn it happens to be."""
+        if size:
+            path = self.memory / "touch"
+            with open(path, "wb") as file:
+                for _ in range(0, size, 1 << 20):
+                    file.write(bytes(1 << 20))
+            path.unlink()
+
     # Programs side by side
 
-    def side_by_side(self, name, commands, check, goals, rounds=None, base=None, keep=False, only_once=()):
-        """Runs the programs in turn, A B A B. `commands`: name -> function of a fresh folder that returns words;
-        `check`: told the folder after each run."""
+    def side_by_side(self, name, commands, check, goals, rounds=None, base=None, keep=False, only_once=(), touch=0):
+        """Runs the programs in turn, A B A B, each round beginning with the next one. `commands`: name -> function of a
+        fresh folder that returns words; `check`: told the folder after each run; `touch`: bytes of memory that each run
+        finds in use by this machine."""
         series = {program: measure.Series() for program in commands}
         for number in range(rounds or self.rounds):
-            for program, words in commands.items():
+            turns = list(commands.items())
+            first = number % len(turns)
+            for program, words in turns[first:] + turns[:first]:
                 if number and program in only_once:
                     continue
                 folder = self.fresh(base)
                 try:
+                    self.touch_memory(touch)
                     series[program].costs.append(measure.run(words(folder), folder))
                     check(folder)
                 except (measure.Failed, AssertionError) as error:
@@ -151,7 +165,7 @@ class Bench:
                 f"{path.stat().st_size >> 20} MiB over loopback, {name}",
                 programs if extra else self.with_floor(programs, one), lambda folder: self.same(folder, path), goals,
                 # These are decided by the machine's memory more than by anybody's program.
-                rounds=self.rounds + 4)
+                rounds=self.rounds + 4, touch=path.stat().st_size * 5 // 4)
         return rows
 
     def many_commands(self, urls, config, jobs, fk=(), curl=(), aria2=(), wget2=()):
