@@ -214,12 +214,6 @@ class Story:
 
     def finish(self):
         box = self.box
-        found, _ = self.query("list")
-        # Whoever was killed while adding may have added.
-        names = {task["url"].rsplit("/", 1)[-1] for task in found or []}
-        box.names = sorted(names)
-        self.told([f"{name} is lost" for name in sorted(self.known - names)])
-        self.told([f"{name} is nobody's" for name in sorted(names - set(self.named))])
         for verb in ("resume", "retry"):
             status, errors = self.command(verb, "--all")
             if status not in (0, 1, 4):
@@ -227,6 +221,12 @@ class Story:
         status, errors = box.run("run", "-j", "16", "--no-progress", timeout=120)
         if status != 0:
             self.problem(f"the last run: status {status}: {errors[-400:]}")
+        # Whoever was killed while adding may have added, or have left a message that only the last run has read.
+        found, _ = self.query("list")
+        names = {task["url"].rsplit("/", 1)[-1] for task in found or []}
+        box.names = sorted(names)
+        self.told([f"{name} is lost" for name in sorted(self.known - names)])
+        self.told([f"{name} is nobody's" for name in sorted(names - set(self.named))])
         # Every member was added to the barrel with the same request that made it.
         self.outcome.problems += box.end("b")
 
