@@ -158,14 +158,10 @@ struct IntegrationFaultTests {
 
     @Test("nobody listens: tried again, then an error")
     func refusedConnection() async throws {
-        let port: UInt16
-        do {
-            let server = try FaultServer()
-            port = server.port
-            server.stop()
-        }
+        let port = try SilentPort()
         let live = try LiveBench()
-        let info = try await live.fetch("http://127.0.0.1:\(port)/a")
+        defer { withExtendedLifetime(port) {} }
+        let info = try await live.fetch("http://127.0.0.1:\(port.number)/a")
         #expect(info.state == .error && info.attempts == 3)
         #expect([.connect, .connectionLost].contains(info.error?.code), "\(String(describing: info.error))")
         #expect(live.names == [])

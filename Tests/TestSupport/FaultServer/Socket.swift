@@ -46,23 +46,26 @@ package enum Socket {
 
     /// Listens on 127.0.0.1.
     ///
-    /// - Parameter port: 0 takes a free one.
-    static func listen(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+    /// - Parameters:
+    ///   - port: 0 takes a free one.
+    ///   - isListening: false only takes the port, so that nobody listens there and nobody else gets it.
+    static func listen(port: UInt16 = 0, isListening: Bool = true) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = try make()
-        set(descriptor, SO_REUSEADDR, 1)
+        // Without it nobody else may be given a port that is only taken.
+        if isListening { set(descriptor, SO_REUSEADDR, 1) }
         var address = address(port: port)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let failure = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> Failure? in
                 #if canImport(Glibc)
                     let bound = Glibc.bind(descriptor, pointer, length)
-                    let listening = bound == 0 ? Glibc.listen(descriptor, 1_024) : 0
+                    let listening = bound == 0 && isListening ? Glibc.listen(descriptor, 1_024) : 0
                 #elseif canImport(Musl)
                     let bound = Musl.bind(descriptor, pointer, length)
-                    let listening = bound == 0 ? Musl.listen(descriptor, 1_024) : 0
+                    let listening = bound == 0 && isListening ? Musl.listen(descriptor, 1_024) : 0
                 #else
                     let bound = Darwin.bind(descriptor, pointer, length)
-                    let listening = bound == 0 ? Darwin.listen(descriptor, 1_024) : 0
+                    let listening = bound == 0 && isListening ? Darwin.listen(descriptor, 1_024) : 0
                 #endif
                 if bound != 0 { return Failure(call: "bind", code: errno) }
                 if listening != 0 { return Failure(call: "listen", code: errno) }
