@@ -105,6 +105,7 @@ struct EngineLeftBehindTests {
         chains.register(response: MoveToFolderMiddleware(folder: moved, priority: 1))
         chains.register(
             response: ResponseStep(priority: 2) { response in
+                // Until it is cancelled: the engine closes while the chain is at work.
                 try await Task.sleep(for: .seconds(3_600))
                 return response
             })

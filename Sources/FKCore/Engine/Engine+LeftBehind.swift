@@ -36,23 +36,16 @@ extension Engine {
         guard let left = entry.record.leftBehind else { return }
         entry.record.leftBehind = left.filter { path in
             guard let file = entry.record.path, !Self.isOneName(file, path) else { return false }
-            return Self.isOneFile(file, path) || FileOwner.isMarked(path, as: entry.id)
+            return FileNames.areOfOneFile(file, path) || FileOwner.isMarked(path, as: entry.id)
         }
         removeLeftBehind(entry)
         write(entry)
     }
 
-    /// Two names of one file.
-    private static func isOneFile(_ path: String, _ other: String) -> Bool {
-        var one = stat()
-        var two = stat()
-        return lstat(path, &one) == 0 && lstat(other, &two) == 0 && one.st_ino == two.st_ino
-            && one.st_dev == two.st_dev
-    }
-
     /// One name, whatever symlinks lead to its folder.
     private static func isOneName(_ path: String, _ other: String) -> Bool {
-        path.lastPathPart == other.lastPathPart
-            && (path.folderPart == other.folderPart || isOneFile("\(path.folderPart)/.", "\(other.folderPart)/."))
+        guard path.lastPathPart == other.lastPathPart else { return false }
+        let (folder, otherFolder) = (path.folderPart, other.folderPart)
+        return folder == otherFolder || FileNames.areOfOneFile("\(folder)/.", "\(otherFolder)/.")
     }
 }

@@ -89,7 +89,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             if Foundation.link(file.path, target.path) == 0 { return target }
             switch errno {
             // A process has died since it made the second name.
-            case EEXIST where Self.isSame(file, target): return target
+            case EEXIST where FileNames.areOfOneFile(file.path, target.path): return target
             case EEXIST: continue
             case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return nil
             default: throw failure("moved", file)
@@ -102,7 +102,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     ///   that it is another name of was copied by a process that died since.
     private func copy(_ file: URL, by aside: URL, name: String) throws -> URL {
         let earlier = places(for: name).prefix { (try? $0.checkResourceIsReachable()) == true }
-            .first { Self.isSame(aside, $0) }
+            .first { FileNames.areOfOneFile(aside.path, $0.path) }
         if let earlier, FileManager.default.contentsEqual(atPath: file.path, andPath: earlier.path) { return earlier }
         do {
             unlink(aside.path)
@@ -131,14 +131,6 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             return target
         }
         throw allTaken(name)
-    }
-
-    /// Two names of one file.
-    private static func isSame(_ file: URL, _ other: URL) -> Bool {
-        var one = stat()
-        var two = stat()
-        return lstat(file.path, &one) == 0 && lstat(other.path, &two) == 0 && one.st_ino == two.st_ino
-            && one.st_dev == two.st_dev
     }
 
     private func failure(_ verb: String, _ file: URL) -> DownloadError {
