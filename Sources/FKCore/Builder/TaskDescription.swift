@@ -99,6 +99,8 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     }
     /// Nil where they say nothing, which is what most tasks have.
     @Seldom private var ownOptions: TaskOptions?
+    /// Its options say something; asked for without making the empty ones.
+    package var hasOptions: Bool { _ownOptions.isThere }
 
     private enum CodingKeys: String, CodingKey {
         case url, mirrors, directory, fileName, type, priority, attributes, options

@@ -29,7 +29,7 @@ extension Engine {
 
     func fetch(_ entry: TaskEntry) throws(DownloadError) {
         let folder = try folder(of: entry)
-        if isPublished(entry.record) {
+        if isPublished(entry) {
             if chains.response.isEmpty { return complete(entry) }
             try unpublish(entry, in: folder)
         }
@@ -77,15 +77,12 @@ extension Engine {
     ///
     /// - Throws: `.destination` when it is to be replaced and is not a file.
     private func existingFile(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> String? {
-        let task = entry.record.task
-        let name = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
-        switch task.options.existing {
-        case .skip, .refuse: break
-        case nil where task.fileName != nil: break
-        case .overwrite:
+        let policy = entry.record.task.options.existing
+        if policy == .rename || policy == nil && entry.record.task.fileName == nil { return nil }
+        let name = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
+        if policy == .overwrite {
             try folder.checkReplaceable(name)
             return nil
-        default: return nil
         }
         return folder.contains(name) && !folder.isLeftover(name, of: entry.id, before: BootID.began) ? name : nil
     }

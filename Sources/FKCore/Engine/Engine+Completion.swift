@@ -166,9 +166,7 @@ extension Engine {
         }
         foldCounters(entry, attempt)
         entry.record.finish(received: entry.received, at: clock.date)
-        var record = entry.record
-        record.state = .complete
-        try save(entry, as: record)
+        try save(entry, as: .complete)
         attempt.isRecordedComplete = true
     }
 
@@ -181,10 +179,9 @@ extension Engine {
     }
 
     /// After a crash between the rename and the last record: true when the file bears its final name already.
-    func isPublished(_ record: TaskRecord) -> Bool {
-        guard let path = record.path, let partName = record.partName, let expected = record.expected else {
-            return false
-        }
+    func isPublished(_ entry: TaskEntry) -> Bool {
+        guard let path = entry.record.path, let partName = entry.record.partName, let expected = entry.record.expected
+        else { return false }
         let folder = path.folderPart
         var status = stat()
         guard lstat("\(folder)/\(partName)", &status) != 0 else { return false }

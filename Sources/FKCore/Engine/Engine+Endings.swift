@@ -228,7 +228,7 @@ extension Engine {
         foldCounters(entry, attempt)
         if attempt.stop == .droppingBytes {
             // It may have got its final name already, and be in the hands of the response chain.
-            if isPublished(entry.record), let path = entry.record.path { unlink(path) }
+            if isPublished(entry), let path = entry.record.path { unlink(path) }
             removeLeftBehind(entry)
             attempt.folder.remove(attempt.part.name)
             dropBytes(of: entry)
@@ -279,17 +279,17 @@ extension Engine {
         }
     }
 
-    /// - Parameter record: what is written instead of the task's present record.
-    func save(_ entry: TaskEntry, as record: TaskRecord? = nil) throws(DownloadError) {
+    /// - Parameter written: the state that is written instead of the task's present one.
+    func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
         if let attempt = entry.attempt { foldCounters(entry, attempt) }
+        let state = entry.record.state
+        entry.record.state = written ?? state
+        defer { entry.record.state = state }
         entry.record.bootID = BootID.current
-        var record = record ?? entry.record
-        record.bootID = BootID.current
-        record.bytesPerSecond = speedToRecord(of: entry, in: record.state)
-        entry.record.bytesPerSecond = record.bytesPerSecond
+        entry.record.bytesPerSecond = speedToRecord(of: entry, in: entry.record.state)
         do {
             try InfoFile.update(
-                workPath.infoPath(entry.id), record: record, handle: &entry.info,
+                workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
                 counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged,
                 open: entry.workIfAny?.openInfo)
         } catch {

@@ -20,22 +20,21 @@ extension Engine {
 
     /// Sends the request for the range that a lane fills or claims.
     func ask(with lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
-        let record = entry.record
         let range: SavedRange
         if let claim = lane.claim {
-            let end = record.ranges.first { $0.start < claim && claim < $0.end ?? .max }?.end
-            range = SavedRange(start: claim, end: end ?? record.expected)
-        } else if let index = lane.index, record.ranges.indices.contains(index) {
-            range = record.ranges[index]
+            let end = entry.record.ranges.first { $0.start < claim && claim < $0.end ?? .max }?.end
+            range = SavedRange(start: claim, end: end ?? entry.record.expected)
+        } else if let index = lane.index, entry.record.ranges.indices.contains(index) {
+            range = entry.record.ranges[index]
         } else {
             range = SavedRange(start: 0, end: nil)
         }
         let known = ResumeRules.Known(
-            length: record.expected,
-            validator: lane.mirror.map { attempt.mirrors.validator(of: $0) } ?? record.validator,
-            maxSize: record.task.options.maxSize,
-            isOtherSource: lane.mirror == nil && record.received > 0
-                && attempt.url != record.source ?? record.task.url,
+            length: entry.record.expected,
+            validator: lane.mirror.map { attempt.mirrors.validator(of: $0) } ?? entry.record.validator,
+            maxSize: entry.record.task.options.maxSize,
+            isOtherSource: lane.mirror == nil && entry.record.received > 0
+                && attempt.url != entry.record.source ?? entry.record.task.url,
             isDigestKnown: expectedDigest(of: entry) != nil)
         let ask = lane.nextAsk ?? ResumeRules.ask(for: range, known: known)
         lane.nextAsk = nil
@@ -57,7 +56,7 @@ extension Engine {
         for field in entry.record.task.options.headers ?? [] {
             request.addValue(field.value, forHTTPHeaderField: field.name)
         }
-        ask.apply(to: &request)
+        if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
         return request
     }
 
@@ -243,17 +242,21 @@ extension RangeAsk {
 }
 
 extension ResponseHead {
-    private static let kept = [
-        "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
-        "accept-ranges",
-    ]
+    /// By the lengths of the names: most fields are passed over without comparing a letter.
+    private static let kept = Dictionary(
+        grouping: [
+            "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
+            "accept-ranges",
+        ], by: \.utf8.count)
 
     /// The head as it is kept in an info file: only fields that say something about the file, and of the URL nothing that
     /// a request middleware may have signed it with.
     var essentials: ResponseHead {
         var head = self
         head.url = URLMasking.mask(url)
-        head.fields = fields.filter { field in Self.kept.contains { field.name.caseInsensitiveEquals($0) } }
+        head.fields = fields.filter { field in
+            Self.kept[field.name.utf8.count]?.contains { field.name.caseInsensitiveEquals($0) } ?? false
+        }
         return head
     }
 }

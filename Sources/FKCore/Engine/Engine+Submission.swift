@@ -297,7 +297,7 @@ extension Engine {
     private func recover(_ entry: TaskEntry) {
         forgetLeftBehind(entry)
         switch entry.record.state {
-        case .action where isPublished(entry.record) && chains.response.isEmpty:
+        case .action where isPublished(entry) && chains.response.isEmpty:
             complete(entry)
         case .action, .prepare:
             entry.record.state = entry.record.task.type == .background ? .idle : .suspend

@@ -80,15 +80,15 @@ final class TaskEntry {
 
     /// The plan's entry that the next attempt takes.
     var nextURL: String {
-        let plan = [record.task.url] + record.task.mirrors
-        return plan[urlIndex % plan.count]
+        let place = urlIndex % (1 + record.task.mirrors.count)
+        return place == 0 ? record.task.url : record.task.mirrors[place - 1]
     }
 
     /// Bytes in the part file at this moment.
     var received: Int64 {
         guard let counters = attempt?.counters else { return record.received }
         var sum: Int64 = 0
-        for (index, range) in record.ranges.enumerated() { sum += max(0, counters.load(index) - range.start) }
+        for index in record.ranges.indices { sum += max(0, counters.load(index) - record.ranges[index].start) }
         return sum
     }
 
@@ -98,10 +98,7 @@ final class TaskEntry {
     }
 
     /// The scheme, host and port of a normalized URL.
-    static func host(of url: String) -> String {
-        let parts = URLParts(url)
-        return parts.scheme.map { "\($0)://\(parts.hostPort)" } ?? url
-    }
+    static func host(of url: String) -> String { URLParts.site(of: url) }
 
     /// What middlewares are told.
     var context: TaskContext? {

@@ -175,11 +175,14 @@ package struct ReadyQueue: Sendable {
     }
 
     private func isBefore(_ left: Int32, _ right: Int32) -> Bool {
-        let a = slots[Int(left)]
-        let b = slots[Int(right)]
+        Self.isBefore(slots[Int(left)], slots[Int(right)], order) ?? (ids.id(of: left) < ids.id(of: right))
+    }
+
+    /// Nil for two that only their ids tell apart.
+    private static func isBefore(_ a: Slot, _ b: Slot, _ order: QueueOrder) -> Bool? {
         if a.priority != b.priority { return a.priority > b.priority }
         if a.number != b.number { return order == .fifo ? a.number < b.number : a.number > b.number }
-        return ids.id(of: left) < ids.id(of: right)
+        return nil
     }
 
     // MARK: Heap of a host's tasks
@@ -195,17 +198,21 @@ package struct ReadyQueue: Sendable {
     }
 
     private mutating func siftTaskDown(_ host: Int32, from start: Int) {
-        let count = hosts[Int(host)].tasks.count
         var parent = start
-        while true {
-            var best = parent
-            for child in 2 * parent + 1..<max(2 * parent + 1, min(2 * parent + 3, count)) {
-                if isBefore(hosts[Int(host)].tasks[child], hosts[Int(host)].tasks[best]) { best = child }
-            }
-            if best == parent { return }
+        while let best = bestChild(of: parent, host) {
             swapTasks(host, parent, best)
             parent = best
         }
+    }
+
+    /// The place of the better child of a task, where that is better than the task itself.
+    private func bestChild(of parent: Int, _ host: Int32) -> Int? {
+        let tasks = hosts[Int(host)].tasks
+        var best = parent
+        for child in 2 * parent + 1..<max(2 * parent + 1, min(2 * parent + 3, tasks.count)) {
+            if isBefore(tasks[child], tasks[best]) { best = child }
+        }
+        return best == parent ? nil : best
     }
 
     private mutating func swapTasks(_ host: Int32, _ a: Int, _ b: Int) {

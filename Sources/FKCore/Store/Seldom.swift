@@ -16,6 +16,9 @@ package struct Seldom<Value: Codable & Sendable & Hashable>: Sendable, Hashable 
         set { box = newValue.map(Box.init) }
     }
 
+    /// There is a value; asked for without copying it.
+    package var isThere: Bool { box != nil }
+
     package static func == (one: Self, other: Self) -> Bool {
         one.box === other.box || one.box?.value == other.box?.value
     }

@@ -58,13 +58,31 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     /// 64 lower-case hexadecimal digits.
     public var hex: String {
         String(unsafeUninitializedCapacity: 64) { buffer in
-            let words = [words.0, words.1, words.2, words.3]
-            for index in 0..<64 {
-                let digit = UInt8(truncatingIfNeeded: words[index >> 4] >> UInt64(60 - 4 * (index & 15))) & 15
-                buffer[index] = digit < 10 ? 0x30 + digit : 0x57 + digit
-            }
+            writeHex(into: buffer)
             return 64
         }
+    }
+
+    /// Puts the 64 digits at the beginning of the buffer.
+    package func writeHex(into buffer: UnsafeMutableBufferPointer<UInt8>) {
+        let bytes = UnsafeMutableRawBufferPointer(buffer)
+        func write(_ word: UInt64, at place: Int) {
+            bytes.storeBytes(of: Self.digits(word >> 32).bigEndian, toByteOffset: place, as: UInt64.self)
+            bytes.storeBytes(of: Self.digits(word & 0xffff_ffff).bigEndian, toByteOffset: place + 8, as: UInt64.self)
+        }
+        write(words.0, at: 0)
+        write(words.1, at: 16)
+        write(words.2, at: 32)
+        write(words.3, at: 48)
+    }
+
+    /// The eight digits of 32 bits, side by side: each half byte gets a byte of its own, and then becomes its character.
+    private static func digits(_ half: UInt64) -> UInt64 {
+        var spread = (half | half << 16) & 0x0000_ffff_0000_ffff
+        spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff
+        spread = (spread | spread << 4) & 0x0f0f_0f0f_0f0f_0f0f
+        let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 
     /// The first 16 digits as a number, as good as a hash.

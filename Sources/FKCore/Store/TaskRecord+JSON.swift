@@ -89,12 +89,11 @@ extension TaskDescription {
         text.key("attributes")
         text.raw(attributes.isEmpty ? Self.emptyObject : try StoreJSON.encode(attributes))
         text.key("options")
-        text.raw(options == Self.noOptions ? Self.emptyObject : try StoreJSON.encode(options))
+        text.raw(hasOptions ? try StoreJSON.encode(options) : Self.emptyObject)
         text.endObject()
     }
 
     private static let emptyObject = Array("{}".utf8)
-    private static let noOptions = TaskOptions()
 }
 
 extension SavedRange {

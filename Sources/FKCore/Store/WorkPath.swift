@@ -52,15 +52,24 @@ package struct WorkPath: Sendable, Hashable {
     package var quarantineFolder: String { root + "/quarantine" }
 
     package func infoPath(_ id: TaskID) -> String {
-        let hex = id.hex
-        var path = root
-        path.reserveCapacity(root.utf8.count + 80)
-        path += "/tasks/"
-        path += hex.prefix(2)
-        path += "/"
-        path += hex
-        path += ".info"
-        return path
+        // Asked for several times a task: as bytes, and not piece by piece.
+        var root = root
+        return root.withUTF8 { root in
+            String(unsafeUninitializedCapacity: root.count + 80) { path in
+                var end = path.update(fromContentsOf: root)
+                func append(_ text: StaticString) {
+                    end = path[end...].update(
+                        fromContentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+                }
+                append("/tasks/")
+                id.writeHex(into: UnsafeMutableBufferPointer(rebasing: path[(end + 3)...]))
+                end = path[end...].update(fromContentsOf: path[(end + 3)..<(end + 5)])
+                append("/")
+                end += 64
+                append(".info")
+                return end
+            }
+        }
     }
 
     /// The folder for the files of a task that has no destination of its own. Not made by anything here.

@@ -59,6 +59,9 @@ package enum FileNameRules {
     ///
     /// By bytes: `hasSuffix` does not see a dot that is one character with what stands before it.
     static func isOwn(_ name: String) -> Bool {
+        // Nearly every name ends otherwise.
+        let last = (name.utf8.last ?? 0) | 0x20
+        guard last == UInt8(ascii: "t") || last == UInt8(ascii: "d") else { return false }
         let bytes = name.lowercased().utf8
         return ownSuffixes.contains { bytes.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
@@ -107,13 +110,12 @@ package enum FileNameRules {
 
     /// The last non-empty part of the URL's path, percent-decoded; bytes that are not UTF-8 stay encoded.
     static func lastPathPart(of url: String) -> String {
-        let bytes = Array(url.utf8)[...]
         let slash = UInt8(ascii: "/")
-        var path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-        if let colon = path.firstIndex(of: UInt8(ascii: ":")), path[(colon + 1)...].starts(with: [slash, slash]) {
-            path = path[(colon + 3)...].drop { $0 != slash }
-        }
-        return escapingInvalid(PercentCoding.decoded(path.split(separator: slash).last ?? []))
+        var part = URLParts(url).path.utf8
+        while part.last == slash { part.removeLast() }
+        if let last = part.lastIndex(of: slash) { part = part[part.index(after: last)...] }
+        if !part.contains(UInt8(ascii: "%")) { return String(Substring(part)) }
+        return escapingInvalid(PercentCoding.decoded(Array(part)[...]))
     }
 
     /// The bytes as text, with `%XX` for each one that does not belong to a UTF-8 sequence.

@@ -16,7 +16,7 @@ package enum ServerDigest {
 
     package static func parse(_ head: ResponseHead) -> Checksum? {
         // Nearly no answer has one: look before anything is built.
-        guard head.fields.contains(where: { $0.name.utf8.count >= 6 && isDigestField($0.name) }) else { return nil }
+        guard head.fields.contains(where: { isDigestField($0.name) }) else { return nil }
         var found = structured(head["Repr-Digest"])
         if head.status != 206 {
             found += structured(head["Content-Digest"]) + instance(head["Digest"])
@@ -26,7 +26,12 @@ package enum ServerDigest {
     }
 
     private static func isDigestField(_ name: String) -> Bool {
-        ["Repr-Digest", "Content-Digest", "Digest", "Content-MD5"].contains { name.caseInsensitiveEquals($0) }
+        switch name.utf8.count {
+        case 6: name.caseInsensitiveEquals("Digest")
+        case 11: name.caseInsensitiveEquals("Repr-Digest") || name.caseInsensitiveEquals("Content-MD5")
+        case 14: name.caseInsensitiveEquals("Content-Digest")
+        default: false
+        }
     }
 
     /// `sha-256=:base64:, sha-512=:base64:` (a dictionary of byte sequences, RFC 8941 section 3.2).

@@ -63,11 +63,13 @@ package struct HeaderCollector {
     }
 
     private mutating func begin(_ line: String) -> Event {
-        let parts = line.dropFirst(Self.statusPrefix.count).split(separator: " ", maxSplits: 2)
-        guard parts.count >= 2, parts[1].utf8.count == 3, let code = Int(parts[1]), (100...999).contains(code) else {
+        let parts = line.utf8.dropFirst(Self.statusPrefix.count).split(separator: 0x20, maxSplits: 2)
+        guard parts.count >= 2, parts[1].count == 3, let code = Int(Substring(parts[1])), (100...999).contains(code)
+        else {
             return .violation("its status line is malformed")
         }
-        status = (code, parts[0].hasSuffix(".0") && parts[0] != "1.0" ? String(parts[0].dropLast(2)) : String(parts[0]))
+        let version = String(Substring(parts[0]))
+        status = (code, version.hasSuffix(".0") && version != "1.0" ? String(version.dropLast(2)) : version)
         fields.removeAll(keepingCapacity: true)
         return .more
     }
@@ -153,8 +155,8 @@ package enum BodyFraming: Sendable, Equatable {
         var length: Int64?
         for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
             // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
-            for part in field.value.split(separator: ",", omittingEmptySubsequences: false) {
-                let digits = part.trimmingBlanks
+            for part in field.value.utf8.split(separator: 0x2c, omittingEmptySubsequences: false) {
+                let digits = Substring(part).trimmingBlanks
                 guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int64(digits)
                 else {
                     return .failure(Violation(reason: "its Content-Length is not a length"))
@@ -193,9 +195,9 @@ package enum BodyFraming: Sendable, Equatable {
 
 extension Substring {
     fileprivate var trimmingBlanks: Substring {
-        let isBlank = { (character: Character) in character == " " || character == "\t" }
-        var text = drop(while: isBlank)
-        while let last = text.last, isBlank(last) { text.removeLast() }
-        return text
+        var text = utf8[...]
+        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
+        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+        return Substring(text)
     }
 }

@@ -57,12 +57,12 @@ package struct RedirectRules: Sendable {
     ///   - resolve: makes a Location field absolute against a URL; nil when that is no URL.
     /// - Throws: `DownloadError` of code `redirect`.
     package mutating func follow(
-        _ head: ResponseHead, fromAddress: String? = nil, resolve: (_ location: String, _ base: String) -> String?
+        _ head: ResponseHead, fromAddress: @autoclosure () -> String? = nil,
+        resolve: (_ location: String, _ base: String) -> String?
     ) throws(DownloadError) -> Hop? {
+        guard Self.isRedirect(status: head.status) else { return nil }
         let locations = Set(head.values(of: "Location"))
-        guard Self.isRedirect(status: head.status), let location = locations.first, !location.isEmpty else {
-            return nil
-        }
+        guard let location = locations.first, !location.isEmpty else { return nil }
         var objection = Self.objection(toLocation: location)
         if locations.count > 1 { objection = "it has contradicting Location fields" }
         guard objection == nil, let target = resolve(location, url) else {
@@ -70,7 +70,7 @@ package struct RedirectRules: Sendable {
                 .redirect, "The redirect is refused: \(objection ?? "its Location field is not a URL").",
                 url: URLMasking.mask(url), status: head.status)
         }
-        return try follow(status: head.status, to: target, fromAddress: fromAddress)
+        return try follow(status: head.status, to: target, fromAddress: fromAddress())
     }
 
     /// The reason to refuse a Location field before it is made into an absolute URL, or nil.

@@ -146,8 +146,13 @@ public struct ResponseHead: Sendable, Hashable, Codable {
 
 extension String {
     /// ASCII comparison without case, for header names (RFC 9110 section 5.1).
+    @inline(__always)
     func caseInsensitiveEquals(_ other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
+        // Most have another length, and are not worth a call.
+        utf8.count == other.utf8.count && hasSameLetters(as: other)
+    }
+
+    private func hasSameLetters(as other: String) -> Bool {
         var others = other.utf8.makeIterator()
         for byte in utf8 {
             guard let other = others.next() else { return false }

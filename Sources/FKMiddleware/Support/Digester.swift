@@ -18,7 +18,7 @@ public final class Digester {
         public init(_ algorithm: Checksum.Algorithm) {
             self.algorithm = algorithm
             context = EVP_MD_CTX_new()
-            EVP_DigestInit_ex(context, Self.method(algorithm), nil)
+            EVP_DigestInit_ex(context, Self.methods[algorithm] ?? nil, nil)
         }
 
         deinit {
@@ -43,13 +43,20 @@ public final class Digester {
             }
         }
 
-        private static func method(_ algorithm: Checksum.Algorithm) -> OpaquePointer? {
-            switch algorithm {
-            case .md5: EVP_md5()
-            case .sha1: EVP_sha1()
-            case .sha256: EVP_sha256()
-            case .sha384: EVP_sha384()
-            case .sha512: EVP_sha512()
+        /// Looked up once: each use of `EVP_sha256()` has libcrypto search its providers anew, which takes longer than the
+        /// digest of a URL. Never freed; nobody changes them.
+        private nonisolated(unsafe) static let methods: [Checksum.Algorithm: OpaquePointer?] = Dictionary(
+            uniqueKeysWithValues: Checksum.Algorithm.allCases.map {
+                ($0, EVP_MD_fetch(nil, $0.rawValue, nil))
+            })
+
+        /// The digest of bytes that are all there.
+        private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
+            [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
+                var length: UInt32 = 0
+                EVP_Digest(
+                    bytes.baseAddress, bytes.count, buffer.baseAddress, &length, methods[algorithm] ?? nil, nil)
+                count = Int(length)
             }
         }
     #else
@@ -71,6 +78,12 @@ public final class Digester {
         /// Adds bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
             function.update(bufferPointer: bytes)
+        }
+
+        private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
+            let digester = Digester(algorithm)
+            digester.update(bytes)
+            return digester.bytes()
         }
 
         /// The digest so far as raw bytes; more bytes may follow.
@@ -99,10 +112,8 @@ public final class Digester {
 
     /// The digest of a text's UTF-8 bytes.
     public static func bytes(of text: String, _ algorithm: Checksum.Algorithm) -> [UInt8] {
-        let digester = Digester(algorithm)
         var text = text
-        text.withUTF8 { digester.update(UnsafeRawBufferPointer($0)) }
-        return digester.bytes()
+        return text.withUTF8 { bytes(of: UnsafeRawBufferPointer($0), algorithm) }
     }
 
     /// Reads a file from its beginning, 1 MiB at a time, and returns its digest as hexadecimal digits.

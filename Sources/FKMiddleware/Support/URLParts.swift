@@ -15,35 +15,66 @@ package struct URLParts {
     package var fragment: Substring?
 
     package init(_ text: String) {
-        // Looked at as bytes: all of the delimiters are ASCII, and comparing characters takes ten times as long.
-        var rest = text[...].utf8
-        if let hash = rest.firstIndex(of: UInt8(ascii: "#")) {
-            fragment = Substring(rest[rest.index(after: hash)...])
-            rest = rest[..<hash]
+        var text = text
+        let bounds = text.withUTF8 { Bounds($0) }
+        let utf8 = text.utf8
+        func part(_ range: Range<Int>) -> Substring {
+            let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
+            return text[start..<utf8.index(start, offsetBy: range.count)]
         }
-        if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
-            query = Substring(rest[rest.index(after: mark)...])
-            rest = rest[..<mark]
+        scheme = bounds.scheme.map(part)
+        userinfo = bounds.userinfo.map(part)
+        hostPort = part(bounds.hostPort)
+        path = part(bounds.path)
+        query = bounds.query.map(part)
+        fragment = bounds.fragment.map(part)
+    }
+
+    /// Where the components stand, as offsets of bytes: all of the delimiters are ASCII, and comparing characters takes
+    /// ten times as long.
+    private struct Bounds {
+        var scheme: Range<Int>?
+        var userinfo: Range<Int>?
+        var hostPort = 0..<0
+        var path: Range<Int>
+        var query: Range<Int>?
+        var fragment: Range<Int>?
+
+        init(_ bytes: UnsafeBufferPointer<UInt8>) {
+            var end = bytes.count
+            if let hash = bytes.firstIndex(of: UInt8(ascii: "#")) {
+                fragment = hash + 1..<end
+                end = hash
+            }
+            if let mark = bytes[..<end].firstIndex(of: UInt8(ascii: "?")) {
+                query = mark + 1..<end
+                end = mark
+            }
+            path = 0..<end
+            guard let colon = bytes[..<end].firstIndex(of: UInt8(ascii: ":")), colon + 3 <= end,
+                bytes[colon + 1] == UInt8(ascii: "/"), bytes[colon + 2] == UInt8(ascii: "/")
+            else { return }
+            scheme = 0..<colon
+            let authority = colon + 3
+            let slash = bytes[authority..<end].firstIndex(of: UInt8(ascii: "/")) ?? end
+            path = slash..<end
+            hostPort = authority..<slash
+            if let at = bytes[hostPort].lastIndex(of: UInt8(ascii: "@")) {
+                userinfo = authority..<at
+                hostPort = at + 1..<slash
+            }
         }
-        guard let colon = rest.firstIndex(of: UInt8(ascii: ":")), rest[colon...].starts(with: "://".utf8) else {
-            hostPort = ""
-            path = Substring(rest)
-            return
-        }
-        scheme = Substring(rest[..<colon])
-        rest = rest[rest.index(colon, offsetBy: 3)...]
-        var authority = rest
-        if let slash = rest.firstIndex(of: UInt8(ascii: "/")) {
-            authority = rest[..<slash]
-            path = Substring(rest[slash...])
-        } else {
-            path = ""
-        }
-        if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
-            userinfo = Substring(authority[..<at])
-            authority = authority[authority.index(after: at)...]
-        }
-        hostPort = Substring(authority)
+    }
+
+    /// Scheme, host and port as they stand in a URL; the whole text where it has no scheme.
+    package static func site(of text: String) -> String {
+        var text = text
+        let bounds = text.withUTF8 { Bounds($0) }
+        guard let scheme = bounds.scheme else { return text }
+        let utf8 = text.utf8
+        func index(_ offset: Int) -> String.Index { utf8.index(utf8.startIndex, offsetBy: offset) }
+        let host = text[index(bounds.hostPort.lowerBound)..<index(bounds.hostPort.upperBound)]
+        return bounds.userinfo == nil ? String(text[..<host.endIndex]) : "\(text[..<index(scheme.upperBound)])://\(host)"
     }
 
     /// The URL without userinfo and fragment: what the request line and the Host field are made of.
