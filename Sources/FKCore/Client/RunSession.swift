@@ -288,7 +288,7 @@ package actor RunSession {
 
 extension DownloadInfo {
     /// A task as its info file shows it to a process that is not the engine.
-    package init(_ record: borrowing TaskRecord) {
+    package init(_ record: TaskRecord) {
         self.init(
             id: record.id, url: record.task.url, state: record.state,
             count: ByteCount(received: record.received, expected: record.expected))

@@ -167,6 +167,11 @@ extension Engine {
         foldCounters(entry, attempt)
         entry.record.finish(received: entry.received, at: clock.date)
         try save(entry, as: .complete)
+        do {
+            try entry.workIfAny?.openInfo?.closeWritten()
+        } catch {
+            throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
+        }
         attempt.isRecordedComplete = true
     }
 

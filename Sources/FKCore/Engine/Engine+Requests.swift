@@ -155,6 +155,8 @@ extension Engine {
             }
             // The counters first: until the record follows, they count for nothing it says.
             entry.hasCleanCounters = false
+            // A body that takes its time has its record updated once a second at most.
+            entry.workIfAny?.openInfo = nil
             try attach(attempt.counters, entry)
             if lane.mirror == nil { try adopt(receiver, entry, attempt) }
             try save(entry)

@@ -261,10 +261,12 @@ extension Engine {
     }
 
     /// Reads a task as it is on disk, or quarantines an info file nobody can read.
-    func readEntry(_ id: TaskID, isNew: Bool) -> TaskEntry? {
+    ///
+    /// - Parameter open: keeps the info file open.
+    func readEntry(_ id: TaskID, isNew: Bool, open: OpenInfoFile? = nil) -> TaskEntry? {
         let path = workPath.infoPath(id)
         do {
-            let contents = try InfoFile.read(path)
+            let contents = try InfoFile.read(path, open: open)
             // The id is made of URL and destination: neither can be another one under the same name.
             guard contents.record.id == id, contents.record.task.id == id else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")

@@ -40,7 +40,8 @@ final class TaskEntry {
         var dropReason: String?
         /// How the attempt before the present one ended.
         var previousError: DownloadError?
-        /// The info file, from the moment the final name is written down to the end of the attempt.
+        /// The info file, where it stays open: from the reading of a task that rested to the first gate, and from the
+        /// moment the final name is written down to the end of the attempt.
         var openInfo: OpenInfoFile?
         /// Where bytes with a wrong digest were put, while the next attempt may do better.
         var setAside: String?

@@ -27,14 +27,26 @@ package struct InfoContents: Sendable {
 /// An info file that stays open between two updates. Used by one thread.
 package final class OpenInfoFile {
     private var descriptor: Int32 = -1
+    private var path = ""
 
     package init() {}
 
     deinit { close() }
 
+    /// For reading and writing.
     func descriptor(_ path: String) throws -> Int32 {
-        if descriptor < 0 { descriptor = try FileIO.open(path, O_WRONLY) }
+        if descriptor < 0 {
+            descriptor = try FileIO.open(path, O_RDWR | O_NONBLOCK)
+            self.path = path
+        }
         return descriptor
+    }
+
+    /// Closes it after the last update: what the system only finds out now is an error as well.
+    package func closeWritten() throws {
+        guard descriptor >= 0 else { return }
+        defer { descriptor = -1 }
+        try FileIO.close(descriptor, written: path)
     }
 
     package func close() {
@@ -91,19 +103,22 @@ package enum InfoFile {
 
     /// Reads the newest valid generation.
     ///
+    /// - Parameter open: keeps the file open for the update that is about to follow.
     /// - Throws: `.notFound`, also for an empty file, which is a task that is just being made or whose making was
     ///   interrupted; `.corruptInfo` when no slot is valid; `.laterVersion`; `.disk`.
-    package static func read(_ path: String) throws -> InfoContents {
-        guard let contents = try read(path, containing: nil) else {
+    package static func read(_ path: String, open: OpenInfoFile? = nil) throws -> InfoContents {
+        guard let contents = try read(path, containing: nil, open: open) else {
             throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
         }
         return contents
     }
 
     /// The same, but nil without parsing the payload when it does not hold these bytes.
-    package static func read(_ path: String, containing needle: [UInt8]?) throws -> InfoContents? {
-        let descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
-        defer { FileIO.close(descriptor) }
+    package static func read(
+        _ path: String, containing needle: [UInt8]?, open: OpenInfoFile? = nil
+    ) throws -> InfoContents? {
+        let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        defer { if open == nil { FileIO.close(descriptor) } }
         // Two updates in a row may cross one slow reading; an owner that writes faster than that does not exist.
         var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")
         for _ in 0..<3 {

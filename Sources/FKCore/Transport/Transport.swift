@@ -153,13 +153,13 @@ extension String {
     }
 
     private func hasSameLetters(as other: String) -> Bool {
-        var others = other.utf8.makeIterator()
-        for byte in utf8 {
-            guard let other = others.next() else { return false }
-            if byte == other { continue }
-            guard byte ^ other == 0x20, byte | 0x20 >= 0x61, byte | 0x20 <= 0x7a else { return false }
+        var one = self
+        var other = other
+        return one.withUTF8 { one in
+            other.withUTF8 { other in
+                zip(one, other).allSatisfy { $0 == $1 || $0 ^ $1 == 0x20 && (0x61...0x7a).contains($0 | 0x20) }
+            }
         }
-        return true
     }
 }
 
