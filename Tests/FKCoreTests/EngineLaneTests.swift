@@ -53,6 +53,24 @@ struct EngineLaneTests {
         #expect(record.attempts == 1 && record.received == Int64(Self.content.count))
     }
 
+    @Test("the name is taken at the end: no byte of any connection is fetched again")
+    func takenName() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a") { $0.fileName = "a" }
+        try await othersDone(bench, id)
+        _ = try bench.folder.write([1], to: "out/a")
+        gate.open()
+        let info = await bench.finished(id)
+        #expect(info?.error?.code == .fileExists && info?.count.received == Int64(Self.content.count))
+        let count = bench.transport.requests.count
+        try FileManager.default.removeItem(atPath: bench.out + "/a")
+        _ = try await bench.control.retry(.id(id))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(bench.transport.requests.count == count)
+    }
+
     @Test("one connection stays one")
     func one() async throws {
         let gate = FakeGate()

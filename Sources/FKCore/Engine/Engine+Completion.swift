@@ -165,13 +165,17 @@ extension Engine {
             return try save(entry)
         }
         foldCounters(entry, attempt)
+        let ranges = entry.record.ranges
         entry.record.finish(received: entry.received, at: clock.date)
-        try save(entry, as: .complete)
         do {
+            try save(entry, as: .complete)
             try entry.workIfAny?.openInfo?.closeWritten()
         } catch {
+            entry.record.ranges = ranges
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
+        // From here on they are one range: should the rename fail, its counter tells what is there.
+        attempt.counters.store(0, entry.record.expected ?? 0)
         attempt.isRecordedComplete = true
     }
 

@@ -279,9 +279,10 @@ extension Engine {
         }
     }
 
-    /// - Parameter written: the state that is written instead of the task's present one.
+    /// - Parameter written: the state that is written instead of the task's present one; the ranges are then those of the
+    ///   finished file already, which the counters know nothing of.
     func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
-        if let attempt = entry.attempt { foldCounters(entry, attempt) }
+        if let attempt = entry.attempt, written == nil { foldCounters(entry, attempt) }
         let state = entry.record.state
         entry.record.state = written ?? state
         defer { entry.record.state = state }

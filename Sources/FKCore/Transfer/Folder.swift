@@ -6,6 +6,18 @@ import Foundation
 final class Folder: Sendable {
     let path: String
     private let descriptor: Int32
+    /// Which folder it is; nil when the system does not tell.
+    private let identity: Identity?
+
+    private struct Identity: Equatable {
+        var device: dev_t
+        var inode: ino_t
+
+        init(_ status: stat) {
+            device = status.st_dev
+            inode = status.st_ino
+        }
+    }
 
     /// Opens the folder and makes it, with its parents, when it is not there.
     ///
@@ -19,6 +31,8 @@ final class Folder: Sendable {
         }
         guard descriptor >= 0 else { throw DownloadError(system: errno, "open the folder", path, in: .destination) }
         self.descriptor = descriptor
+        var status = stat()
+        identity = fstat(descriptor, &status) == 0 ? Identity(status) : nil
     }
 
     deinit { close(descriptor) }
@@ -37,10 +51,8 @@ final class Folder: Sendable {
 
     /// False once the folder was removed or something else stands in its place: then it has to be opened again.
     var isStillThere: Bool {
-        var opened = stat()
         var named = stat()
-        return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino
-            && opened.st_dev == named.st_dev
+        return stat(path, &named) == 0 && Identity(named) == identity
     }
 
     /// A file that gets its name in a folder that is not there any more would be nowhere, or where nobody looks.
@@ -141,7 +153,7 @@ final class Folder: Sendable {
 
     private func areOne(_ name: String, _ other: String) -> Bool {
         guard let first = status(of: name), let second = status(of: other) else { return false }
-        return first.st_ino == second.st_ino && first.st_dev == second.st_dev
+        return Identity(first) == Identity(second)
     }
 
     func remove(_ name: String) { unlinkat(descriptor, name, 0) }
