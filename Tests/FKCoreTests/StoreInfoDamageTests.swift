@@ -122,11 +122,11 @@ struct StoreInfoDamageTests {
         let payload = Array("{\"id\":1}".utf8)
         var image = fixture.after
         let offset = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).slotOffset(generation: 3)
+        let start = offset + InfoFormat.slotHeaderSize
+        image.replaceSubrange(start..<start + payload.count, with: payload)
         image.withUnsafeMutableBytes { file in
-            payload.withUnsafeBytes {
-                InfoFormat.writeSlot(
-                    generation: 5, payload: $0, into: UnsafeMutableRawBufferPointer(rebasing: file[offset...]))
-            }
+            InfoFormat.sealSlot(
+                generation: 5, UnsafeMutableRawBufferPointer(rebasing: file[offset..<start + payload.count]))
         }
         try write(image, fixture.path)
         #expect(try InfoFile.read(fixture.path).record == fixture.old)

@@ -256,8 +256,11 @@ extension ResponseHead {
     var essentials: ResponseHead {
         var head = self
         head.url = URLMasking.mask(url)
-        head.fields = fields.filter { field in
-            Self.kept[field.name.utf8.count]?.contains { field.name.caseInsensitiveEquals($0) } ?? false
+        head.fields = []
+        head.fields.reserveCapacity(8)
+        for field in fields
+        where Self.kept[field.name.utf8.count]?.contains(where: field.name.caseInsensitiveEquals) ?? false {
+            head.fields.append(field)
         }
         return head
     }

@@ -74,7 +74,8 @@ extension Engine {
                 return isOpen(host, load: hostLoad, now: now)
             }
             guard let next else { break }
-            guard let entry = tasks[next.id] ?? unpark(next.id, startsNow: true), entry.record.state == .idle, entry.attempt == nil
+            guard let entry = tasks[next.id] ?? unpark(next.id, startsNow: true), entry.record.state == .idle,
+                entry.attempt == nil
             else { continue }
             running[entry.id] = entry
             hostLoad[entry.host, default: 0] += 1

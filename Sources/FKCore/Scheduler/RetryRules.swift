@@ -136,7 +136,7 @@ package enum RetryRules {
 
     /// The error for an answer whose status is not one that delivers the file.
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
-        let base = head.values(of: "Date").first.flatMap { HTTPDate.parse($0, now: now) } ?? now
+        let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
         let hint =
             switch head.status {
             case 401, 407: ": it wants a login"
@@ -151,7 +151,7 @@ package enum RetryRules {
         return DownloadError(
             .httpStatus, "The server answered \(head.status)\(hint).", status: head.status,
             isRetryable: isRetryable(status: head.status),
-            retryAfter: head.values(of: "Retry-After").first.flatMap { parseRetryAfter($0, now: base) })
+            retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) })
     }
 
     /// Seconds to wait from now on (RFC 9110 section 10.2.3), not capped; nil for what is negative, past or neither

@@ -198,6 +198,9 @@ package enum FileIO {
 }
 
 // The names of these calls are taken by methods of the types that use them.
-private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
+/// `withCString` hands over the text where it stands; given to a call as it is, a text is copied first.
+private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+    path.withCString { open($0, flags, mode) }
+}
 private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
 private func systemRename(_ path: String, _ other: String) -> Int32 { rename(path, other) }

@@ -8,7 +8,10 @@ import Foundation
 /// through the file system's journal and the bytes of a record do not. The mark goes through the journal as well, before
 /// the name. File systems without extended attributes have no mark; the file then counts as a stranger's.
 enum FileOwner {
-    private static let name = "user.fkdownloader.task"
+    private static let nameText: StaticString = "user.fkdownloader.task"
+    private static var name: UnsafePointer<CChar> {
+        UnsafeRawPointer(nameText.utf8Start).assumingMemoryBound(to: CChar.self)
+    }
     /// Longer than any id.
     private static let room = 64
 

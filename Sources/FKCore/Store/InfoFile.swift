@@ -70,9 +70,9 @@ package enum InfoFile {
     /// - Throws: `.fileExists` when there is one already; `.noSpace`, `.disk`, and then no file is left behind;
     ///   `.tooLarge` for a record of more than 16 MiB.
     package static func create(at path: String, record: TaskRecord) throws -> InfoHandle {
-        let payload = try record.json()
-        let geometry = try InfoFormat.Geometry.holding(payload: payload.count)
-        try withImage(geometry, generation: 1, payload: payload, counters: []) { image in
+        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
+        let geometry = try InfoFormat.Geometry.holding(payload: text.count)
+        try withImage(geometry, generation: 1, text, counters: []) { image in
             do {
                 try place(image, at: path)
             } catch let error as DownloadError where error.code == .notFound {
@@ -146,12 +146,12 @@ package enum InfoFile {
         _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
         rangesChanged: Bool = false, open: OpenInfoFile? = nil
     ) throws {
-        let payload = try record.json()
+        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
         let next = handle.generation + 1
         if rangesChanged { counters?.invalidateMirror() }
         defer { if rangesChanged { counters?.validateMirror() } }
-        if payload.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
-            try grow(path, payload: payload, generation: next, handle: &handle, counters: counters)
+        if text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
+            try grow(path, text, generation: next, handle: &handle, counters: counters)
             // What is open is the file that was just replaced.
             open?.close()
             return
@@ -159,8 +159,9 @@ package enum InfoFile {
         let offset = InfoFormat.Geometry(slotSize: Int(handle.slotSize)).slotOffset(generation: next)
         let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_WRONLY)
         do {
-            try withSlot(generation: next, payload: payload) {
-                try FileIO.write($0, to: descriptor, at: offset, path: path)
+            try text.withMemory { slot in
+                InfoFormat.sealSlot(generation: next, slot)
+                try FileIO.write(UnsafeRawBufferPointer(slot), to: descriptor, at: offset, path: path)
             }
         } catch {
             if open == nil { FileIO.close(descriptor) }
@@ -199,7 +200,7 @@ package enum InfoFile {
         _ descriptor: Int32, path: String, containing needle: [UInt8]?
     ) throws -> InfoContents? {
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
-        return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 16) { buffer in
+        return try Heap.with(usual) { buffer in
             let count = try FileIO.read(into: buffer, from: descriptor, at: 0, path: path)
             guard count > 0 else { throw DownloadError(.notFound, "The info file \(path) was never written.") }
             let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
@@ -249,14 +250,15 @@ package enum InfoFile {
     }
 
     private static func grow(
-        _ path: String, payload: [UInt8], generation: UInt64, handle: inout InfoHandle, counters: LiveCounters?
+        _ path: String, _ text: borrowing JSONText, generation: UInt64, handle: inout InfoHandle,
+        counters: LiveCounters?
     ) throws {
-        let geometry = try InfoFormat.Geometry.holding(payload: payload.count)
+        let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         let previous = (try? readCounters(path)) ?? []
         // A file that vanished (`trash`) is not brought back by an update.
         guard access(path, F_OK) == 0 else { throw DownloadError(system: errno, "write", path) }
         let wasAttached = counters?.isAttached ?? false
-        try withImage(geometry, generation: generation, payload: payload, counters: previous) { image in
+        try withImage(geometry, generation: generation, text, counters: previous) { image in
             try FileIO.replace(path, aside: path + ".new", image) {
                 if wasAttached { try counters?.attach(path: path + ".new") }
             }
@@ -264,26 +266,19 @@ package enum InfoFile {
         handle = InfoHandle(generation: generation, slotSize: UInt32(geometry.slotSize))
     }
 
-    private static func withSlot(
-        generation: UInt64, payload: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> Void
-    ) throws {
-        let size = InfoFormat.slotHeaderSize + payload.count
-        try withUnsafeTemporaryAllocation(byteCount: size, alignment: 16) { slot in
-            payload.withUnsafeBytes { InfoFormat.writeSlot(generation: generation, payload: $0, into: slot) }
-            try body(UnsafeRawBufferPointer(slot))
-        }
-    }
-
     /// A whole file with one valid slot.
     private static func withImage(
-        _ geometry: InfoFormat.Geometry, generation: UInt64, payload: [UInt8], counters: [Int64],
+        _ geometry: InfoFormat.Geometry, generation: UInt64, _ text: borrowing JSONText, counters: [Int64],
         _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        try withUnsafeTemporaryAllocation(byteCount: geometry.fileSize, alignment: 16) { file in
+        try Heap.with(geometry.fileSize) { file in
             file.initializeMemory(as: UInt8.self, repeating: 0)
             InfoFormat.writeHeader(geometry, into: file)
-            let slot = UnsafeMutableRawBufferPointer(rebasing: file[geometry.slotOffset(generation: generation)...])
-            payload.withUnsafeBytes { InfoFormat.writeSlot(generation: generation, payload: $0, into: slot) }
+            let place = UnsafeMutableRawBufferPointer(rebasing: file[geometry.slotOffset(generation: generation)...])
+            text.withMemory { slot in
+                InfoFormat.sealSlot(generation: generation, slot)
+                place.copyMemory(from: UnsafeRawBufferPointer(slot))
+            }
             for (index, value) in counters.prefix(geometry.counterCount).enumerated() {
                 file.storeBytes(
                     of: value.littleEndian, toByteOffset: geometry.counterOffset + 8 * index, as: Int64.self)

@@ -93,16 +93,14 @@ package enum InfoFormat {
         return geometry
     }
 
-    /// Writes generation, length, checksum and payload to the beginning of `slot`.
-    static func writeSlot(
-        generation: UInt64, payload: UnsafeRawBufferPointer, into slot: UnsafeMutableRawBufferPointer
-    ) {
+    /// Writes generation, length and checksum in front of a payload that stands in its place already and fills the rest.
+    static func sealSlot(generation: UInt64, _ slot: UnsafeMutableRawBufferPointer) {
+        let payload = UnsafeRawBufferPointer(rebasing: slot[slotHeaderSize...])
         slot.storeBytes(of: generation.littleEndian, as: UInt64.self)
         slot.storeBytes(of: UInt32(payload.count).littleEndian, toByteOffset: 8, as: UInt32.self)
         slot.storeBytes(
             of: checksum(head: UnsafeRawBufferPointer(slot), payload: payload).littleEndian, toByteOffset: 12,
             as: UInt32.self)
-        UnsafeMutableRawBufferPointer(rebasing: slot[slotHeaderSize...]).copyMemory(from: payload)
     }
 
     /// The valid slots of a file, the newest first. A slot counts when it lies within the bytes there are, its

@@ -7,16 +7,29 @@ import Foundation
 /// read with `JSONDecoder`. The memory is its own: appending to an array byte by byte takes three times as long.
 struct JSONText: ~Copyable {
     private var memory: UnsafeMutableRawBufferPointer
-    private var count = 0
+    private let leading: Int
+    private var end: Int
     /// The next key or value needs a comma before it.
     private var needsComma = false
 
-    init(capacity: Int) { memory = .allocate(byteCount: max(64, capacity), alignment: 1) }
+    /// - Parameter leading: bytes of room that are left in front of the text.
+    init(capacity: Int, leading: Int = 0) {
+        memory = Heap.take(leading + max(64, capacity))
+        self.leading = leading
+        end = leading
+    }
 
-    deinit { memory.deallocate() }
+    deinit { Heap.giveBack(memory.baseAddress) }
 
     /// What has been written so far.
-    var bytes: [UInt8] { Array(memory[..<count]) }
+    var bytes: [UInt8] { Array(memory[leading..<end]) }
+    /// Its length in bytes.
+    var count: Int { end - leading }
+
+    /// The room in front, and behind it what has been written.
+    func withMemory<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeMutableRawBufferPointer(rebasing: memory[..<end]))
+    }
 
     mutating func beginObject() { open(0x7b) }
     mutating func endObject() { close(0x7d) }
@@ -127,21 +140,21 @@ struct JSONText: ~Copyable {
     }
 
     private mutating func reserve(_ more: Int) {
-        guard count + more > memory.count else { return }
-        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * (count + more), alignment: 1)
-        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<count]))
-        memory.deallocate()
+        guard end + more > memory.count else { return }
+        let larger = Heap.take(2 * (end + more))
+        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<end]))
+        Heap.giveBack(memory.baseAddress)
         memory = larger
     }
 
     private mutating func put(_ byte: UInt8) {
-        memory[count] = byte
-        count += 1
+        memory[end] = byte
+        end += 1
     }
 
     private mutating func put(_ bytes: UnsafeRawBufferPointer) {
-        UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
-        count += bytes.count
+        UnsafeMutableRawBufferPointer(rebasing: memory[end...]).copyMemory(from: bytes)
+        end += bytes.count
     }
 
     private mutating func put(decimal number: UInt64) {
@@ -152,10 +165,10 @@ struct JSONText: ~Copyable {
             length += 1
         }
         rest = number
-        for place in (count..<count + length).reversed() {
+        for place in (end..<end + length).reversed() {
             memory[place] = 0x30 + UInt8(rest % 10)
             rest /= 10
         }
-        count += length
+        end += length
     }
 }

@@ -50,7 +50,8 @@ package final class LiveCounters: Sendable {
     /// - Parameter count: at least 1. All begin as 0.
     package init(count: Int = LiveCounters.mirroredCount) {
         self.count = max(1, count)
-        values = .allocate(capacity: self.count)
+        let memory = Heap.take(self.count * MemoryLayout<Atomic<Int64>>.stride)
+        values = memory.bindMemory(to: Atomic<Int64>.self).baseAddress!
         for index in 0..<self.count { (values + index).initialize(to: Atomic(0)) }
     }
 
@@ -61,7 +62,7 @@ package final class LiveCounters: Sendable {
     }
 
     deinit {
-        values.deinitialize(count: count).deallocate()
+        Heap.giveBack(values.deinitialize(count: count))
         mappings.withLock { mappings in
             for mapping in mappings.all { munmap(mapping.base, mapping.length) }
         }

@@ -1,5 +1,14 @@
 /// Parts of a path as text. `NSString` has them as well, at ten times the cost.
 extension String {
+    /// The path of what bears that name in this folder.
+    func path(of name: String) -> String {
+        var path = self
+        path.reserveCapacity(utf8.count + name.utf8.count + 1)
+        if utf8.last != UInt8(ascii: "/") { path += "/" }
+        path += name
+        return path
+    }
+
     /// What stands behind the last slash.
     var lastPathPart: String {
         utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[utf8.index(after: $0)...]) } ?? self

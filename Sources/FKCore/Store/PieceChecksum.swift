@@ -18,7 +18,7 @@ package struct PieceChecksum: Codable, Sendable, Hashable {
     /// overlap, both have to be right.
     static func covering(_ pieces: [PieceChecksum]?, length: Int64) -> [PieceChecksum]? {
         guard let pieces else { return nil }
-        let sorted = pieces.sorted { $0.start < $1.start }
+        let sorted = pieces.count > 1 ? pieces.sorted { $0.start < $1.start } : pieces
         var end: Int64 = 0
         for piece in sorted {
             guard piece.start >= 0, piece.start <= end, piece.end > piece.start else { return nil }

@@ -3,8 +3,11 @@ import Foundation
 
 extension TaskRecord {
     /// The record as JSON, with the same names and values as its `Codable` form, which is what reads it.
-    func json() throws -> [UInt8] {
-        var text = JSONText(capacity: 1_024)
+    func json() throws -> [UInt8] { try jsonText().bytes }
+
+    /// - Parameter leading: bytes of room in front of it.
+    func jsonText(leading: Int = 0) throws -> JSONText {
+        var text = JSONText(capacity: InfoFormat.usualSlotSize, leading: leading)
         text.beginObject()
         text.key("id")
         text.value(id.hex)
@@ -69,7 +72,7 @@ extension TaskRecord {
             text.raw(try StoreJSON.encode(history))
         }
         text.endObject()
-        return text.bytes
+        return text
     }
 }
 

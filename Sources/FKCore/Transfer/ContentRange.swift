@@ -53,6 +53,8 @@ package enum ContentLength {
 
     /// The same for the values of all `Content-Length` fields.
     package static func parse(_ values: [String]) throws(DownloadError) -> Int64? {
+        // Nearly always it is one number.
+        if values.count == 1, let length = number(values[0][...]) { return length }
         var result: Int64?
         for value in values {
             for part in value.split(separator: ",", omittingEmptySubsequences: false) {

@@ -77,7 +77,7 @@ package enum FileNameRules {
             if let name = ContentDisposition.fileName(value).map(clean), name != fallback { return name }
         }
         let name = clean(lastPathPart(of: url))
-        guard name == fallback, let type = head?.values(of: "Content-Type").first,
+        guard name == fallback, let type = head?.first("Content-Type"),
             let suffix = MIMETypes.fileExtension(for: type)
         else { return name }
         return "\(fallback).\(suffix)"

@@ -52,7 +52,7 @@ final class Folder: Sendable {
     /// False once the folder was removed or something else stands in its place: then it has to be opened again.
     var isStillThere: Bool {
         var named = stat()
-        return stat(path, &named) == 0 && Identity(named) == identity
+        return path.withCString { stat($0, &named) } == 0 && Identity(named) == identity
     }
 
     /// A file that gets its name in a folder that is not there any more would be nowhere, or where nobody looks.
@@ -72,7 +72,7 @@ final class Folder: Sendable {
             "The folder \(path) is another one than when the file was begun in it: retry to fetch it into this one.")
     }
 
-    func path(of name: String) -> String { path.utf8.last == UInt8(ascii: "/") ? path + name : "\(path)/\(name)" }
+    func path(of name: String) -> String { path.path(of: name) }
 
     /// What stands under a name: nil for nothing. Symlinks are not followed.
     func status(of name: String) -> stat? {
@@ -118,7 +118,7 @@ final class Folder: Sendable {
 
     /// Opens or makes a regular file; never through a symlink.
     func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
-        let file = openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o666)
+        let file = name.withCString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC, 0o666) }
         guard file >= 0 else { throw DownloadError(system: errno, "write to", path(of: name), in: .destination) }
         return file
     }
@@ -182,7 +182,9 @@ private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, fl
             return -1
         }
         let noReplace: UInt32 = 1
-        return renameAt2(folder, name, folder, newName, noReplace)
+        return name.withCString { name in
+            newName.withCString { renameAt2(folder, name, folder, $0, noReplace) }
+        }
     }
 #else
     private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {

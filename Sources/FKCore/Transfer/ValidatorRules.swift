@@ -6,8 +6,8 @@ extension ResumeRules {
     /// What is worth remembering of a response to recognise its representation again.
     package static func validator(of head: ResponseHead) -> Validator {
         Validator(
-            etag: head.values(of: "ETag").first, lastModified: head.values(of: "Last-Modified").first,
-            date: head.values(of: "Date").first, digest: ServerDigest.parse(head))
+            etag: head.first("ETag"), lastModified: head.first("Last-Modified"), date: head.first("Date"),
+            digest: ServerDigest.parse(head))
     }
 
     /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response is

@@ -44,7 +44,10 @@
         func set(_ option: CURLoption, _ value: Int) { fk_easy_set_long(pointer, option, value) }
         func set(_ option: CURLoption, _ value: Bool) { fk_easy_set_long(pointer, option, value ? 1 : 0) }
         /// libcurl copies the text.
-        func set(_ option: CURLoption, _ value: String?) { fk_easy_set_string(pointer, option, value) }
+        func set(_ option: CURLoption, _ value: String?) {
+            guard let value else { return _ = fk_easy_set_string(pointer, option, nil) }
+            _ = value.withCString { fk_easy_set_string(pointer, option, $0) }
+        }
         /// libcurl keeps the address: it must stay valid until the next `reset()`.
         func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer?) {
             fk_easy_set_pointer(pointer, option, value)

@@ -71,6 +71,7 @@ package struct HeaderCollector {
         let version = String(Substring(parts[0]))
         status = (code, version.hasSuffix(".0") && version != "1.0" ? String(version.dropLast(2)) : version)
         fields.removeAll(keepingCapacity: true)
+        fields.reserveCapacity(16)
         return .more
     }
 
@@ -155,10 +156,8 @@ package enum BodyFraming: Sendable, Equatable {
         var length: Int64?
         for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
             // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
-            for part in field.value.utf8.split(separator: 0x2c, omittingEmptySubsequences: false) {
-                let digits = Substring(part).trimmingBlanks
-                guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int64(digits)
-                else {
+            for part in field.value.split(separator: ",", omittingEmptySubsequences: false) {
+                guard let value = ContentLength.number(part.trimmingBlanks) else {
                     return .failure(Violation(reason: "its Content-Length is not a length"))
                 }
                 guard length == nil || length == value else {

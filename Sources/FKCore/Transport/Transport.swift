@@ -128,6 +128,9 @@ public struct ResponseHead: Sendable, Hashable, Codable {
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
+    /// The value of the first field of that name.
+    func first(_ name: String) -> String? { fields.first { $0.name.caseInsensitiveEquals(name) }?.value }
+
     /// The values of all fields of that name, in order.
     public func values(of name: String) -> [String] {
         fields.lazy.filter { $0.name.caseInsensitiveEquals(name) }.map(\.value)

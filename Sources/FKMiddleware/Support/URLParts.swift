@@ -74,7 +74,8 @@ package struct URLParts {
         let utf8 = text.utf8
         func index(_ offset: Int) -> String.Index { utf8.index(utf8.startIndex, offsetBy: offset) }
         let host = text[index(bounds.hostPort.lowerBound)..<index(bounds.hostPort.upperBound)]
-        return bounds.userinfo == nil ? String(text[..<host.endIndex]) : "\(text[..<index(scheme.upperBound)])://\(host)"
+        return bounds.userinfo == nil
+            ? String(text[..<host.endIndex]) : "\(text[..<index(scheme.upperBound)])://\(host)"
     }
 
     /// The URL without userinfo and fragment: what the request line and the Host field are made of.
