@@ -48,7 +48,7 @@ struct EngineLaneTests {
         #expect(asks[0] == "-" && asks.count >= 2 && asks.dropFirst().allSatisfy { $0.hasPrefix("bytes=") })
         #expect(bench.sent("If-Range").dropFirst().allSatisfy { $0 == "\"1\"" })
         #expect(bench.transport.peak <= connections)
-        #expect(bench.transport.requests.dropFirst().allSatisfy { $0.options.httpVersion == .http1 })
+        #expect(bench.transport.requests.dropFirst().allSatisfy { $0.prefersHTTP1 })
         let record = try bench.stored(id)
         #expect(record.attempts == 1 && record.received == Int64(Self.content.count))
     }
@@ -69,6 +69,49 @@ struct EngineLaneTests {
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content)
         #expect(bench.transport.requests.count == count)
+    }
+
+    @Test("a task that is alone wishes for HTTP/1.1, tasks of a list do not, nor who comes to their host later")
+    func alone() async throws {
+        let bench = try await Bench { request, _ in .file([1, 2, 3], to: request) }
+        let first = try await bench.add("a")
+        #expect(await bench.finished(first)?.state == .complete)
+        let list = [bench.task("https://s.example/b"), bench.task("https://s.example/c")]
+        for added in try await bench.engine.add(list, barrel: nil, run: true) {
+            #expect(await bench.finished(added.id)?.state == .complete)
+        }
+        for name in ["https://s.example/d", "https://t.example/e"] {
+            #expect(await bench.finished(try await bench.add(name))?.state == .complete)
+        }
+        #expect(bench.transport.requests.map(\.prefersHTTP1) == [true, false, false, false, true])
+    }
+
+    @Test(
+        "a server that speaks HTTP/2 alone is asked again in the same attempt",
+        arguments: [DownloadError.Code.tls, .protocolViolation])
+    func onlyHTTP2(_ code: DownloadError.Code) async throws {
+        let refusal = DownloadError(code, "no", underlying: "tlsv1 alert no application protocol")
+        let bench = try await Bench { request, _ in
+            request.prefersHTTP1 ? .init([.fail(refusal)]) : .file([1, 2, 3], to: request)
+        }
+        let id = try await bench.add("https://s.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.map(\.prefersHTTP1) == [true, false])
+        #expect(try bench.stored(id).attempts == 1)
+    }
+
+    @Test("after a failure of another kind the wish is dropped")
+    func failedAlone() async throws {
+        let bench = try await Bench { request, _ in
+            request.prefersHTTP1
+                ? .init([.fail(DownloadError(.connectionLost, "gone", isRetryable: true))])
+                : .file([1, 2, 3], to: request)
+        }
+        let id = try await bench.add("https://s.example/a")
+        await bench.reached("a", .idle, times: 2)
+        await bench.advance(120)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.transport.requests.map(\.prefersHTTP1) == [true, false])
     }
 
     @Test("one connection stays one")

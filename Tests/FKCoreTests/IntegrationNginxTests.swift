@@ -38,6 +38,8 @@ struct IntegrationNginxTests {
         let live = try LiveBench {
             $0.maxAction = 8
             $0.transport.caFile = server.certificates.caFile
+            // The first one would be alone.
+            if scheme == "https" { $0.transport.httpVersion = .http2 }
         }
         var contents: [String: [UInt8]] = [:]
         for (index, size) in [0, 1, 4_095, 70_000, 262_144, 262_145, 3_000_000].enumerated() {
@@ -62,6 +64,24 @@ struct IntegrationNginxTests {
         await live.downloader.close()
     }
 
+    @Test("a file alone comes over HTTP/1.1, a barrel over HTTP/2")
+    func versions() async throws {
+        let server = try NginxServer()
+        let live = try LiveBench { $0.transport.caFile = server.certificates.caFile }
+        let content = Bytes.pattern(count: 300_000)
+        for name in ["alone", "a", "b", "c"] { try server.write(content, to: name) }
+        let alone = try await live.fetch("\(server.tlsBase)/alone")
+        #expect(alone.state == .complete, "\(String(describing: alone.error))")
+        let builders = try ["a", "b", "c"].map { try Builder("\(server.tlsBase)/\($0)") }
+        _ = try await Builder.prepare(builders, barrel: "x", in: live.downloader)
+        await live.downloader.waitUntilDrained()
+        let log = try await server.log(atLeast: 4)
+        // One of the barrel takes the idle connection of the first file.
+        #expect(log[0].version == "HTTP/1.1")
+        #expect(log.map(\.version).sorted() == ["HTTP/1.1", "HTTP/1.1", "HTTP/2.0", "HTTP/2.0"])
+        await live.downloader.close()
+    }
+
     @Test("256 transfers at once over HTTP/2 need a connection for every hundred, not one each")
     func streams() async throws {
         let server = try NginxServer()
@@ -69,6 +89,7 @@ struct IntegrationNginxTests {
             $0.maxAction = 256
             $0.maxConnectionsPerHost = 256
             $0.transport.caFile = server.certificates.caFile
+            $0.transport.httpVersion = .http2
         }
         let content = Bytes.pattern(count: 5_000)
         try server.write(content, to: "f")

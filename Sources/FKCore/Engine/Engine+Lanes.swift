@@ -101,6 +101,10 @@ extension Engine {
     /// A lane's request has failed. The attempt fails with the last one; else the others do the work.
     func laneFailed(_ lane: Lane, _ error: DownloadError, _ entry: TaskEntry, _ attempt: Attempt) {
         let others = attempt.lanes.count - 1
+        if others == 0, lane.prefersHTTP1, attempt.head == nil, error.maySpeakOnlyHTTP2 {
+            lane.needsHTTP2 = true
+            return ask(with: lane, entry, attempt)
+        }
         guard others > 0 else {
             var error = error
             error.url = error.url ?? lane.mirror.map(URLMasking.mask)
@@ -220,6 +224,14 @@ extension Engine {
                 unwant(lane)
             }
         }
+    }
+}
+
+extension DownloadError {
+    /// What becomes of a request over HTTP/1.1 at a server that knows HTTP/2 alone: it ends the handshake with an alert
+    /// (RFC 7301 section 3.2), or answers with frames.
+    fileprivate var maySpeakOnlyHTTP2: Bool {
+        code == .protocolViolation || code == .tls && underlying?.contains("application protocol") == true
     }
 }
 

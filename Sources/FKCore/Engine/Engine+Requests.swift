@@ -103,12 +103,24 @@ extension Engine {
     ) {
         let options = entry.record.task.options
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
-        var transportOptions = options.transportOptions(over: configure.transport)
-        // Streams of one HTTP/2 connection share what a server gives a connection.
-        if attempt.lanes.count > 1 { transportOptions.httpVersion = .http1 }
+        lane.prefersHTTP1 = prefersHTTP1(lane, entry, attempt)
         lane.operation = transport.start(
-            TransportRequest(urlRequest: request, secretHeaders: secret, options: transportOptions),
+            TransportRequest(
+                urlRequest: request, secretHeaders: secret,
+                options: options.transportOptions(over: configure.transport), prefersHTTP1: lane.prefersHTTP1),
             handler: handler(for: lane, known, EchoMasking(request: request, secretHeaders: secret), entry, attempt))
+    }
+
+    /// Streams of one HTTP/2 connection share what a server gives a connection, and what it spares, the round trips of
+    /// many small files, a task that is alone does not have.
+    private func prefersHTTP1(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+        if attempt.lanes.count > 1 { return true }
+        let isAlone = running.count == 1 && ready.isEmpty && !sharedHosts.contains(entry.host)
+        // After a failure anything may be the cause: then as everybody else does it.
+        if isAlone, entry.work.previousError == nil, !lane.needsHTTP2 { return true }
+        // There will be a connection over HTTP/2: the last task of a list does not open one of its own.
+        sharedHosts.insert(entry.host)
+        return false
     }
 
     private func handler(

@@ -67,6 +67,8 @@ package actor Engine {
     /// Attempts begun by this engine.
     var startCount: UInt64 = 0
     var hostLoad: [String: Int] = [:]
+    /// Hosts that were asked with HTTP/2 for choice.
+    var sharedHosts: Set<String> = []
     /// Until when (monotonic nanoseconds) a host asked to be left alone.
     var hostPause: [String: Int64] = [:]
     /// Open destination folders, with the time (monotonic nanoseconds) at which each was last seen in its place.

@@ -32,6 +32,8 @@
 
         /// As `Transport.start`. After `shutdown` the transfer ends with `.cancelled`.
         public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
+            var request = request
+            if request.prefersHTTP1, request.options.httpVersion == .automatic { request.options.httpVersion = .http1 }
             guard let (id, isFirst) = inbox.start(.init(request: request, handler: handler), onFirst: running.enter)
             else {
                 DispatchQueue.global().async { handler.transportDidFinish(.failure(CurlLoop.cancelled)) }

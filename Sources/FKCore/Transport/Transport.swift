@@ -37,12 +37,19 @@ public struct TransportRequest: Sendable {
     public var secretHeaders: Set<String>
     /// How it travels: the downloader's options with the task's own on top.
     public var options: TransportOptions
+    /// With `TransportOptions.HTTPVersion.automatic` a connection of its own and HTTP/1.1 would serve it best. A wish: a
+    /// transport that has no choice may pass over it.
+    public var prefersHTTP1: Bool
 
     /// For tests of a transport; the engine makes its own.
-    public init(urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init()) {
+    public init(
+        urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init(),
+        prefersHTTP1: Bool = false
+    ) {
         self.urlRequest = urlRequest
         self.secretHeaders = secretHeaders
         self.options = options
+        self.prefersHTTP1 = prefersHTTP1
     }
 }
 

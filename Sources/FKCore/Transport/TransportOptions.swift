@@ -2,7 +2,11 @@
 public struct TransportOptions: Sendable, Hashable, Codable {
     /// Which version of HTTP is spoken.
     public enum HTTPVersion: String, Sendable, Hashable, Codable {
-        /// HTTP/2 where TLS negotiates it, else HTTP/1.1. The default.
+        /// HTTP/2 for several tasks, where TLS negotiates it; HTTP/1.1 for a task that is alone, for the connections of a
+        /// file that has several, and where the server knows nothing else. The default.
+        ///
+        /// Over HTTP/2 small files share a connection's round trips; one large file takes a sixth longer, because it comes
+        /// in frames that have to be looked at one by one (Docs/Performance.md).
         case automatic
         /// HTTP/1.1 only.
         case http1
