@@ -28,6 +28,20 @@ struct IntegrationURLSessionTests {
         await live.downloader.close()
     }
 
+    @Test("several connections for one file")
+    func lanes() async throws {
+        let server = try NginxServer(slowRate: 2_000_000)
+        let content = Bytes.pattern(count: 6_000_000)
+        try server.write(content, to: "a.bin")
+        let live = try bench { $0.connections = .fixed(3) }
+        let info = try await live.fetch("\(server.base)/slow/a.bin")
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try live.out("a.bin") == content)
+        let log = try await server.log(atLeast: 3)
+        #expect(log.count { $0.status == 206 } >= 2)
+        await live.downloader.close()
+    }
+
     @Test("interrupted by the server in its middle: the rest is fetched, and the file is the same")
     func interrupted() async throws {
         let content = Bytes.pattern(count: 3_000_000)
