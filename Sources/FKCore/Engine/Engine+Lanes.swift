@@ -102,7 +102,7 @@ extension Engine {
     func laneFailed(_ lane: Lane, _ error: DownloadError, _ entry: TaskEntry, _ attempt: Attempt) {
         let others = attempt.lanes.count - 1
         if others == 0, lane.prefersHTTP1, attempt.head == nil, error.maySpeakOnlyHTTP2 {
-            lane.needsHTTP2 = true
+            sharedHosts.insert(entry.host)
             return ask(with: lane, entry, attempt)
         }
         guard others > 0 else {

@@ -56,6 +56,7 @@ extension Engine {
         for field in entry.record.task.options.headers ?? [] {
             request.addValue(field.value, forHTTPHeaderField: field.name)
         }
+        // Without fields of its own it has none to be removed.
         if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
         return request
     }
@@ -103,7 +104,7 @@ extension Engine {
     ) {
         let options = entry.record.task.options
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
-        lane.prefersHTTP1 = prefersHTTP1(lane, entry, attempt)
+        lane.prefersHTTP1 = prefersHTTP1(entry, attempt)
         lane.operation = transport.start(
             TransportRequest(
                 urlRequest: request, secretHeaders: secret,
@@ -113,11 +114,11 @@ extension Engine {
 
     /// Streams of one HTTP/2 connection share what a server gives a connection, and what it spares, the round trips of
     /// many small files, a task that is alone does not have.
-    private func prefersHTTP1(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) -> Bool {
+    private func prefersHTTP1(_ entry: TaskEntry, _ attempt: Attempt) -> Bool {
         if attempt.lanes.count > 1 { return true }
         let isAlone = running.count == 1 && ready.isEmpty && !sharedHosts.contains(entry.host)
         // After a failure anything may be the cause: then as everybody else does it.
-        if isAlone, entry.work.previousError == nil, !lane.needsHTTP2 { return true }
+        if isAlone, entry.work.previousError == nil { return true }
         // There will be a connection over HTTP/2: the last task of a list does not open one of its own.
         sharedHosts.insert(entry.host)
         return false

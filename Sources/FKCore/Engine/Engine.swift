@@ -67,7 +67,7 @@ package actor Engine {
     /// Attempts begun by this engine.
     var startCount: UInt64 = 0
     var hostLoad: [String: Int] = [:]
-    /// Hosts that were asked with HTTP/2 for choice.
+    /// Hosts that were asked with HTTP/2 for choice, or know nothing else.
     var sharedHosts: Set<String> = []
     /// Until when (monotonic nanoseconds) a host asked to be left alone.
     var hostPause: [String: Int64] = [:]

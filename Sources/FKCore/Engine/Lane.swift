@@ -39,8 +39,6 @@ final class Lane {
     var nextAsk: RangeAsk?
     /// What its last request wished for (`TransportRequest.prefersHTTP1`).
     var prefersHTTP1 = false
-    /// The server has refused that wish.
-    var needsHTTP2 = false
     /// Ended by the engine: another lane does its work, or one more will.
     var isUnwanted = false
     /// Position at the last tick, and for how many ticks no byte has come.
