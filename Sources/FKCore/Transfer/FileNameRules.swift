@@ -61,7 +61,7 @@ package enum FileNameRules {
     static func isOwn(_ name: String) -> Bool {
         // Nearly every name ends otherwise.
         let last = (name.utf8.last ?? 0) | 0x20
-        guard last == UInt8(ascii: "t") || last == UInt8(ascii: "d") else { return false }
+        guard ownSuffixes.contains(where: { $0.utf8.last == last }) else { return false }
         let bytes = name.lowercased().utf8
         return ownSuffixes.contains { bytes.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
