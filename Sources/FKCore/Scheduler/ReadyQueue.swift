@@ -178,7 +178,7 @@ package struct ReadyQueue: Sendable {
         Self.isBefore(slots[Int(left)], slots[Int(right)], order) ?? (ids.id(of: left) < ids.id(of: right))
     }
 
-    /// Nil for two that only their ids tell apart.
+    /// Nil for two that only their ids tell apart. Static: for a method, a mutating caller copies the whole queue.
     private static func isBefore(_ a: Slot, _ b: Slot, _ order: QueueOrder) -> Bool? {
         if a.priority != b.priority { return a.priority > b.priority }
         if a.number != b.number { return order == .fifo ? a.number < b.number : a.number > b.number }

@@ -197,8 +197,8 @@ package enum FileIO {
     }
 }
 
-// The names of these calls are taken by methods of the types that use them.
-/// `withCString` hands over the text where it stands; given to a call as it is, a text is copied first.
+// The names of these calls are taken by methods of the types that use them. `withCString` hands over a text where it
+// stands; given to a call as it is, it is copied first.
 private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
     path.withCString { open($0, flags, mode) }
 }

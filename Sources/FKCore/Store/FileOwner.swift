@@ -8,6 +8,7 @@ import Foundation
 /// through the file system's journal and the bytes of a record do not. The mark goes through the journal as well, before
 /// the name. File systems without extended attributes have no mark; the file then counts as a stranger's.
 enum FileOwner {
+    /// A text that calls take as it stands, where a `String` would be copied for each.
     private static let nameText: StaticString = "user.fkdownloader.task"
     private static var name: UnsafePointer<CChar> {
         UnsafeRawPointer(nameText.utf8Start).assumingMemoryBound(to: CChar.self)

@@ -7,10 +7,9 @@
 #endif
 
 /// Short-lived memory straight from the C library. Swift's `allocate` asks for aligned memory on Linux whatever the
-/// alignment is, which passes by the pools of the threads and takes the allocator's lock: of six times a small file, all
-/// threads together, they waited for each other.
+/// alignment is, which passes by the threads' own pools and takes the allocator's lock: seven times for each small file.
 enum Heap {
-    /// At least one byte, with unknown content, aligned for every type.
+    /// So many bytes of unknown content, aligned for every type. Without memory the process ends, as with Swift's own.
     static func take(_ count: Int) -> UnsafeMutableRawBufferPointer {
         guard let base = malloc(max(1, count)) else { fatalError("There is no memory for \(count) bytes.") }
         return UnsafeMutableRawBufferPointer(start: base, count: count)

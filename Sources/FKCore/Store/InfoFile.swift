@@ -62,8 +62,8 @@ package final class OpenInfoFile {
 /// a file with slots twice as large, by write-aside and rename.
 ///
 /// There is one writer, the engine that holds the work path's lock; any process may read at any time. Nothing is kept
-/// open here unless the caller asks for it (`OpenInfoFile`): an update is open, one pwrite, close. Functions, not an object, so that 100,000 idle tasks cost a
-/// handle each.
+/// open here unless the caller asks for it (`OpenInfoFile`): an update is open, one pwrite, close. Functions, not an
+/// object, so that 100,000 idle tasks cost a handle each.
 package enum InfoFile {
     /// Makes the info file of a new task, and the folder it is in.
     ///

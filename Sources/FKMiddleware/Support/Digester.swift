@@ -18,7 +18,7 @@ public final class Digester {
         public init(_ algorithm: Checksum.Algorithm) {
             self.algorithm = algorithm
             context = EVP_MD_CTX_new()
-            EVP_DigestInit_ex(context, Self.methods[algorithm] ?? nil, nil)
+            EVP_DigestInit_ex(context, Self.methods[algorithm], nil)
         }
 
         deinit {
@@ -44,18 +44,17 @@ public final class Digester {
         }
 
         /// Looked up once: each use of `EVP_sha256()` has libcrypto search its providers anew, which takes longer than the
-        /// digest of a URL. Never freed; nobody changes them.
-        private nonisolated(unsafe) static let methods: [Checksum.Algorithm: OpaquePointer?] = Dictionary(
-            uniqueKeysWithValues: Checksum.Algorithm.allCases.map {
-                ($0, EVP_MD_fetch(nil, $0.rawValue, nil))
-            })
+        /// digest of a URL. Never freed, and only read: any thread may use them without a lock.
+        private nonisolated(unsafe) static let methods = Checksum.Algorithm.allCases.reduce(
+            into: [Checksum.Algorithm: OpaquePointer]()
+        ) { $0[$1] = EVP_MD_fetch(nil, $1.rawValue, nil) }
 
         /// The digest of bytes that are all there.
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
                 var length: UInt32 = 0
                 EVP_Digest(
-                    bytes.baseAddress, bytes.count, buffer.baseAddress, &length, methods[algorithm] ?? nil, nil)
+                    bytes.baseAddress, bytes.count, buffer.baseAddress, &length, methods[algorithm], nil)
                 count = Int(length)
             }
         }
