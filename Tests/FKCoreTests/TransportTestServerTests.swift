@@ -15,6 +15,11 @@ import Testing
             return await handler.finished()
         }
 
+        @Test("ports that are asked for together differ") func ports() throws {
+            let ports = try Socket.freePorts(500)
+            #expect(ports.count == 500 && Set(ports).count == 500)
+        }
+
         @Test(
             "ranges of the scripted server",
             arguments: [

@@ -96,7 +96,9 @@ import Testing
         #expect(result.errors.contains("404") == (path == "/gone"))
     }
 
-    @Test("On a terminal: a line for each running file, a total line, finished lines, nothing left over")
+    @Test(
+        "On a terminal: a line for each running file, a total line, finished lines, nothing left over",
+        .needsPseudoTerminal)
     func live() async throws {
         let gate = Gate()
         server.serve("/slow-1", body, stallingAt: 100_000, gate)
@@ -120,7 +122,7 @@ import Testing
         #expect(output.screen.last?.hasPrefix("2 of 3 complete, 1 failed") == true)
     }
 
-    @Test("The live view follows the size of the terminal") func resize() async throws {
+    @Test("The live view follows the size of the terminal", .needsPseudoTerminal) func resize() async throws {
         let gate = Gate()
         server.serve("/slow", body, stallingAt: 100_000, gate)
         let output = try await onTerminal(["get", "-d", sandbox.files, server.url("/slow")]) { terminal, written in
@@ -137,7 +139,7 @@ import Testing
         #expect(output.status == 0)
     }
 
-    @Test("--no-progress draws nothing on a terminal either") func noProgress() async throws {
+    @Test("--no-progress draws nothing on a terminal either", .needsPseudoTerminal) func noProgress() async throws {
         let output = try await onTerminal(
             ["get", "--no-progress", "--color", "never", "-d", sandbox.files, server.url("/a")])
         #expect(output.status == 0)
@@ -145,7 +147,9 @@ import Testing
         #expect(output.screen.count == 2)
     }
 
-    @Test("trash asks on a terminal", arguments: [("y\n", true), ("n\n", false), ("\n", false), ("\u{4}", false)])
+    @Test(
+        "trash asks on a terminal", .needsPseudoTerminal,
+        arguments: [("y\n", true), ("n\n", false), ("\n", false), ("\u{4}", false)])
     func trash(answer: String, isDeleted: Bool) async throws {
         try await sandbox.fk("get", server.url("/a"))
         let output = try await onTerminal(["trash", server.url("/a")], typing: answer)

@@ -57,7 +57,7 @@ struct FaultTerminalTests {
         }
     }
 
-    @Test("fault 86: nor do they reach a real terminal", arguments: Place.allCases)
+    @Test("fault 86: nor do they reach a real terminal", .needsPseudoTerminal, arguments: Place.allCases)
     func terminal(_ place: Place) async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

@@ -57,7 +57,9 @@ import Testing
         }
     }
 
-    @Test("On a terminal help has colour and stays within 80 columns; NO_COLOR and dumb terminals get none")
+    @Test(
+        "On a terminal help has colour and stays within 80 columns; NO_COLOR and dumb terminals get none",
+        .needsPseudoTerminal)
     func helpOnTerminal() throws {
         func run(_ environment: [String: String], _ words: [String] = ["help"]) throws -> PseudoTerminal.Output {
             try PseudoTerminal(columns: 80, rows: 24).run(FKProgram.path, words, environment: environment)

@@ -103,10 +103,17 @@ package enum Socket {
     }
 
     /// A port that nothing listened on a moment ago.
-    package static func freePort() throws -> UInt16 {
-        let (descriptor, port) = try listen()
-        close(descriptor)
-        return port
+    package static func freePort() throws -> UInt16 { try freePorts(1)[0] }
+
+    /// Different ports. All of them are held until the last is found: a port that is released early may be given out again.
+    package static func freePorts(_ count: Int) throws -> [UInt16] {
+        var held: [Int32] = []
+        defer { held.forEach { close($0) } }
+        return try (0..<count).map { _ in
+            let (descriptor, port) = try listen()
+            held.append(descriptor)
+            return port
+        }
     }
 
     /// Nil once `stop` is readable.

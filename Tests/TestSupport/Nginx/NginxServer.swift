@@ -56,7 +56,8 @@ package final class NginxServer: Sendable {
         var attempt = 1
         while true {
             // Between finding a port and nginx taking it, another program may; then others are tried.
-            let ports = (try Socket.freePort(), try Socket.freePort())
+            let free = try Socket.freePorts(2)
+            let ports = (free[0], free[1])
             let configuration = Self.configuration(
                 folder: folder.path, certificates, certificate, ports, slowRate: slowRate, upstream: upstream,
                 extra: extra)

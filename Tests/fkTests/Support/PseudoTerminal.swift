@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import Testing
 
 #if canImport(Glibc)
     import Glibc
@@ -35,7 +36,11 @@ final class PseudoTerminal: Sendable {
             throw Failure(reason: "no pseudo-terminal: \(String(cString: strerror(errno)))")
         }
         secondary = open(name, O_RDWR | O_NOCTTY)
-        guard secondary >= 0 else { throw Failure(reason: "the terminal's other end cannot be opened") }
+        guard secondary >= 0 else {
+            let reason = "\(name) cannot be opened: \(String(cString: strerror(errno)))"
+            close(primary)
+            throw Failure(reason: reason)
+        }
         _ = fcntl(primary, F_SETFD, FD_CLOEXEC)
         var size = winsize()
         size.ws_col = UInt16(columns)
@@ -46,6 +51,17 @@ final class PseudoTerminal: Sendable {
     deinit {
         close(primary)
     }
+
+    /// Why no pseudo-terminal can be opened here; nil where one can.
+    static let absence: String? = {
+        do {
+            let terminal = try PseudoTerminal()
+            close(terminal.secondary)
+            return nil
+        } catch {
+            return (error as? Failure)?.reason ?? "\(error)"
+        }
+    }()
 
     /// The other end's device. Swift's Glibc module lacks `unlockpt` and `ptsname`; these are the calls beneath them.
     private static func unlockedName(of primary: Int32) -> String? {
@@ -109,5 +125,13 @@ final class PseudoTerminal: Sendable {
                 return bytes
             }
         }
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips a test where no pseudo-terminal can be opened, as in a bare chroot.
+    static var needsPseudoTerminal: Self {
+        let reason = PseudoTerminal.absence
+        return .enabled(if: reason == nil, "needs a pseudo-terminal (mount devpts on /dev/pts): \(reason ?? "")")
     }
 }
