@@ -4,11 +4,42 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The processor's own CRC-32C, which Swift has no name for: 1 GiB in 0.1 s instead of 0.6, with three runs at once in 0.04.
-   The state is what the algorithm keeps, without the inversions at begin and end. */
-enum { FK_CRC32C_RUN = 1360 }; /* bytes; 12 times that is just below 16 KiB, what libcurl hands over at once */
+/* CRC-32C by the processor's own instructions, which Swift has no name for: 1 GiB in 0.1 s instead of 0.6 by tables, and in
+   0.04 s with three runs at once (x86_64). The state is the algorithm's own, without the inversions at its begin and end. */
+enum { FK_CRC32C_RUN = 1360 }; /* bytes; 12 times that is just below 16 KiB, the size of libcurl's pieces */
 #if defined(__x86_64__)
+#define FK_CRC32C __attribute__((target("sse4.2")))
+#define FK_CRC32C_WORD(crc, word) __builtin_ia32_crc32di(crc, word)
+#define FK_CRC32C_BYTE(crc, byte) __builtin_ia32_crc32qi(crc, byte)
 static inline int fk_has_crc32c(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+#elif defined(__AARCH64EL__)
+#if defined(__clang__)
+#define FK_CRC32C __attribute__((target("crc")))
+#else
+#define FK_CRC32C __attribute__((target("+crc")))
+#endif
+#define FK_CRC32C_WORD(crc, word) __builtin_arm_crc32cd((uint32_t)(crc), word)
+#define FK_CRC32C_BYTE(crc, byte) __builtin_arm_crc32cb(crc, byte)
+#if !defined(__clang__)
+#define __builtin_arm_crc32cd __builtin_aarch64_crc32cx
+#define __builtin_arm_crc32cb __builtin_aarch64_crc32cb
+#endif
+#if defined(__linux__)
+#include <sys/auxv.h>
+/* Optional in ARMv8.0: bit 7 of the hardware capabilities, HWCAP_CRC32 in Linux's asm/hwcap.h. */
+static inline int fk_has_crc32c(void) { return (getauxval(AT_HWCAP) & 1 << 7) != 0; }
+#elif defined(__APPLE__)
+static inline int fk_has_crc32c(void) { return 1; } /* every arm64 processor of Apple has them */
+#else
+static inline int fk_has_crc32c(void) { return 0; }
+#endif
+#else
+/* No instructions: nothing below is called. */
+#define FK_CRC32C
+#define FK_CRC32C_WORD(crc, word) (crc)
+#define FK_CRC32C_BYTE(crc, byte) (crc)
+static inline int fk_has_crc32c(void) { return 0; }
+#endif
 static inline uint64_t fk_word(const unsigned char *bytes) {
     uint64_t word;
     memcpy(&word, bytes, 8);
@@ -17,40 +48,31 @@ static inline uint64_t fk_word(const unsigned char *bytes) {
 static inline uint32_t fk_shift(uint32_t crc, const uint32_t *shift) {
     return shift[crc & 255] ^ shift[256 + (crc >> 8 & 255)] ^ shift[512 + (crc >> 16 & 255)] ^ shift[768 + (crc >> 24)];
 }
-__attribute__((target("sse4.2"))) static inline uint32_t fk_crc32c(uint32_t crc, const void *bytes, size_t count) {
+FK_CRC32C static inline uint32_t fk_crc32c(uint32_t crc, const void *bytes, size_t count) {
     const unsigned char *next = (const unsigned char *)bytes;
     uint64_t wide = crc;
-    for (; count >= 8; count -= 8, next += 8) {
-        wide = __builtin_ia32_crc32di(wide, fk_word(next));
-    }
+    for (; count >= 8; count -= 8, next += 8) wide = FK_CRC32C_WORD(wide, fk_word(next));
     crc = (uint32_t)wide;
-    for (; count > 0; count--, next++) crc = __builtin_ia32_crc32qi(crc, *next);
+    for (; count > 0; count--, next++) crc = FK_CRC32C_BYTE(crc, *next);
     return crc;
 }
-/* Over `count` triples of runs. A step waits three cycles for the one before it in the same run, and not for those of the
-   other two. `shift`: four tables of 256, what each byte of a state becomes by as many zero bytes as a run has. */
-__attribute__((target("sse4.2"))) static inline uint32_t fk_crc32c_triples(
+/* Over `count` triples of runs. A step waits three cycles for the step before it in the same run, and not for the other two
+   runs. `shift`: four tables of 256, the effect of one run of zero bytes on each byte of a state. */
+FK_CRC32C static inline uint32_t fk_crc32c_triples(
     uint32_t crc, const void *bytes, size_t count, const uint32_t *shift) {
     const unsigned char *next = (const unsigned char *)bytes;
     for (; count > 0; count--, next += 3 * FK_CRC32C_RUN) {
         uint64_t first = crc, second = 0, third = 0;
         for (size_t offset = 0; offset < FK_CRC32C_RUN; offset += 8) {
-            first = __builtin_ia32_crc32di(first, fk_word(next + offset));
-            second = __builtin_ia32_crc32di(second, fk_word(next + FK_CRC32C_RUN + offset));
-            third = __builtin_ia32_crc32di(third, fk_word(next + 2 * FK_CRC32C_RUN + offset));
+            first = FK_CRC32C_WORD(first, fk_word(next + offset));
+            second = FK_CRC32C_WORD(second, fk_word(next + FK_CRC32C_RUN + offset));
+            third = FK_CRC32C_WORD(third, fk_word(next + 2 * FK_CRC32C_RUN + offset));
         }
         crc = fk_shift((uint32_t)first, shift) ^ (uint32_t)second;
         crc = fk_shift(crc, shift) ^ (uint32_t)third;
     }
     return crc;
 }
-#else
-static inline int fk_has_crc32c(void) { return 0; }
-static inline uint32_t fk_crc32c(uint32_t crc, const void *bytes, size_t count) { return crc; }
-static inline uint32_t fk_crc32c_triples(uint32_t crc, const void *bytes, size_t count, const uint32_t *shift) {
-    return crc;
-}
-#endif
 
 /* Threads that can be waited for, and their names, which are set by another call on each system. */
 #include <pthread.h>
