@@ -35,6 +35,8 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["FKCore", "FKMiddleware"], path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
         .testTarget(name: "FKCoreTests", dependencies: ["FKCore", "FKMiddleware", "TestSupport"]),
+        // Sees what an application sees: neither internal nor package declarations.
+        .testTarget(name: "FKCorePublicTests", dependencies: ["FKCore", "FKMiddleware"], packageAccess: false),
         .testTarget(name: "fkTests", dependencies: ["fk", "FKCore", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -5,6 +5,7 @@ import Foundation
 package protocol EngineClock: Sendable {
     /// Nanoseconds since some fixed moment; never goes back, also when the wall clock is set.
     var now: Int64 { get }
+    /// The wall clock in whole milliseconds, as info files keep it: a value in memory equals the one read back.
     var date: Date { get }
     /// Calls `wake` whenever time has moved by hand. The system clock never does.
     func onManualChange(_ wake: @escaping @Sendable () -> Void)
@@ -15,7 +16,7 @@ package protocol EngineClock: Sendable {
 package struct SystemClock: EngineClock {
     package init() {}
     package var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds) }
-    package var date: Date { Date() }
+    package var date: Date { Date(timeIntervalSince1970: Double(JSONText.milliseconds(Date())) / 1000) }
     package func onManualChange(_ wake: @escaping @Sendable () -> Void) {}
     package var isManual: Bool { false }
 }
