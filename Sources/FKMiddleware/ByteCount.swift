@@ -6,17 +6,35 @@ public struct ByteCount: Codable, Sendable, Hashable {
     public var previousReceived: Int64
     /// The length of the whole, or `nil` while no server has told it.
     public var expected: Int64?
+    /// The whole is longer than `expected`, by what no server has told yet. Only sums of several tasks are so.
+    public var isLowerBound: Bool
 
     /// Counts as given; nothing is checked.
-    public init(received: Int64 = 0, previousReceived: Int64 = 0, expected: Int64? = nil) {
+    public init(
+        received: Int64 = 0, previousReceived: Int64 = 0, expected: Int64? = nil, isLowerBound: Bool = false
+    ) {
         self.received = received
         self.previousReceived = previousReceived
         self.expected = expected
+        self.isLowerBound = isLowerBound
     }
 
-    /// `received / expected` in 0...1, or `nil` while the length is unknown. An empty whole counts as 1.
+    private enum CodingKeys: String, CodingKey {
+        case received, previousReceived, expected, isLowerBound
+    }
+
+    /// Without `isLowerBound`, `expected` is the whole.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        received = try values.decode(Int64.self, forKey: .received)
+        previousReceived = try values.decode(Int64.self, forKey: .previousReceived)
+        expected = try values.decodeIfPresent(Int64.self, forKey: .expected)
+        isLowerBound = try values.decodeIfPresent(Bool.self, forKey: .isLowerBound) ?? false
+    }
+
+    /// `received / expected` in 0...1, or `nil` while the length, or a part of it, is unknown. An empty whole counts as 1.
     public var fraction: Double? {
-        guard let expected else { return nil }
+        guard let expected, !isLowerBound else { return nil }
         return expected > 0 ? min(1, Double(received) / Double(expected)) : 1
     }
 }

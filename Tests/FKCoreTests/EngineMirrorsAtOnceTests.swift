@@ -61,7 +61,7 @@ struct EngineMirrorsAtOnceTests {
         #expect(record.attempts == 1 && record.source == nil && record.validator?.etag == "\"a\"")
         // Only the newest lines are kept, and every connection that the gate holds is replaced in time.
         #expect(connections == 16 || record.history.contains { $0.by == "mirror" && $0.what.contains("used at once") })
-        #expect(await bench.engine.hostLoad.isEmpty)
+        #expect(await bench.engine.hosts.connections.isEmpty)
     }
 
     @Test("another file at B, of the same length: it gets no connection but the trial's, and its share goes to A")
@@ -110,7 +110,7 @@ struct EngineMirrorsAtOnceTests {
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("f") == Self.content)
         #expect(try bench.stored(id).attempts == 1)
-        #expect(await bench.engine.hostLoad.isEmpty)
+        #expect(await bench.engine.hosts.connections.isEmpty)
     }
 
     @Test("suspended with bytes of both, then resumed: no byte of either is asked for again")
@@ -144,7 +144,54 @@ struct EngineMirrorsAtOnceTests {
         gate.open()
         #expect(await bench.state(id) == .cancel)
         #expect(bench.names.isEmpty)
-        #expect(await bench.engine.hostLoad.isEmpty)
+        #expect(await bench.engine.hosts.connections.isEmpty)
+    }
+
+    @Test("a task waits for the mirror's host, which the mirror's connections fill: one of those ends")
+    func yielded() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: {
+            $0.connections = .fixed(2)
+            $0.maxConnectionsPerHost = 1
+        }) { request, number in
+            if request.urlRequest.url?.path == "/small" { return .file([1, 2, 3], to: request) }
+            let isB = request.urlRequest.url?.host == "b.example"
+            return .file(
+                Self.content, etag: isB ? "\"b\"" : "\"a\"", to: request, gate: gate, pauseAt: isB ? 100_000 : 300_000)
+        }
+        let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
+        try await wait(bench) { asks($0, of: "b.example").count > 1 }
+        let small = try await bench.add("http://b.example/small")
+        #expect(await bench.finished(small)?.state == .complete)
+        #expect(await bench.state(id) == .action)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("f") == Self.content)
+        #expect(await bench.engine.hosts.connections.isEmpty)
+    }
+
+    @Test("a task waits for the file's own host: not the mirror's connection ends, though it is the newest")
+    func yieldedOwn() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: {
+            $0.connections = .fixed(3)
+            $0.maxConnectionsPerHost = 2
+        }) { request, number in
+            if request.urlRequest.url?.path == "/small" { return .file([1, 2, 3], to: request) }
+            let isB = request.urlRequest.url?.host == "b.example"
+            return .file(
+                Self.content, etag: isB ? "\"b\"" : "\"a\"", to: request, gate: gate, pauseAt: isB ? 100_000 : 300_000)
+        }
+        let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
+        try await wait(bench) { asks($0, of: "b.example").count > 1 && asks($0, of: "a.example").count > 1 }
+        let asked = asks(bench, of: "b.example").count
+        let small = try await bench.add("http://a.example/small")
+        #expect(await bench.finished(small)?.state == .complete)
+        #expect(await bench.engine.hosts.connections["http://b.example"] == 1)
+        #expect(asks(bench, of: "b.example").count == asked)
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("f") == Self.content)
     }
 
     @Test("a trial that is slow does not hold up a file that is all there")

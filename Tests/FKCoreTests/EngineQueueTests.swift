@@ -155,7 +155,7 @@ struct EngineQueueTests {
         await bench.engine.waitUntilDrained()
         await bench.engine.pauseForTest("http://a.example", seconds: 0.5)
         await bench.advance(0.6)
-        #expect(await bench.engine.hostPause.isEmpty)
+        #expect(await bench.engine.hosts.pauses.isEmpty)
     }
 
     @Test("nothing runs before activateQueue; then everything does")
@@ -200,7 +200,7 @@ struct EngineQueueTests {
 extension Engine {
     /// As if the host had answered with that Retry-After.
     fileprivate func pauseForTest(_ host: String, seconds: Double) {
-        hostPause[host] = clock.now + Int64(seconds * 1e9)
+        hosts.pause(host, seconds: seconds, now: clock.now, date: clock.date)
         setDeadline()
     }
 }

@@ -74,7 +74,7 @@ struct FaultLoadTests {
         while !Task.isCancelled {
             let running = await downloader.messager.running().count
             let ready = await downloader.messager.all().contains { $0.state == .idle && $0.waitingUntil == nil }
-            let isPaused = await !downloader.engine.hostPause.isEmpty
+            let isPaused = await !downloader.engine.hosts.pauses.isEmpty
             let now = ContinuousClock.now
             if !ready || isPaused || running >= Self.slots { since = now }
             longest = max(longest, now - since)

@@ -32,13 +32,16 @@ import Testing
         #expect(events.last?.text("event") == "summary")
         #expect(events.last?.number("complete") == 3 && events.last?.number("error") == 1)
         let barrel = try #require(events.last { $0.text("event") == "barrel" })
-        #expect(barrel.keys == ["event", "name", "received", "expected", "complete", "error", "total"])
+        #expect(
+            barrel.keys == ["event", "name", "received", "expected", "complete", "error", "total", "isExpectedKnown"])
+        #expect(barrel["isExpectedKnown"] as? Bool == false, "nobody knows how long the missing file is")
         #expect(barrel.text("name") == "set" && barrel.number("received") == 600_000 && barrel.number("total") == 4)
         for index in 0...2 { #expect(try sandbox.bytes("got/\(index)") == bodies[index]) }
 
         shown = try await sandbox.json("barrel", "show", "set")
         #expect(shown.number("complete") == 3 && shown.number("error") == 1)
         #expect(shown.number("received") == 600_000 && shown.number("expected") == 600_000)
+        #expect(shown["isExpectedKnown"] as? Bool == false)
         #expect(shown.array("members").map { $0.text("state") } == ["complete", "complete", "complete", "error"])
         #expect(shown.array("members").allSatisfy { $0.array("barrels").count == 1 })
         let list = try await sandbox.json("barrel", "list").array

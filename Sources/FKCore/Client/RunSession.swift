@@ -224,7 +224,10 @@ package actor RunSession {
         while !isStopped {
             let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
-            onEvent(.progress(running: infos.filter { $0.state == .action || $0.waitingUntil != nil }, tracker))
+            onEvent(
+                .progress(
+                    running: infos.filter { $0.state == .action || $0.waitingUntil != nil && $0.error != nil }, tracker)
+            )
             if isRefused || hasReachedGoal(infos) { return true }
             if !EngineLock.isHeld(workPath) { return false }
             try await Task.sleep(for: .seconds(max(interval, 0.25)))
@@ -300,6 +303,8 @@ extension DownloadInfo {
         if let waiting = record.waiting, record.state == .idle {
             self.waiting = waiting.reason.rawValue
             waitingUntil = waiting.until
+            waitingHost = waiting.host
+            waitingLimit = waiting.limit
         }
     }
 }

@@ -21,6 +21,8 @@ package struct RunTracker: Sendable {
         var isSettled: Bool { state?.isSettled ?? false }
         /// Its length is unknown and may still become known.
         var isLengthMissing: Bool { expected == nil && state != nil && !isSettled }
+        /// The same, and it may also have ended without it. What is gone has no length.
+        var isLengthUnknown: Bool { expected == nil && state != nil && state != .complete && state != .unknown }
         /// What is known to exist and will not come.
         var lost: Int64 { isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
     }
@@ -33,7 +35,9 @@ package struct RunTracker: Sendable {
     package private(set) var received: Int64 = 0
     /// The sum of the lengths that are known; a task of unknown length counts with what it has received.
     package private(set) var expected: Int64 = 0
+    private var missingLengths = 0
     private var unknownLengths = 0
+    private var highestFraction: Double?
     /// What will not come: of tasks that ended without being complete.
     private var lost: Int64 = 0
     /// What had been received before this run began.
@@ -75,14 +79,17 @@ package struct RunTracker: Sendable {
     package var openIDs: Set<TaskID> {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
     }
-    /// What all tasks together will probably have: unknown lengths count as the average of the known ones, and of tasks
-    /// that ended without being complete only what is there. Nil while nothing is known.
-    package var estimate: Int64? {
-        let unknown = unknownLengths + total - heardCount
-        let known = total - unknown
-        guard known > 0 else { return total == 0 ? 0 : nil }
-        return max(received, expected &- lost &+ expected / Int64(known) &* Int64(unknown))
+    /// What will be there at the end: the sum of the lengths, and of tasks that ended without being complete what they
+    /// have. A lower bound while the length of a task that may still come is unknown.
+    package var goal: ByteCount {
+        ByteCount(
+            received: received, expected: max(received, expected &- lost),
+            isLowerBound: missingLengths > 0 || heardCount < total || total == 0)
     }
+    /// How much of `goal` is there. It never falls (`ProgressFraction`).
+    package var fraction: Double? { isSettled && total > 0 ? 1 : highestFraction }
+    /// The length of every task is known, in whichever state it is.
+    package var isExpectedKnown: Bool { total > 0 && heardCount == total && unknownLengths == 0 }
 
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
     /// Bytes that arrived during this run.
@@ -103,9 +110,11 @@ package struct RunTracker: Sendable {
         // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
         received &+= new.received &- old.received
         expected &+= (new.expected ?? new.received) &- (old.expected ?? old.received)
-        unknownLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)
+        missingLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)
+        unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
         lost &+= new.lost &- old.lost
         openCount += (new.isSettled ? 0 : 1) - (old.isSettled ? 0 : 1)
+        highestFraction = ProgressFraction.next(after: highestFraction, of: goal, isComplete: false)
         guard old.state != new.state else { return false }
         if let state = old.state { states[state, default: 1] -= 1 }
         states[info.state, default: 0] += 1

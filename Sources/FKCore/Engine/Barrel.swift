@@ -11,7 +11,11 @@ final class Barrel {
     private(set) var isCounted = false
     private(set) var received: Int64 = 0
     private(set) var expected: Int64 = 0
+    /// Members whose length is unknown.
+    private(set) var unknownLengths = 0
     private(set) var states: [DownloadState: Int] = [:]
+    /// The highest fraction that was shown.
+    private var shownFraction: Double?
 
     init(record: BarrelRecord) {
         self.record = record
@@ -24,6 +28,8 @@ final class Barrel {
     /// Returns false when it was a member already.
     func insert(_ id: TaskID, url: String) -> Bool {
         guard memberIDs.insert(id).inserted else { return false }
+        // What was complete begins anew.
+        if shownFraction == 1 { shownFraction = nil }
         record.members.append(.init(id: id, url: url))
         isDirty = true
         return true
@@ -41,6 +47,7 @@ final class Barrel {
     func count(_ accounts: some Sequence<TaskEntry.Account>) {
         received = 0
         expected = 0
+        unknownLengths = 0
         states = [:]
         isCounted = true
         for account in accounts { replace(TaskEntry.Account(), by: account) }
@@ -52,6 +59,7 @@ final class Barrel {
         // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
         received &+= new.received &- old.received
         expected &+= new.expected &- old.expected
+        unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
         if old.state != new.state {
             if let state = old.state {
                 states[state, default: 1] -= 1
@@ -59,5 +67,34 @@ final class Barrel {
             }
             if let state = new.state { states[state, default: 0] += 1 }
         }
+    }
+
+    // MARK: What is shown
+
+    /// The sums now, without speeds. The fraction in it has been shown and does not fall any more.
+    func info() -> BarrelInfo {
+        var info = BarrelInfo(name: record.name, states: states, total: memberIDs.count)
+        let isKnown = unknownLengths == 0 && info.total > 0
+        info.count = ByteCount(
+            received: received, expected: expected > 0 || isKnown ? expected : nil, isLowerBound: !isKnown)
+        shownFraction = ProgressFraction.next(
+            after: shownFraction, of: info.count, isComplete: info.isComplete)
+        info.fraction = shownFraction
+        return info
+    }
+}
+
+/// How much of several files is done, as a number that never falls.
+package enum ProgressFraction {
+    /// The fraction to show after `last`; nil while there was none and the whole is not known.
+    ///
+    /// - Parameter isComplete: all files are; before that, one byte is held back.
+    package static func next(after last: Double?, of count: ByteCount, isComplete: Bool) -> Double? {
+        if isComplete { return 1 }
+        // What was complete and is not any more begins anew.
+        let last = last == 1 ? nil : last
+        guard let expected = count.expected, !count.isLowerBound else { return last }
+        let whole = Double(max(1, expected))
+        return max(last ?? 0, max(0, min(Double(count.received), whole - 1)) / whole)
     }
 }

@@ -132,14 +132,13 @@ extension Engine {
                     return entry.accounted
                 })
         }
-        var info = BarrelInfo(name: name, states: barrel.states, total: barrel.members.count)
+        var bytesPerSecond = 0.0
         for entry in running.values where entry.record.barrels.contains(name) {
             account(entry)
-            info.bytesPerSecond += entry.work.speed.bytesPerSecond
+            bytesPerSecond += entry.work.speed.bytesPerSecond
         }
-        info.count = ByteCount(
-            received: barrel.received,
-            expected: barrel.expected > 0 || info.isComplete ? barrel.expected : nil)
+        var info = barrel.info()
+        info.bytesPerSecond = bytesPerSecond
         return info
     }
 

@@ -156,11 +156,12 @@ extension Engine {
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = index
+            let asker = pause.map { pauseHost(site(of: error, from: url), seconds: $0) }
             if seconds > 0 {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
-                entry.record.waiting = Waiting(reason, until: clock.date + seconds)
+                entry.record.waiting = Waiting(
+                    reason, until: clock.date + seconds, host: seconds == pause ? asker : nil)
             }
-            if let pause { hostPause[TaskEntry.host(of: url)] = clock.now + Int64(pause * 1e9) }
             end(entry, as: .idle)
             setDeadline()
         case .fail:

@@ -15,8 +15,7 @@ extension Engine {
         while attempt.lanes.count < attempt.growth.limit, let source = nextSource(entry, attempt) {
             let lane = attempt.addLane()
             lane.mirror = source
-            guard takeWork(lane, entry, attempt) else { return attempt.remove(lane) }
-            load(source.map { TaskEntry.host(of: $0) } ?? entry.host, with: lane)
+            guard takeWork(lane, entry, attempt), acquirePermit(for: lane, entry) else { return attempt.remove(lane) }
             ask(with: lane, entry, attempt)
         }
     }
@@ -24,7 +23,7 @@ extension Engine {
     private func nextSource(_ entry: TaskEntry, _ attempt: Attempt) -> String?? {
         attempt.mirrors.next(
             limit: attempt.growth.limit, load: { url in attempt.lanes.count { $0.mirror == url } },
-            isOpen: { hostIsOpen($0.map { TaskEntry.host(of: $0) } ?? entry.host) })
+            isOpen: { hosts.isOpen($0.map { HostName.site($0) } ?? entry.host, now: clock.now) })
     }
 
     /// Ranges are combined only under one strong validator (RFC 9110 section 15.3.7.2), and only of a known length.
@@ -102,7 +101,7 @@ extension Engine {
     func laneFailed(_ lane: Lane, _ error: DownloadError, _ entry: TaskEntry, _ attempt: Attempt) {
         let others = attempt.lanes.count - 1
         if others == 0, lane.prefersHTTP1, attempt.head == nil, error.maySpeakOnlyHTTP2 {
-            sharedHosts.insert(entry.host)
+            hosts.noteShared(host(of: lane, entry))
             return ask(with: lane, entry, attempt)
         }
         guard others > 0 else {
@@ -110,6 +109,7 @@ extension Engine {
             error.url = error.url ?? lane.mirror.map(URLMasking.mask)
             return end(attempt, .fail(error), entry, without: lane)
         }
+        notePause(error, from: lane.mirror ?? attempt.url)
         if let url = lane.mirror {
             refuseMirror(url, error.message, entry, attempt)
         } else {
@@ -122,7 +122,7 @@ extension Engine {
     /// A lane is no more. The last one to end decides what comes next.
     func laneEnded(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
         attempt.remove(lane)
-        unload(lane, entry, attempt)
+        releasePermit(of: lane, entry, attempt)
         if !attempt.lanes.isEmpty {
             if attempt.isEnding { return }
             if SegmentPlanner.nextRange(in: entry.record.ranges) == nil {
@@ -158,24 +158,32 @@ extension Engine {
         lane.cancel()
     }
 
-    /// A task waits for its host while another one's further connections fill it: one of those ends.
-    func yieldLane(to host: String) {
-        let candidates = running.values.filter { $0.host == host && ($0.attempt?.lanes.count ?? 0) > 1 }
-        guard !candidates.contains(where: { $0.attempt?.lanes.contains(where: \.isUnwanted) ?? false }),
-            let attempt = candidates.max(by: { $0.attempt!.lanes.count < $1.attempt!.lanes.count })?.attempt,
-            let lane = attempt.lanes.last
-        else { return }
-        attempt.growth.cap(at: attempt.lanes.count - 1)
-        unwant(lane)
+    /// Ends further connections to a host that is full while a task waits for it, or that has more than it may have. Those
+    /// that end already count; each file keeps one connection, to whichever host.
+    func yieldLanes(of host: String, _ count: Int = 1) {
+        let attempts = running.values.compactMap(\.attempt)
+        var missing = count
+        for attempt in attempts {
+            missing -= attempt.lanes.count { $0.permitHost == host && ($0.isUnwanted || attempt.isEnding) }
+        }
+        while missing > 0 {
+            let candidates = attempts.filter { $0.laneToYield(of: host) != nil }
+            guard let attempt = candidates.max(by: { $0.wantedLanes < $1.wantedLanes }),
+                let lane = attempt.laneToYield(of: host)
+            else { return }
+            attempt.growth.cap(at: attempt.wantedLanes - 1)
+            unwant(lane)
+            missing -= 1
+        }
     }
 
     // MARK: Measuring
 
     private func armGrowth(_ entry: TaskEntry, _ attempt: Attempt) {
         let hasTrials = attempt.growth.limit > 1 && attempt.mirrors.isUndecided
-        guard attempt.growth.isGrowing || hasTrials, nextGrowth == .max else { return }
+        guard attempt.growth.isGrowing || hasTrials, !alarms.hasGrowth else { return }
         guard mayDivide(entry, attempt), isWorthLanes(entry) else { return }
-        nextGrowth = clock.now + Int64(LaneGrowth.step * 1e9)
+        alarms.setGrowth(clock.now + Int64(LaneGrowth.step * 1e9))
         setDeadline()
     }
 
@@ -185,7 +193,6 @@ extension Engine {
 
     /// Measures what the present connections bring, and adds more where that is worth it.
     func measureGrowth() {
-        nextGrowth = .max
         let now = clock.now
         for entry in running.values {
             guard let attempt = entry.attempt, !attempt.isEnding else { continue }
@@ -238,4 +245,14 @@ extension DownloadError {
 extension Attempt {
     /// It has been decided that the lanes end.
     var isEnding: Bool { stop != nil || afterLanes != nil }
+
+    /// Lanes that are not being ended.
+    var wantedLanes: Int { lanes.count { !$0.isUnwanted } }
+
+    /// The lane to that host that costs least to end: one that waits for an answer yet, else the newest.
+    func laneToYield(of host: String) -> Lane? {
+        guard !isEnding, wantedLanes > 1 else { return nil }
+        let lanes = lanes.filter { !$0.isUnwanted && $0.permitHost == host }
+        return lanes.last { $0.index == nil } ?? lanes.last
+    }
 }

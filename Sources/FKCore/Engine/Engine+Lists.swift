@@ -12,22 +12,22 @@ extension Engine {
         }
         let now = clock.now
         var free = slots - running.count
-        var load = hostLoad
+        var more: [String: Int] = [:]
         var open: [TaskID] = []
         var closed: [TaskID] = []
         for element in queue.sorted() {
-            guard isOpen(element.host, load: load, now: now) else {
+            guard hosts.obstacle(element.host, now: now, more: more[element.host, default: 0]) == nil else {
                 closed.append(element.id)
                 continue
             }
             open.append(element.id)
             // It would take one of the slots that are free.
             if free > 0 {
-                load[element.host, default: 0] += 1
+                more[element.host, default: 0] += 1
                 free -= 1
             }
         }
-        return (open + closed + wakes.sorted()).compactMap { id in (tasks[id] ?? unrest(id)).map { info($0) } }
+        return (open + closed + alarms.wakes.sorted()).compactMap { id in (tasks[id] ?? unrest(id)).map { info($0) } }
     }
 
     /// The tasks that run, in the order in which their attempts began, with fresh speeds.
@@ -38,11 +38,6 @@ extension Engine {
                 sample(entry)
                 return info(entry)
             }
-    }
-
-    /// True while another request may go to that host.
-    func isOpen(_ host: String, load: [String: Int], now: Int64) -> Bool {
-        load[host, default: 0] < configure.maxConnectionsPerHost && hostPause[host, default: 0] <= now
     }
 
     /// The task as the ready queue sees it.

@@ -10,14 +10,15 @@ extension Engine {
             let piece = heldPiece(entry, attempt)
         else { return }
         while attempt.lanes.count < max(2, attempt.growth.limit),
-            let url = attempt.mirrors.startTrial(isOpen: { hostIsOpen(TaskEntry.host(of: $0)) })
+            let url = attempt.mirrors.startTrial(isOpen: { hosts.isOpen(HostName.site($0), now: clock.now) })
         {
             let lane = attempt.addLane()
             lane.mirror = url
             lane.trial = piece
             lane.nextAsk = RangeAsk(
                 start: piece.start, end: piece.start + Int64(piece.held.count), usesRange: true)
-            load(TaskEntry.host(of: url), with: lane)
+            // It was open when the trial began.
+            _ = acquirePermit(for: lane, entry)
             ask(with: lane, entry, attempt)
         }
     }
@@ -51,6 +52,7 @@ extension Engine {
             attempt.mirrors.postpone(url)
             laneEnded(lane, entry, attempt)
         case .refused(let reason):
+            if let head = trial.head { notePause(RetryRules.error(for: head, now: clock.date), from: url) }
             refuseMirror(url, reason, entry, attempt)
             laneEnded(lane, entry, attempt)
         }
@@ -64,28 +66,21 @@ extension Engine {
 
     // MARK: Connections of a host
 
-    func hostIsOpen(_ host: String) -> Bool {
-        hostLoad[host, default: 0] < configure.maxConnectionsPerHost && hostPause[host] == nil
+    /// The host that a lane's requests go to.
+    func host(of lane: Lane, _ entry: TaskEntry) -> String { lane.mirror.map { HostName.site($0) } ?? entry.host }
+
+    /// Counts a further connection; false while its host is closed. The one an attempt begins with is the slot's.
+    func acquirePermit(for lane: Lane, _ entry: TaskEntry) -> Bool {
+        guard let permit = hosts.acquire(host(of: lane, entry), now: clock.now) else { return false }
+        lane.permit = consume permit
+        return true
     }
 
-    /// Counts a further connection. The one an attempt begins with is counted with the task's slot.
-    func load(_ host: String, with lane: Lane) {
-        hostLoad[host, default: 0] += 1
-        lane.countedHost = host
-    }
-
-    /// A connection has ended while others go on. The slot's own connection is then one of those that remain.
-    func unload(_ lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
-        guard let host = lane.countedHost ?? passSlot(of: entry, attempt) else { return }
-        lane.countedHost = nil
-        hostLoad[host, default: 1] -= 1
-        if hostLoad[host] == 0 { hostLoad[host] = nil }
+    /// A connection has ended. Where it was the slot's own and others go on, one of those to the same host uses that.
+    func releasePermit(of lane: Lane, _ entry: TaskEntry, _ attempt: Attempt) {
+        let holder = lane.permitHost != nil ? lane : attempt.lanes.first { $0.permitHost == entry.host }
+        guard let permit = holder?.permit.take() else { return }
+        hosts.release(permit)
         schedule()
-    }
-
-    private func passSlot(of entry: TaskEntry, _ attempt: Attempt) -> String? {
-        guard let heir = attempt.lanes.first(where: { $0.countedHost == entry.host }) else { return nil }
-        heir.countedHost = nil
-        return entry.host
     }
 }

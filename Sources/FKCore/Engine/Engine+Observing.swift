@@ -14,6 +14,8 @@ extension Engine {
         if let waiting = waiting(of: entry) {
             info.waiting = waiting.reason.rawValue
             info.waitingUntil = waiting.until
+            info.waitingHost = waiting.host
+            info.waitingLimit = waiting.limit
         }
         return info
     }
@@ -43,7 +45,7 @@ extension Engine {
 
     /// Some of the tasks that wait for their next attempt, at most `limit`.
     package func retryingInfos(_ limit: Int) -> [DownloadInfo] {
-        wakes.first(limit).compactMap { tasks[$0].map { info($0) } }
+        alarms.wakes.first(limit).compactMap { tasks[$0].map { info($0) } }
     }
 
     /// How many tasks are in memory, running and still open.
@@ -119,15 +121,14 @@ extension Engine {
     // MARK: Polled reports
 
     func armReports(whileIdle: Bool = false) {
-        guard nextReport == .max, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty
+        guard !alarms.hasReport, whileIdle || !running.isEmpty, observers.wantsReports || !chains.download.isEmpty
         else { return }
-        nextReport = clock.now + Int64(configure.distributeInterval * 1e9)
+        alarms.setReport(clock.now + Int64(configure.distributeInterval * 1e9))
         setDeadline()
     }
 
     /// The polled callbacks, every `distributeSpeed` x 0.2 s while something runs.
     func report() {
-        nextReport = .max
         let middlewares = chains.download.ordered
         for entry in running.values {
             sample(entry)

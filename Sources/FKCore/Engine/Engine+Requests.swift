@@ -116,11 +116,11 @@ extension Engine {
     /// many small files, a task that is alone does not have.
     private func prefersHTTP1(_ entry: TaskEntry, _ attempt: Attempt) -> Bool {
         if attempt.lanes.count > 1 { return true }
-        let isAlone = running.count == 1 && ready.isEmpty && !sharedHosts.contains(entry.host)
+        let isAlone = running.count == 1 && ready.isEmpty && !hosts.isShared(entry.host)
         // After a failure anything may be the cause: then as everybody else does it.
         if isAlone, entry.work.previousError == nil { return true }
         // There will be a connection over HTTP/2: the last task of a list does not open one of its own.
-        sharedHosts.insert(entry.host)
+        hosts.noteShared(entry.host)
         return false
     }
 

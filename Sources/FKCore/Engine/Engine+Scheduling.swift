@@ -21,7 +21,7 @@ extension Engine {
 
     /// Puts a task into state idle and into the queue.
     func queue(_ entry: TaskEntry, mayRun: Bool = true) {
-        wakes.remove(entry.id)
+        alarms.wakes.remove(entry.id)
         entry.record.error = nil
         entry.record.waiting = nil
         entry.record.finished = nil
@@ -41,11 +41,11 @@ extension Engine {
                 let longest = RetryRules.longestDelay(
                     after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry,
                     mirrors: entry.record.task.mirrors.count)
-                wakes.push(entry.id, due: clock.now + Int64(min(seconds, longest) * 1e9))
+                alarms.wakes.push(entry.id, due: clock.now + Int64(min(seconds, longest) * 1e9))
                 return
             }
         }
-        entry.host = texts.shared(TaskEntry.host(of: entry.nextURL))
+        entry.host = texts.shared(HostName.site(entry.nextURL))
         ready.push(readyElement(entry))
     }
 
@@ -67,18 +67,19 @@ extension Engine {
         defer { isScheduling = false }
         let now = clock.now
         var full: [String] = []
-        defer { full.forEach { yieldLane(to: $0) } }
+        defer { full.forEach { yieldLanes(of: $0) } }
         while running.count < slots {
             let next = ready.popNext { host in
-                if hostLoad[host, default: 0] >= configure.maxConnectionsPerHost { full.append(host) }
-                return isOpen(host, load: hostLoad, now: now)
+                let obstacle = hosts.obstacle(host, now: now)
+                if case .full = obstacle { full.append(host) }
+                return obstacle == nil
             }
             guard let next else { break }
             guard let entry = tasks[next.id] ?? unpark(next.id, startsNow: true), entry.record.state == .idle,
                 entry.attempt == nil
             else { continue }
             running[entry.id] = entry
-            hostLoad[entry.host, default: 0] += 1
+            entry.work.permit = hosts.acquire(entry.host, now: now)
             start(entry)
         }
     }
@@ -86,8 +87,7 @@ extension Engine {
     /// Gives the slot of a task back.
     func releaseSlot(of entry: TaskEntry) {
         guard running.removeValue(forKey: entry.id) != nil else { return }
-        hostLoad[entry.host, default: 1] -= 1
-        if hostLoad[entry.host] == 0 { hostLoad[entry.host] = nil }
+        if let permit = entry.work.permit.take() { hosts.release(permit) }
         // It was queued again while it was being stopped.
         if entry.record.state == .idle, entry.isAdmitted { enqueue(entry) }
         schedule()
@@ -105,15 +105,5 @@ extension Engine {
         entry.isDirty = true
         if state != .action { entry.forgetSpeed() }
         return true
-    }
-
-    /// Why an idle task is not running, as far as this engine knows.
-    func waiting(of entry: TaskEntry) -> Waiting? {
-        guard entry.record.state == .idle else { return nil }
-        if let waiting = entry.record.waiting { return waiting }
-        guard isActive, entry.isAdmitted else { return Waiting(.queue) }
-        let isHostFull =
-            hostLoad[entry.host, default: 0] >= configure.maxConnectionsPerHost || hostPause[entry.host] != nil
-        return Waiting(running.count < slots && isHostFull ? .host : .slot)
     }
 }

@@ -87,7 +87,7 @@ extension Engine {
     /// Takes a task out of every queue.
     private func withdraw(_ entry: TaskEntry) {
         ready.remove(entry.id)
-        wakes.remove(entry.id)
+        alarms.wakes.remove(entry.id)
     }
 
     private func removePart(of record: TaskRecord) {

@@ -61,16 +61,13 @@ package actor Engine {
     /// Finished tasks that are on disk alone (`Engine+Resting`).
     var retired = TaskIDTable()
     var ready: ReadyQueue
-    var wakes = WakeQueue()
     var running: [TaskID: TaskEntry] = [:]
     var descriptors = DescriptorBudget()
     /// Attempts begun by this engine.
     var startCount: UInt64 = 0
-    var hostLoad: [String: Int] = [:]
-    /// Hosts that were asked with HTTP/2 for choice, or know nothing else.
-    var sharedHosts: Set<String> = []
-    /// Until when (monotonic nanoseconds) a host asked to be left alone.
-    var hostPause: [String: Int64] = [:]
+    var hosts: HostBudget
+    /// What other processes were last told about why tasks wait.
+    var lastNotice: WaitNotice
     /// Open destination folders, with the time (monotonic nanoseconds) at which each was last seen in its place.
     var folders: [String: (folder: Folder, seen: Int64)] = [:]
     var barrels: [String: Barrel] = [:]
@@ -82,12 +79,7 @@ package actor Engine {
     var unsynced = SyncBacklog()
     /// When it was made, in nanoseconds of its clock.
     let opened: Int64
-    var nextTick: Int64
-    var nextReport: Int64 = .max
-    /// When the connections of growing attempts are measured next.
-    var nextGrowth: Int64 = .max
-    /// When unread replies are cleared away next.
-    var nextSweep: Int64 = 0
+    var alarms: Alarms
     /// Admitted tasks that can still run: idle or in action.
     var openCount = 0
     var problems: [String] = []
@@ -122,7 +114,10 @@ package actor Engine {
         ready = ReadyQueue(order: configure.order)
         totalLimiter = RateLimiter(rate: configure.rateLimit, now: clock.now)
         opened = clock.now
-        nextTick = clock.now
+        alarms = Alarms(now: clock.now)
+        hosts = HostBudget(limit: configure.maxConnectionsPerHost)
+        lastNotice = WaitNotice.load(from: workPath)
+        hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfter)
         inbox.connect(self)
     }
 
@@ -136,7 +131,7 @@ package actor Engine {
             lock.noteExamined()
         }
         if scope == .all { loadAll() }
-        nextTick = clock.now
+        alarms.startTicking(now: clock.now)
         onTimer()
     }
 
@@ -153,6 +148,7 @@ package actor Engine {
         for entry in tasks.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
         transport.shutdown()
+        tellWaits()
         observers.finish()
         numbers.close()
         lock.release()
@@ -193,6 +189,8 @@ package actor Engine {
         if configure.order != self.configure.order { ready.setOrder(configure.order) }
         totalLimiter.setRate(configure.rateLimit, now: clock.now)
         self.configure = configure
+        hosts.limit = configure.maxConnectionsPerHost
+        for (host, count) in hosts.excess { yieldLanes(of: host, count) }
         schedule()
     }
 
@@ -204,39 +202,34 @@ package actor Engine {
     func onTimer() {
         guard isActive, !isClosing else { return }
         let now = clock.now
-        if now >= nextTick {
-            tick()
-            // A late tick is not made up for.
-            nextTick = max(nextTick + 1_000_000_000, now)
-        }
+        let due = alarms.due(now)
         // Here and not in the tick: an expired pause that stays would be a deadline in the past, again and again.
-        if !hostPause.isEmpty { hostPause = hostPause.filter { $0.value > now } }
-        if now >= nextReport { report() }
-        if now >= nextGrowth { measureGrowth() }
-        for id in wakes.popDue(now) { wake(id) }
+        hosts.endPauses(now: now)
+        if due.sweep { mailbox.sweep(now: clock.date) }
+        if due.tick { tick() }
+        if due.report { report() }
+        if due.growth { measureGrowth() }
+        for id in due.woken { wake(id) }
         schedule()
         setDeadline()
     }
 
     func setDeadline() {
         guard isActive, !isClosing else { return }
-        let due = min(nextTick, nextReport, nextGrowth, wakes.nextDue ?? .max, hostPause.values.min() ?? .max)
-        executor.setDeadline(due) { [weak self] in self?.assumeIsolated { $0.onTimer() } }
+        executor.setDeadline(min(alarms.next, hosts.nextEnd ?? .max)) { [weak self] in
+            self?.assumeIsolated { $0.onTimer() }
+        }
     }
 
     /// The heartbeat, once a second: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
         try? lock.touch(clock.date)
         readMailbox()
-        let now = clock.now
-        descriptors.relax(now: now)
-        if now >= nextSweep {
-            mailbox.sweep(now: clock.date)
-            nextSweep = now + 60_000_000_000
-        }
+        descriptors.relax(now: clock.now)
         watchLanes()
         syncFinished()
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
+        tellWaits()
     }
 }

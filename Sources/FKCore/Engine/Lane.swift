@@ -23,8 +23,8 @@ final class Lane {
     var mirror: String?
     /// Set while it only learns whether the mirror has the same file.
     var trial: HeldPiece?
-    /// The host in whose number of connections it is counted; nil for the one counted with the task's slot.
-    var countedHost: String?
+    /// Its connection; nil for the lane that uses the one of the task's slot.
+    var permit: HostPermit?
     /// Where the range will begin that it has asked for and not got yet.
     var claim: Int64?
     var operation: (any TransportOperation)?
@@ -45,6 +45,14 @@ final class Lane {
     var watch = LaneWatch()
 
     init(number: Int) { self.number = number }
+
+    /// The host that its own permit is for.
+    var permitHost: String? {
+        switch permit {
+        case .some(let permit): permit.host
+        case nil: nil
+        }
+    }
 
     func cancel() {
         operation?.cancel()

@@ -6,8 +6,7 @@ final class TaskEntry {
     let id: TaskID
     var record: TaskRecord
     var info: InfoHandle
-    /// Scheme, host and port of the URL tried next: what `Configure.maxConnectionsPerHost` counts by. Stays while the
-    /// task is queued or holds a slot.
+    /// The `HostName.site` of the URL tried next. Stays while the task is queued or holds a slot.
     var host: String
     /// The running attempt, also for the moment in which it is being stopped.
     var attempt: Attempt?
@@ -45,6 +44,8 @@ final class TaskEntry {
         var openInfo: OpenInfoFile?
         /// Where bytes with a wrong digest were put, while the next attempt may do better.
         var setAside: String?
+        /// The connection that goes with the task's slot. It stays with the slot while only mirrors are at work.
+        var permit: HostPermit?
         /// `received` at the last report to middlewares.
         var reported: Int64 = 0
     }
@@ -63,6 +64,8 @@ final class TaskEntry {
     struct Account: Equatable {
         var received: Int64 = 0
         var expected: Int64 = 0
+        /// No server has told its length: `expected` is what was received.
+        var isLengthUnknown = false
         var state: DownloadState?
     }
 
@@ -72,11 +75,9 @@ final class TaskEntry {
         self.info = info
         self.isNew = isNew
         hasCleanCounters = isNew
-        // An attempt that was interrupted is tried again where it was; one that failed goes on along the plan.
-        let begun = record.waiting?.until == nil ? max(0, record.attempts - 1) : record.attempts
-        urlIndex = begun % (record.task.mirrors.count + 1)
+        urlIndex = record.nextURLIndex
         host = ""
-        host = Self.host(of: nextURL)
+        host = HostName.site(nextURL)
     }
 
     /// The plan's entry that the next attempt takes.
@@ -95,11 +96,11 @@ final class TaskEntry {
 
     var account: Account {
         let received = received
-        return Account(received: received, expected: max(record.expected ?? 0, received), state: record.state)
+        return Account(
+            received: received, expected: max(record.expected ?? 0, received),
+            isLengthUnknown: record.expected == nil && record.state != .complete && record.state != .unknown,
+            state: record.state)
     }
-
-    /// The scheme, host and port of a normalized URL.
-    static func host(of url: String) -> String { URLParts.site(of: url) }
 
     /// What middlewares are told.
     var context: TaskContext? {

@@ -36,8 +36,9 @@ extension Messager {
         return progress
     }
 
-    /// The same for the sum of a barrel: the total is what is known of its members' lengths so far. It is finished when
-    /// every member is complete, paused when none runs or waits and one is suspended, and cancelled when all that is
+    /// The same for the sum of a barrel. It is indeterminate until the lengths of all members are known, and then shows
+    /// `BarrelInfo.fraction`, which never falls: after bytes were dropped, its completed units are more than the bytes that are
+    /// there. It is finished when every member is complete, paused when none runs or waits and one is suspended, and cancelled when all that is
     /// not complete is cancelled. `userInfo` counts the files. Verbs go to all members.
     ///
     /// - Throws: `.notFound` when there is no such barrel, `.cancelled` for a closed downloader.
@@ -53,6 +54,10 @@ extension Messager {
 struct ProgressSnapshot: Sendable {
     var received: Int64
     var expected: Int64?
+    /// The whole is known to be `expected`.
+    var isExpectedKnown: Bool
+    /// Of a barrel, what is to be shown at least.
+    var fraction: Double?
     var bytesPerSecond: Double
     var isComplete: Bool
     var isPaused: Bool
@@ -64,6 +69,7 @@ struct ProgressSnapshot: Sendable {
     init(_ info: DownloadInfo) {
         received = info.count.received
         expected = info.count.expected
+        isExpectedKnown = expected != nil
         bytesPerSecond = info.bytesPerSecond
         isComplete = info.state == .complete
         isPaused = info.state == .suspend
@@ -74,7 +80,9 @@ struct ProgressSnapshot: Sendable {
     init(_ info: BarrelInfo) {
         func count(_ states: DownloadState...) -> Int { states.reduce(0) { $0 + (info.states[$1] ?? 0) } }
         received = info.count.received
-        expected = info.count.expected
+        isExpectedKnown = info.isExpectedKnown
+        fraction = info.fraction
+        expected = isExpectedKnown || fraction != nil ? info.count.expected : nil
         bytesPerSecond = info.bytesPerSecond
         isComplete = info.isComplete
         isPaused = count(.prepare, .idle, .action) == 0 && count(.suspend) > 0
@@ -87,12 +95,13 @@ struct ProgressSnapshot: Sendable {
         if isComplete { return (max(1, received), max(1, received)) }
         guard let expected else { return (received, -1) }
         let total = max(1, expected)
-        return (min(received, total - 1), total)
+        let least = ((fraction ?? 0) * Double(total)).rounded(.up)
+        return (min(max(received, Int64(min(least, 0x1p62))), total - 1), total)
     }
 
     /// Seconds to go at the present speed.
     var remainingTime: Double? {
-        guard let expected, !isComplete, bytesPerSecond > 0 else { return nil }
+        guard let expected, isExpectedKnown, !isComplete, bytesPerSecond > 0 else { return nil }
         return Double(max(0, expected - received)) / bytesPerSecond
     }
 }

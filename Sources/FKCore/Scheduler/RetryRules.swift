@@ -99,7 +99,7 @@ package enum RetryRules {
     }
 
     /// What a server's Retry-After counts for, in seconds; nil without one.
-    private static func asked(by error: DownloadError, _ policy: RetryPolicy) -> Double? {
+    static func asked(by error: DownloadError, _ policy: RetryPolicy) -> Double? {
         error.retryAfter.flatMap { $0 > 0 ? min($0, policy.maxRetryAfter) : nil }
     }
 
@@ -134,7 +134,8 @@ package enum RetryRules {
 
     // MARK: Errors from answers
 
-    /// The error for an answer whose status is not one that delivers the file.
+    /// The error for an answer whose status is not one that delivers the file. After redirects it names the server that
+    /// answered.
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
         let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
         let hint =
@@ -149,7 +150,8 @@ package enum RetryRules {
             default: ""
             }
         return DownloadError(
-            .httpStatus, "The server answered \(head.status)\(hint).", status: head.status,
+            .httpStatus, "The server answered \(head.status)\(hint).",
+            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
             isRetryable: isRetryable(status: head.status),
             retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) })
     }

@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// Reads a work path without owning its engine: what `fk list`, `fk info` and other processes see.
 ///
@@ -15,7 +16,7 @@ package struct StoreReader: Sendable {
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion`, `.disk`.
     package func record(_ id: TaskID) throws -> TaskRecord {
         do {
-            return present(try InfoFile.read(workPath.infoPath(id)), isRunning: EngineLock.isHeld(workPath))
+            return present(try InfoFile.read(workPath.infoPath(id)), engineWaits())
         } catch let error as DownloadError where error.code == .notFound {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
@@ -108,12 +109,11 @@ package struct StoreReader: Sendable {
     private func readAll(
         _ ids: [TaskID], containing bytes: [UInt8]?, problem: (DownloadError) -> Void, found: (TaskRecord) -> Void
     ) {
-        let isRunning = EngineLock.isHeld(workPath)
+        let waits = engineWaits()
         let blocks = stride(from: 0, to: ids.count, by: Self.block).map { ids[$0..<min($0 + Self.block, ids.count)] }
         // So many blocks at a time that what is not wanted does not pile up.
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
-            for results in Parallel.map(Array(group), { $0.map { read($0, containing: bytes, isRunning: isRunning) } })
-            {
+            for results in Parallel.map(Array(group), { $0.map { read($0, containing: bytes, waits) } }) {
                 for result in results {
                     switch result {
                     case .success(let record): if let record { found(record) }
@@ -126,23 +126,28 @@ package struct StoreReader: Sendable {
     }
 
     private func read(
-        _ id: TaskID, containing bytes: [UInt8]?, isRunning: Bool
+        _ id: TaskID, containing bytes: [UInt8]?, _ waits: WaitNotice?
     ) -> Result<TaskRecord?, DownloadError> {
         do {
             return .success(
-                try InfoFile.read(workPath.infoPath(id), containing: bytes).map { present($0, isRunning: isRunning) })
+                try InfoFile.read(workPath.infoPath(id), containing: bytes).map { present($0, waits) })
         } catch {
             return .failure(DownloadError(wrapping: error, code: .disk, message: "A task cannot be read."))
         }
     }
 
-    private func present(_ contents: InfoContents, isRunning: Bool) -> TaskRecord {
+    /// What the engine says about tasks that wait; nil without an engine.
+    private func engineWaits() -> WaitNotice? { EngineLock.isHeld(workPath) ? WaitNotice.load(from: workPath) : nil }
+
+    private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {
         var record = contents.record.applyingLiveCounters(contents.counters)
         if record.isRenameMissing {
             record.state = .action
             record.path = nil
         }
-        if !isRunning, record.state == .action {
+        if let waits {
+            record.waiting = waits.waiting(of: record, now: Date())
+        } else if record.state == .action {
             record.state = .idle
             record.waiting = Waiting(.engine)
         }

@@ -205,17 +205,23 @@ extension Waiting {
     fileprivate init(_ scanner: inout JSONScanner) throws(JSONScanner.Unexpected) {
         var reason: Reason?
         var until: Date?
+        var host: String?
+        var limit: Int?
         try scanner.members { (scanner, name) throws(JSONScanner.Unexpected) in
             if name.spells("reason"), reason == nil {
                 reason = Reason(rawValue: try scanner.text())
             } else if name.spells("until"), until == nil {
                 until = try scanner.date()
+            } else if name.spells("host"), host == nil {
+                host = try scanner.text()
+            } else if name.spells("limit"), limit == nil {
+                limit = try scanner.integer()
             } else {
                 throw JSONScanner.Unexpected()
             }
         }
         guard let reason else { throw JSONScanner.Unexpected() }
-        self.init(reason, until: until)
+        self.init(reason, until: until, host: host, limit: limit)
     }
 }
 

@@ -56,9 +56,15 @@ package struct Waiting: Codable, Sendable, Hashable {
     }
     package var reason: Reason
     package var until: Date?
-    package init(_ reason: Reason, until: Date? = nil) {
+    /// The host that asked for it, or that has as many connections as it may have; with its port where that is unusual.
+    package var host: String?
+    /// The limit that is reached: connections of the host, or slots.
+    package var limit: Int?
+    package init(_ reason: Reason, until: Date? = nil, host: String? = nil, limit: Int? = nil) {
         self.reason = reason
         self.until = until
+        self.host = host
+        self.limit = limit
     }
 }
 
@@ -135,6 +141,15 @@ package struct TaskRecord: Codable, Sendable, Hashable {
         state = .idle
         self.created = created
     }
+
+    /// The plan's entry that the next attempt takes: 0 is the task's URL, the others are its mirrors. An attempt that was
+    /// interrupted is tried again where it was; one that failed goes on along the plan.
+    package var nextURLIndex: Int {
+        let hasFailed = waiting?.until != nil || state == .idle && error != nil
+        return (hasFailed ? attempts : max(0, attempts - 1)) % (task.mirrors.count + 1)
+    }
+
+    package var nextURL: String { nextURLIndex == 0 ? task.url : task.mirrors[nextURLIndex - 1] }
 
     /// Bytes in the part file or the finished file, as of the last write of the record.
     package var received: Int64 { ranges.reduce(0) { $0 + ($1.position - $1.start) } }

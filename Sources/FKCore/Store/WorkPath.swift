@@ -16,6 +16,7 @@ import Foundation
 ///   layout            version of this layout
 ///   engine.lock       EngineLock
 ///   number            SubmissionCounter
+///   waiting           WaitNotice
 ///   config            saved settings of the command line
 ///   tasks/ab/<id>.info        InfoFile
 ///   barrels/<name>.barrel     BarrelFile
@@ -44,6 +45,7 @@ package struct WorkPath: Sendable, Hashable {
     package var lockPath: String { root + "/engine.lock" }
     package var numberPath: String { root + "/number" }
     package var configPath: String { root + "/config" }
+    package var waitingPath: String { root + "/waiting" }
     package var tasksFolder: String { root + "/tasks" }
     package var barrelsFolder: String { root + "/barrels" }
     package var mailboxFolder: String { root + "/mailbox" }

@@ -123,11 +123,12 @@ struct BarrelQueryCommand: Command {
             .init("BARREL", isFlexible: true), .init("FILES", alignsRight: true), .init("FAILED", alignsRight: true),
             .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
         ])
+        let mark = atLeast
         for view in views {
             table.add([
                 .init(view.name), .init("\(view.complete)/\(view.records.count)"), .init("\(view.failed)"),
-                .init(Formatting.amount(view.received, of: view.expected)),
-                .init(Formatting.percent(view.received, of: view.expected)),
+                .init(view.amount(mark)),
+                .init(view.isExpectedKnown ? Formatting.percent(view.received, of: view.expected) : ""),
             ])
         }
         write(table)
@@ -148,7 +149,7 @@ struct BarrelQueryCommand: Command {
         context.output.writeLine(
             Escaping.visible(
                 "\(view.name): \(view.complete) of \(view.records.count) complete\(failed), "
-                    + Formatting.amount(view.received, of: view.expected)))
+                    + view.amount(atLeast)))
         return ExitStatus.done
     }
 
@@ -172,6 +173,8 @@ struct BarrelQueryCommand: Command {
     }
 
     private func write(_ table: TableWriter) { table.write(global, context) }
+
+    private var atLeast: String { Formatting.atLeast(usesUnicode: context.outputTerminal(global.color).usesUnicode) }
 }
 
 /// A barrel with the records of its members, as the disk has them now.
@@ -193,11 +196,20 @@ struct BarrelView {
         return known.isEmpty ? nil : known.reduce(0, &+)
     }
 
+    /// False while the length of any member is unknown: there is more than `expected`.
+    var isExpectedKnown: Bool { !records.isEmpty && records.allSatisfy { $0.expected != nil || $0.state == .complete } }
+
+    /// - Parameter mark: stands before a sum of which a part is unknown.
+    func amount(_ mark: String) -> String {
+        Formatting.amount(received, of: expected, orMore: isExpectedKnown ? nil : mark)
+    }
+
     /// What `--json` has of it, without the members.
     var fields: [(String, JSONValue)] {
         [
             ("name", .string(name)), ("total", .integer(Int64(records.count))), ("complete", .integer(Int64(complete))),
             ("error", .integer(Int64(failed))), ("received", .integer(received)), ("expected", .optional(expected)),
+            ("isExpectedKnown", .bool(isExpectedKnown)),
         ]
     }
 }

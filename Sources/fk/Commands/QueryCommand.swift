@@ -199,7 +199,9 @@ struct RecordText {
         case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"
         case .action: "it is running"
         case .prepare, .idle, .unknown:
-            if let waiting = record.waiting, waiting.reason != .engine {
+            if let waiting = record.waiting, waiting.reason == .slot {
+                "it is queued: \(waiting.text), or it was not chosen for the present run; fk run takes all"
+            } else if let waiting = record.waiting, waiting.reason != .engine {
                 waiting.text
             } else if engineRuns {
                 "it is queued: all slots are taken, or it was not chosen for the present run; fk run takes all"
@@ -211,17 +213,24 @@ struct RecordText {
 }
 
 extension Waiting {
-    /// The reason for a person, with the time where one is set.
+    /// The reason for a person: with the time, the host and the limit where they are known.
     var text: String {
-        let reason =
-            switch reason {
-            case .slot: "all slots are taken"
-            case .host: "its host has as many connections as it may have, or asked to be left alone"
-            case .retry: "the last attempt failed and the next one is due"
-            case .noSpace: "there was no space on the disk; the next attempt is due"
-            case .engine: "no process runs the downloads"
-            case .queue: "the queue is not active"
-            }
-        return until.map { "\(reason) at \(Timestamp.text($0))" } ?? reason
+        let time = until.map(Timestamp.text)
+        switch reason {
+        case .slot: return limit.map { "all \($0) slots are taken" } ?? "all slots are taken"
+        case .host:
+            let host = host ?? "its host"
+            if let time { return "waiting until \(time) because \(host) asked for it" }
+            return limit.map { "\(host) has \($0) of \($0) connections" }
+                ?? "\(host) has as many connections as it may have"
+        case .retry:
+            guard let time else { return "the last attempt failed and the next one is due" }
+            return host.map { "the last attempt failed; waiting until \(time) because \($0) asked for it" }
+                ?? "the last attempt failed and the next one is due at \(time)"
+        case .noSpace:
+            return "there was no space on the disk; the next attempt is due" + (time.map { " at \($0)" } ?? "")
+        case .engine: return "no process runs the downloads"
+        case .queue: return "the queue is not active"
+        }
     }
 }

@@ -9,11 +9,16 @@ enum Formatting {
     }
 
     /// `1.2/2.9 GiB`, both in the unit of the larger; only what is there while the length is unknown.
-    static func amount(_ received: Int64, of expected: Int64?) -> String {
-        guard let expected else { return bytes(received) }
+    ///
+    /// - Parameter orMore: the mark of a sum of which a part is unknown: `1.2/≥2.9 GiB`.
+    static func amount(_ received: Int64, of expected: Int64?, orMore mark: String? = nil) -> String {
+        guard let expected, mark == nil || expected > received else { return bytes(received) }
         let unit = unit(for: max(expected, received))
-        return "\(number(received, unit))/\(number(expected, unit)) \(units[unit])"
+        return "\(number(received, unit))/\(mark ?? "")\(number(expected, unit)) \(units[unit])"
     }
+
+    /// Stands before a sum of which a part is unknown.
+    static func atLeast(usesUnicode: Bool) -> String { usesUnicode ? "≥" : ">=" }
 
     /// `12.3 MiB/s`
     static func rate(_ bytesPerSecond: Double) -> String {
@@ -39,8 +44,11 @@ enum Formatting {
     static func percent(_ received: Int64, of expected: Int64?) -> String {
         guard let expected else { return "" }
         guard expected > 0 else { return "100%" }
-        return "\(min(100, Int(Double(received) / Double(expected) * 100 + 1e-9)))%"
+        return percent(Double(received) / Double(expected))
     }
+
+    /// The same of a fraction in 0...1.
+    static func percent(_ fraction: Double) -> String { "\(max(0, min(100, Int(fraction * 100 + 1e-9))))%" }
 
     /// `1 file`, `2 files`
     static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

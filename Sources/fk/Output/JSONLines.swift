@@ -4,19 +4,20 @@ import Foundation
 
 /// What happens during a run, as `--json` tells it: one object a line, its fields in this order.
 enum RunEvent: Sendable {
-    case state(id: String, url: String, state: DownloadState, time: Date)
+    case state(id: String, url: String, state: DownloadState, time: Date, waiting: Waiting? = nil)
     case progress(id: String, url: String, bytes: ByteCount, bytesPerSecond: Double)
-    case barrel(name: String, bytes: ByteCount, complete: Int, error: Int, total: Int)
+    case barrel(name: String, bytes: ByteCount, isExpectedKnown: Bool, complete: Int, error: Int, total: Int)
     case summary(complete: Int, error: Int, suspend: Int, bytes: Int64, seconds: Double)
 
     /// URLs have their userinfo and query values masked: the id is what identifies a task.
     var json: JSONValue {
         switch self {
-        case .state(let id, let url, let state, let time):
-            .object([
-                ("event", "state"), ("id", .string(id)), ("url", .string(URLMasking.mask(url))),
-                ("state", .string(state.rawValue)), ("time", .string(Timestamp.text(time))),
-            ])
+        case .state(let id, let url, let state, let time, let waiting):
+            .object(
+                [
+                    ("event", "state"), ("id", .string(id)), ("url", .string(URLMasking.mask(url))),
+                    ("state", .string(state.rawValue)), ("time", .string(Timestamp.text(time))),
+                ] + (waiting == nil ? [] : [("waiting", TaskDocument.waiting(waiting))]))
         case .progress(let id, let url, let bytes, let bytesPerSecond):
             .object([
                 ("event", "progress"), ("id", .string(id)), ("url", .string(URLMasking.mask(url))),
@@ -24,11 +25,12 @@ enum RunEvent: Sendable {
                 ("expected", .optional(bytes.expected)),
                 ("bytesPerSecond", .integer(Int64(max(0, min(bytesPerSecond, 1e15))))),
             ])
-        case .barrel(let name, let bytes, let complete, let error, let total):
+        case .barrel(let name, let bytes, let isExpectedKnown, let complete, let error, let total):
             .object([
                 ("event", "barrel"), ("name", .string(name)), ("received", .integer(bytes.received)),
                 ("expected", .optional(bytes.expected)), ("complete", .integer(Int64(complete))),
                 ("error", .integer(Int64(error))), ("total", .integer(Int64(total))),
+                ("isExpectedKnown", .bool(isExpectedKnown)),
             ])
         case .summary(let complete, let error, let suspend, let bytes, let seconds):
             .object([

@@ -28,8 +28,12 @@ struct TotalLine: Sendable, Hashable {
     /// Tasks in all.
     var total: Int
     var received: Int64
-    /// nil while the length of any task is unknown.
+    /// The sum of the lengths that are known.
     var expected: Int64?
+    /// The length of some task is unknown yet: there is more than `expected`.
+    var isLowerBound = false
+    /// What the bar shows; nil while that cannot be told.
+    var fraction: Double?
     /// Bytes a second; nil while there is nothing to measure yet.
     var rate: Double?
 
@@ -40,6 +44,7 @@ struct TotalLine: Sendable, Hashable {
         self.received = received
         self.expected = expected
         self.rate = rate
+        fraction = ProgressFrame.fraction(received, expected)
     }
 }
 
@@ -110,7 +115,8 @@ struct ProgressFrame: Sendable {
     func line(_ task: TaskLine) -> String {
         let name = Columns.fit(Escaping.visible(task.name), to: nameWidth, mark: mark)
         return join(
-            name: name, received: task.received, expected: task.expected, rate: task.rate,
+            name: name, received: task.received, expected: task.expected,
+            fraction: Self.fraction(task.received, task.expected), rate: task.rate,
             note: task.note.map(Escaping.visible), nameStyle: nil)
     }
 
@@ -120,10 +126,11 @@ struct ProgressFrame: Sendable {
         if Columns.width(of: name) > nameWidth { name = "\(total.complete)/\(total.total)\(failed)" }
         return join(
             name: Columns.fit(name, to: nameWidth, mark: mark), received: total.received, expected: total.expected,
-            rate: total.rate, note: nil, nameStyle: .bold)
+            isLowerBound: total.isLowerBound, fraction: total.fraction, rate: total.rate, note: nil, nameStyle: .bold)
     }
 
     private var mark: String { usesUnicode ? "…" : "~" }
+    private var atLeast: String { Formatting.atLeast(usesUnicode: usesUnicode) }
 
     /// What each width of terminal has room for.
     private var showsBar: Bool { columns >= 70 }
@@ -147,14 +154,24 @@ struct ProgressFrame: Sendable {
     }
 
     private func join(
-        name: String, received: Int64, expected: Int64?, rate: Double?, note: String?, nameStyle: Style?
+        name: String, received: Int64, expected: Int64?, isLowerBound: Bool = false, fraction: Double?, rate: Double?,
+        note: String?, nameStyle: Style?
     ) -> String {
         let padded = Columns.pad(name, to: nameWidth)
         var parts = [nameStyle.map { $0(padded, usesColor) } ?? padded]
-        if showsBar { parts.append(bar(received, expected)) }
-        parts.append(Columns.pad(Formatting.percent(received, of: expected), to: Self.percentWidth, right: true))
-        if showsAmount {
-            parts.append(Columns.pad(Formatting.amount(received, of: expected), to: Self.amountWidth, right: true))
+        if showsBar { parts.append(bar(fraction)) }
+        let percent = fraction.map { Formatting.percent($0) } ?? ""
+        let amount = Formatting.amount(received, of: expected, orMore: isLowerBound ? atLeast : nil)
+        if percent.isEmpty, showsAmount {
+            // The mark of a lower bound takes the room of the percentage.
+            parts.append(Columns.pad(amount, to: Self.percentWidth + 2 + Self.amountWidth, right: true))
+        } else {
+            parts.append(Columns.pad(percent, to: Self.percentWidth, right: true))
+            if showsAmount {
+                let room = Self.amountWidth
+                let shown = Columns.width(of: amount) > room ? Formatting.bytes(received) : amount
+                parts.append(Columns.pad(shown, to: room, right: true))
+            }
         }
         if let note {
             let used =
@@ -168,7 +185,8 @@ struct ProgressFrame: Sendable {
             parts.append(Columns.pad(rate.map(Formatting.rate) ?? "", to: Self.rateWidth, right: true))
         }
         if showsTime {
-            let left = Self.timeLeft(received, expected, rate).map { Formatting.duration($0) } ?? ""
+            let left =
+                Self.timeLeft(received, isLowerBound ? nil : expected, rate).map { Formatting.duration($0) } ?? ""
             parts.append(Style.dim(Columns.pad(left, to: Self.timeWidth, right: true), usesColor))
         }
         return parts.joined(separator: "  ")
@@ -180,12 +198,16 @@ struct ProgressFrame: Sendable {
         return Double(max(0, expected - received)) / rate
     }
 
-    private func bar(_ received: Int64, _ expected: Int64?) -> String {
+    /// In 0...1; nil without a length. An empty whole counts as 1.
+    static func fraction(_ received: Int64, _ expected: Int64?) -> Double? {
+        expected.map { $0 > 0 ? max(0, min(1, Double(received) / Double($0))) : 1 }
+    }
+
+    private func bar(_ fraction: Double?) -> String {
         let width = barWidth
-        guard let expected else {
+        guard let fraction else {
             return Style.dim(String(repeating: usesUnicode ? "─" : ".", count: width), usesColor)
         }
-        let fraction = expected > 0 ? max(0, min(1, Double(received) / Double(expected))) : 1
         guard usesUnicode else {
             let full = Int(fraction * Double(width))
             return Style.green(String(repeating: "#", count: full), usesColor)

@@ -47,6 +47,7 @@ enum TaskDocument {
         guard let waiting else { return .null }
         return .object([
             ("reason", .string(waiting.reason.rawValue)), ("until", .optional(waiting.until.map(Timestamp.text))),
+            ("host", .optional(waiting.host)), ("limit", .optional(waiting.limit.map(Int64.init))),
         ])
     }
 }

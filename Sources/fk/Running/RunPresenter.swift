@@ -85,7 +85,8 @@ final class RunPresenter: Sendable {
     private func changed(_ info: DownloadInfo) {
         if let json {
             if info.state == .complete { state.withLock { writeProgress(json, of: info, &$0) } }
-            json.write(.state(id: info.id.hex, url: info.url, state: info.state, time: Date()))
+            json.write(
+                .state(id: info.id.hex, url: info.url, state: info.state, time: Date(), waiting: info.retryWait))
         }
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
@@ -152,8 +153,9 @@ final class RunPresenter: Sendable {
                     name: name,
                     bytes: ByteCount(
                         received: tracker.received, previousReceived: previous,
-                        expected: tracker.expected > 0 ? tracker.expected : nil),
-                    complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total))
+                        expected: tracker.expected > 0 || tracker.isExpectedKnown ? tracker.expected : nil),
+                    isExpectedKnown: tracker.isExpectedKnown, complete: tracker.count(.complete),
+                    error: tracker.count(.error), total: tracker.total))
         }
     }
 
@@ -191,6 +193,14 @@ final class RunPresenter: Sendable {
 }
 
 extension DownloadInfo {
+    /// What it waits for with a time to it: a task that is only queued is about to run.
+    fileprivate var retryWait: Waiting? {
+        guard state == .idle, let until = waitingUntil, let reason = waiting.flatMap(Waiting.Reason.init) else {
+            return nil
+        }
+        return Waiting(reason, until: until, host: waitingHost, limit: waitingLimit)
+    }
+
     /// The file's name where it is known, else what the URL suggests.
     var shownName: String {
         fileName ?? FileNameRules.name(url: url, head: nil)
@@ -209,9 +219,11 @@ extension TaskLine {
 
 extension TotalLine {
     init(_ tracker: RunTracker, rate: Double) {
+        let goal = tracker.goal
         self.init(
             complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total,
-            received: tracker.received, expected: tracker.estimate,
-            rate: rate > 0 ? rate : nil)
+            received: goal.received, expected: goal.expected, rate: rate > 0 ? rate : nil)
+        isLowerBound = goal.isLowerBound
+        fraction = tracker.fraction
     }
 }
