@@ -145,7 +145,7 @@ struct StoreWorkPathTests {
     @Test("the default follows the environment")
     func defaults() {
         func root(_ environment: [String: String]) -> String {
-            WorkPath(WorkPath.defaultRoot(environment: environment)).root
+            WorkPath(WorkPath.defaultRoot(in: environment).path).root
         }
         #expect(root(["FK_WORK_PATH": "/w/p", "HOME": "/h", "XDG_STATE_HOME": "/s"]) == "/w/p")
         #if canImport(Darwin)

@@ -5,23 +5,57 @@ import Testing
 @Suite("URLs in errors and in redirects")
 struct TransportURLTests {
     @Test(
-        "userinfo and query values are masked, the rest stays",
+        "userinfo and the values of query items that may be secret are masked, the rest stays",
         arguments: [
             ("http://example.com/a", "http://example.com/a"),
-            ("http://user:password@example.com:81/a?b=c&d=e#part", "http://***@example.com:81/a?b=***&d=***#part"),
+            ("http://user:password@example.com:81/a?b=c&pw=e#part", "http://***@example.com:81/a?b=c&pw=***#part"),
             ("http://user@example.com", "http://***@example.com"),
-            ("https://u@e.com?k=v@w", "https://***@e.com?k=***"),
+            ("https://u@e.com?k=v@w", "https://***@e.com?k=v@w"),
+            ("https://e.com/f?id=1", "https://e.com/f?id=1"),
+            ("https://e.com/f?id=2&page=3", "https://e.com/f?id=2&page=3"),
             ("http://a@b@example.com/c@d", "http://***@example.com/c@d"),
-            ("https://example.com/?token", "https://example.com/?***"),
-            ("https://example.com/?a=b=c&&=x", "https://example.com/?a=***&&=***"),
+            ("https://example.com/?20261121", "https://example.com/?20261121"),
+            ("https://example.com/?c2VjcmV0LXRva2VuLTEy", "https://example.com/?***"),
+            ("https://example.com/?a=b=c&&=x", "https://example.com/?a=b=c&&=x"),
+            ("https://example.com/?a=1;token=b;c=2", "https://example.com/?a=1;token=***;c=2"),
+            ("https://example.com/?%74oken=b&to%6ben=c", "https://example.com/?%74oken=***&to%6ben=***"),
+            ("https://e.com/?u=https://a:b@c/d&v=https://c/d", "https://e.com/?u=***&v=https://c/d"),
+            ("https://e.com/?u=https%3A%2F%2Fc%2Fd%3Ftoken%3Dx", "https://e.com/?u=***"),
+            ("https://e.com/?token=\u{301}x", "https://e.com/?token=***"),
+            ("https://e.com/#access_token=x&state=y", "https://e.com/#access_token=***&state=y"),
             ("https://example.com/?", "https://example.com/?"),
             ("https://example.com/#a?b=c", "https://example.com/#a?b=c"),
-            ("https://example.com/?a=1?b=2#x", "https://example.com/?a=***#x"),
+            ("https://example.com/?a=1?b=2#x", "https://example.com/?a=1?b=2#x"),
             ("not a url?key=secret", "not a url?key=***"),
             ("", ""),
         ])
     func masking(url: String, masked: String) {
         #expect(URLMasking.mask(url) == masked)
+    }
+
+    @Test(
+        "names of query items that may hold a secret",
+        arguments: [
+            "token", "access_token", "accessToken", "X-Auth-Token", "key", "api_key", "apikey", "API-Key", "sig",
+            "Signature",
+            "sign", "password", "passwd", "pwd", "auth", "authorization", "credential", "X-Amz-Credential",
+            "X-Amz-Date",
+            "X-Amz-Signature", "X-Goog-Signature", "AWSAccessKeyId", "OSSAccessKeyId", "GoogleAccessId", "Key-Pair-Id",
+            "Policy", "hdnts", "hdnea", "hmac", "jwt", "sessionid", "sid", "client_secret", "md5", "secret",
+        ])
+    func secretNames(name: String) {
+        #expect(URLMasking.isSecret(name: name))
+    }
+
+    @Test(
+        "names of query items that hold none",
+        arguments: [
+            "id", "page", "file", "name", "v", "version", "q", "monkey", "keyboard", "design", "author", "signal",
+            "assign",
+            "passage", "compass", "lang", "format", "size", "e", "expires", "path", "",
+        ])
+    func plainNames(name: String) {
+        #expect(!URLMasking.isSecret(name: name))
     }
 
     @Test(

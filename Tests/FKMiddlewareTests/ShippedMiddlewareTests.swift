@@ -173,7 +173,7 @@ struct ChecksumMiddlewareTests {
     func mismatch() async throws {
         let folder = try ScratchFolder()
         let wrong = String(repeating: "0", count: 64)
-        let task = try context("https://u:p@example.com/?k=v", attributes: [".sha256": wrong])
+        let task = try context("https://u:p@example.com/?k=v&sig=s", attributes: [".sha256": wrong])
         let response = DownloadResponse(task: task, fileURL: try folder.file("a"))
         do {
             _ = try await ChecksumMiddleware().process(response)
@@ -181,7 +181,7 @@ struct ChecksumMiddlewareTests {
         } catch let error as DownloadError {
             #expect(error.code == .checksumMismatch)
             #expect(error.message.contains(Self.abc) && error.message.contains(wrong))
-            #expect(error.url == "https://***@example.com/?k=***")
+            #expect(error.url == "https://***@example.com/?k=v&sig=***")
         }
         do {
             _ = try await ChecksumMiddleware(retries: true).process(response)

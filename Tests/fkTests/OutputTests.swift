@@ -90,8 +90,9 @@ import Testing
                 "<html> <head><title>404 Not Found</title></head> <body><h1>Not Found</h1><hr>nginx</body>",
                 "Not Found nginx"
             ),
-            ("<HTML><style>b{a<c}</STYLE>busy &lt;now", "busy &lt;now"), ("<p>cut <b>here<a hre", "cut here"),
-            ("plain reason", "plain reason"), ("1 < 2", "1"), ("<title>never closed", nil),
+            ("<HTML><style>b{a<c}</STYLE>busy &lt;now", "busy <now"), ("<p>cut <b>here<a hre", "cut here"),
+            ("plain reason", "plain reason"), ("1 < 2", "1 < 2"), ("<title>never closed", "never closed"),
+            ("<!-- a > b --><br>", nil),
         ] as [(String, String?)])
     func reasons(page: String, expected: String?) {
         var error = DownloadError(.httpStatus, "The server answered 404.")

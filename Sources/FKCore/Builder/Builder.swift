@@ -33,10 +33,11 @@ public struct Builder: Sendable {
     }
 
     /// Folder for the finished file, made if needed; nil keeps the file inside the work path. A relative path counts
-    /// from the current folder.
+    /// from the current folder. A path with a zero byte, and a relative one where the current folder is gone or its name is
+    /// not UTF-8, is refused by `prepare`.
     public var directory: String? {
         get { description.directory }
-        set { description.directory = newValue.map { URL(fileURLWithPath: $0).standardizedFileURL.path } }
+        set { description.directory = newValue.map { ProcessPaths.absolute($0) ?? $0 } }
     }
 
     /// The name of the finished file; nil lets the server (Content-Disposition) and the URL decide. Set with

@@ -56,7 +56,7 @@ public struct Configure: Sendable {
 
     /// - Parameter workPath: a file URL; nil takes the default named at `workPath`.
     public init(workPath: URL? = nil) {
-        self.workPath = workPath ?? URL(fileURLWithPath: WorkPath(WorkPath.defaultRoot()).root, isDirectory: true)
+        self.workPath = workPath ?? WorkPath.standard.url
     }
 
     /// Seconds between two polled info callbacks.

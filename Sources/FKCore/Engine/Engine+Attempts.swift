@@ -15,7 +15,7 @@ extension Engine {
             try begin(entry)
         } catch {
             // The folder may have gone since it was opened for an earlier task: open it anew, once.
-            guard error.code == .destination, folders.removeValue(forKey: folderPath(of: entry)) != nil else {
+            guard error.code == .destination, folders.forget(folderPath(of: entry)) else {
                 return fail(entry, error, resumed: false)
             }
             do throws(DownloadError) { try begin(entry) } catch { fail(entry, error, resumed: false) }
@@ -43,21 +43,8 @@ extension Engine {
         entry.record.task.directory ?? workPath.filesFolder(entry.id)
     }
 
-    /// The task's destination, opened once and shared by all tasks that go there.
     private func folder(of entry: TaskEntry) throws(DownloadError) -> Folder {
-        let path = folderPath(of: entry)
-        let now = clock.now
-        if let (folder, seen) = folders[path] {
-            if now - seen < 1_000_000_000 { return folder }
-            if folder.isStillThere {
-                folders[path] = (folder, now)
-                return folder
-            }
-        }
-        let folder = try Folder(path: path)
-        if folders.count >= 64 { folders.removeAll() }
-        folders[path] = (folder, now)
-        return folder
+        try folders.folder(folderPath(of: entry), now: clock.now)
     }
 
     /// The file goes back to where it was before it got its final name: a response chain that was interrupted with its
@@ -102,7 +89,8 @@ extension Engine {
     func fileExists(_ path: String) -> DownloadError {
         DownloadError(
             .fileExists,
-            "\(path) exists and was not made by this task: use --overwrite, --rename or --skip, or another name.")
+            "\(path) exists and was not made by this task: set `existing` to `.overwrite`, `.rename` or `.skip`, "
+                + "or ask for another name.")
     }
 
     /// Opens the part file and compares it with what the record says is in it.

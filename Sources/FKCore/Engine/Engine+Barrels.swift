@@ -42,7 +42,7 @@ extension Engine {
 
     func join(_ entry: TaskEntry, _ barrel: Barrel) {
         let name = barrel.record.name
-        if !entry.record.barrels.contains(name) {
+        if !entry.record.barrels.containsExactly(name) {
             entry.record.barrels.append(name)
             write(entry)
         }
@@ -65,7 +65,7 @@ extension Engine {
     }
 
     func leave(_ entry: TaskEntry, barrelNamed name: String) {
-        entry.record.barrels.removeAll { $0 == name }
+        entry.record.barrels.removeAll { $0.isExactly(name) }
         guard let barrel = try? openBarrel(name, creating: false) else { return }
         if barrel.remove(entry.id) { barrel.replace(entry.accounted, by: TaskEntry.Account()) }
         save(barrel)
@@ -77,7 +77,7 @@ extension Engine {
         var removed = 0
         for text in urls {
             let url = try URLNormalizer.normalize(text)
-            for member in barrel.record.members where member.url == url || member.id.hex == text {
+            for member in barrel.record.members where member.url.isExactly(url) || member.id.hex == text {
                 guard let entry = try find(member.id) else {
                     _ = barrel.remove(member.id)
                     removed += 1
@@ -98,13 +98,19 @@ extension Engine {
         let barrel = try openBarrel(name, creating: false)
         for id in barrel.members {
             guard let entry = try find(id) else { continue }
-            entry.record.barrels.removeAll { $0 == name }
+            entry.record.barrels.removeAll { $0.isExactly(name) }
             write(entry)
         }
         barrels[name] = nil
         try BarrelFile.delete(name, in: workPath)
         endListeners(observers.removeBarrel(name))
-        return "barrel \(name) deleted; its \(barrel.members.count) tasks stay"
+        let kept =
+            switch barrel.members.count {
+            case 0: "it had no tasks"
+            case 1: "its task was kept"
+            case let count: "its \(count) tasks were kept"
+            }
+        return "barrel \(name) deleted; \(kept)"
     }
 
     func save(_ barrel: Barrel) {
@@ -133,7 +139,7 @@ extension Engine {
                 })
         }
         var bytesPerSecond = 0.0
-        for entry in running.values where entry.record.barrels.contains(name) {
+        for entry in running.values where entry.record.barrels.containsExactly(name) {
             account(entry)
             bytesPerSecond += entry.work.speed.bytesPerSecond
         }

@@ -137,7 +137,7 @@ extension Engine {
             }
         } catch {
             // The next attempt looks for the folder itself.
-            if error.code == .destination { folders[attempt.folder.path] = nil }
+            if error.code == .destination { folders.forget(attempt.folder.path) }
             fail(entry, error, resumed: attempt.isResumed)
             return false
         }

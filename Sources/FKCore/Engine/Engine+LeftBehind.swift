@@ -44,8 +44,8 @@ extension Engine {
 
     /// One name, whatever symlinks lead to its folder.
     private static func isOneName(_ path: String, _ other: String) -> Bool {
-        guard path.lastPathPart == other.lastPathPart else { return false }
+        guard path.lastPathPart.isExactly(other.lastPathPart) else { return false }
         let (folder, otherFolder) = (path.folderPart, other.folderPart)
-        return folder == otherFolder || FileNames.areOfOneFile("\(folder)/.", "\(otherFolder)/.")
+        return folder.isExactly(otherFolder) || FileNames.areOfOneFile("\(folder)/.", "\(otherFolder)/.")
     }
 }

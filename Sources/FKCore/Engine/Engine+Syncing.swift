@@ -37,7 +37,7 @@ extension Engine {
     /// Bytes and length of each file, then the names in each folder. A file that cannot be synced, or is not there any more,
     /// is left as it is: nothing is said of it.
     private static func synchronize(_ files: [SyncBacklog.File]) -> [SyncBacklog.File] {
-        var synced: [String: [SyncBacklog.File]] = [:]
+        var synced = ExactMap<[SyncBacklog.File]>()
         for file in files {
             let descriptor = open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
             guard descriptor >= 0 else { continue }
@@ -47,7 +47,7 @@ extension Engine {
             }
             closeFile(descriptor)
         }
-        return synced.flatMap { path, files in
+        return synced.pairs.flatMap { path, files in
             (try? Folder(path: path).synchronize()) == nil ? [] : files
         }
     }
@@ -57,7 +57,7 @@ extension Engine {
 
     private func noteSynced(_ file: SyncBacklog.File) {
         guard let entry = try? find(file.id), entry.record.state == .complete, entry.attempt == nil,
-            entry.record.path == file.path, entry.record.synced != true
+            entry.record.path?.isExactly(file.path) == true, entry.record.synced != true
         else { return }
         entry.record.synced = true
         entry.record.pieces = nil

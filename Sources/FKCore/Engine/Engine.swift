@@ -68,9 +68,8 @@ package actor Engine {
     var hosts: HostBudget
     /// What other processes were last told about why tasks wait.
     var lastNotice: WaitNotice
-    /// Open destination folders, with the time (monotonic nanoseconds) at which each was last seen in its place.
-    var folders: [String: (folder: Folder, seen: Int64)] = [:]
-    var barrels: [String: Barrel] = [:]
+    var folders = FolderCache()
+    var barrels = ExactMap<Barrel>()
     let totalLimiter: RateLimiter
     var taskLimiters: [TaskID: RateLimiter] = [:]
 
@@ -97,7 +96,7 @@ package actor Engine {
             let holder = EngineLock.holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
             throw DownloadError(
                 .workPathBusy,
-                "The work path \(workPath.root) is being worked on by \(holder): use another one, or `fk` to hand it tasks.",
+                "The work path \(workPath.root) is in use by \(holder): close its downloader, or use another work path.",
                 isRetryable: true)
         }
         self.workPath = workPath

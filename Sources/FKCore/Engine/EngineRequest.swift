@@ -29,6 +29,24 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
 
     /// `"https://…"` stands for `.url`.
     public init(stringLiteral value: String) { self = .url(value) }
+
+    /// URLs and names of barrels are compared by their bytes: canonically equivalent ones are two.
+    public static func == (one: TaskSelector, other: TaskSelector) -> Bool {
+        switch (one, other) {
+        case (.url(let one), .url(let other)), (.barrel(let one), .barrel(let other)): one.isExactly(other)
+        case (.id(let one), .id(let other)): one == other
+        case (.all, .all): true
+        default: false
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .url(let text), .barrel(let text): ExactText(text).hash(into: &hasher)
+        case .id(let id): id.hash(into: &hasher)
+        case .all: break
+        }
+    }
 }
 
 /// What a verb did to one task. A verb that does not apply changes nothing and says so.

@@ -146,8 +146,8 @@ struct Observers {
 
     /// - Returns: as `removeAll`.
     mutating func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
-        let ends = barrels.filter { $0.name == name }.compactMap { onFinish.removeValue(forKey: $0.number) }
-        barrels.removeAll { $0.name == name }
+        let ends = barrels.filter { $0.name.isExactly(name) }.compactMap { onFinish.removeValue(forKey: $0.number) }
+        barrels.removeAll { $0.name.isExactly(name) }
         return ends
     }
 

@@ -1,8 +1,12 @@
+import FKMiddleware
+
 /// One copy of the texts that most tasks of a list have in common: folder, host, boot, barrels. A hundred thousand tasks
 /// read from disk have each their own otherwise, some 300 bytes a task.
+///
+/// Texts are told apart by their bytes: an equivalent one in their place would be another folder.
 struct SharedTexts {
-    private var texts: Set<String> = []
-    private var lists: Set<[String]> = []
+    private var texts: Set<ExactText> = []
+    private var lists: Set<[ExactText]> = []
 
     /// What is not common after all is not kept: so many, and it begins anew.
     private static let limit = 1_000
@@ -16,11 +20,11 @@ struct SharedTexts {
 
     mutating func shared(_ text: String) -> String {
         if texts.count >= Self.limit { texts = [] }
-        return texts.insert(text).memberAfterInsert
+        return texts.insert(ExactText(text)).memberAfterInsert.text
     }
 
     private mutating func shared(_ list: [String]) -> [String] {
         if lists.count >= Self.limit { lists = [] }
-        return lists.insert(list).memberAfterInsert
+        return lists.insert(list.map(ExactText.init)).memberAfterInsert.map(\.text)
     }
 }

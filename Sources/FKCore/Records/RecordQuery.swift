@@ -82,7 +82,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
     public func matches(_ record: DownloadRecord) -> Bool {
         if let states, !states.contains(record.state) { return false }
         if let ids, !ids.contains(record.id) { return false }
-        if let barrel, !record.barrels.contains(barrel) { return false }
+        if let barrel, !record.barrels.containsExactly(barrel) { return false }
         if let host, host.lowercased() != record.host { return false }
         if let size { guard let known = record.size, size.contains(known) else { return false } }
         if let created, !created.contains(record.created) { return false }

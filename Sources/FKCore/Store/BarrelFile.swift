@@ -59,7 +59,7 @@ package enum BarrelFile {
     package static func load(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
         do {
             let barrel = try load(path: workPath.barrelPath(name))
-            guard barrel.name == name else {
+            guard barrel.name.isExactly(name) else {
                 throw DownloadError(.corruptInfo, "The file of the barrel \"\(name)\" belongs to another one.")
             }
             return barrel
@@ -87,7 +87,7 @@ package enum BarrelFile {
         for path in paths(in: workPath) {
             do {
                 let barrel = try load(path: path)
-                guard workPath.barrelPath(barrel.name) == path else {
+                guard workPath.barrelPath(barrel.name).isExactly(path) else {
                     throw DownloadError(.corruptInfo, "\(path) says it is the barrel \"\(barrel.name)\".")
                 }
                 barrels.append(barrel)

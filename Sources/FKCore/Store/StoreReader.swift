@@ -43,7 +43,7 @@ package struct StoreReader: Sendable {
     /// - Parameter url: percent-encoded, as in the records.
     package func records(url: String, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
         // A URL stands in the payload as it is, so that files without its bytes need no parsing.
-        read(workPath.allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url == url }
+        read(workPath.allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
     }
 
     /// The one task whose id begins with these digits.

@@ -28,16 +28,20 @@ package struct WorkPath: Sendable, Hashable {
     /// The version of the layout this code reads and writes.
     package static let layoutVersion = 1
 
-    /// Absolute, without a slash at its end.
+    /// Absolute, without a slash at its end. Empty for what no folder can be: a path that is not UTF-8 or holds a zero byte,
+    /// or a relative one without a current folder.
     package let root: String
 
     /// - Parameter root: a relative path is taken from the current folder; `~` at its beginning is the home folder.
     package init(_ root: String) {
-        let expanded = (root as NSString).expandingTildeInPath
-        self.root = URL(fileURLWithPath: expanded).standardizedFileURL.path
+        self.root = ProcessPaths.absolute((root as NSString).expandingTildeInPath) ?? ""
     }
 
-    package init(_ root: URL) { self.init(root.path) }
+    /// - Parameter root: a URL whose path is not UTF-8 has none.
+    package init(_ root: URL) { self.init(root.path.isEmpty ? "\0" : root.path) }
+
+    package static func == (one: WorkPath, other: WorkPath) -> Bool { one.root.isExactly(other.root) }
+    package func hash(into hasher: inout Hasher) { ExactText(root).hash(into: &hasher) }
 
     // MARK: Names
 
@@ -98,6 +102,11 @@ package struct WorkPath: Sendable, Hashable {
     ///   software made it (it is left untouched); `.workPathUnusable` when it is not a folder, belongs to another
     ///   user, can be written by others, or cannot be read and written by us. All name the path.
     package func open(create: Bool) throws {
+        guard !root.isEmpty else {
+            throw DownloadError(
+                .workPathUnusable,
+                "The work path cannot be used: it is not UTF-8 text, holds a zero byte, or there is no current folder.")
+        }
         if create { try makeRoot() }
         try checkRoot()
         try checkLayout(create: create)
@@ -117,9 +126,9 @@ package struct WorkPath: Sendable, Hashable {
         var missing: [String] = []
         var path = root
         var status = stat()
-        while stat(path, &status) != 0, errno == ENOENT, path.count > 1 {
+        while stat(path, &status) != 0, errno == ENOENT, path.utf8.count > 1 {
             missing.append(path)
-            path = (path as NSString).deletingLastPathComponent
+            path = path.folderPart
         }
         do {
             for folder in missing.reversed() { try FileIO.makeFolder(folder) }
@@ -159,7 +168,7 @@ package struct WorkPath: Sendable, Hashable {
         let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard let version = Int(text), version > 0 else {
             throw unusable(
-                "has a layout file that does not hold a version; if it was made by fk, write \(Self.layoutVersion) into \(layoutPath)"
+                "has a layout file that does not hold a version; if it is one, write \(Self.layoutVersion) into \(layoutPath)"
             )
         }
         guard version <= Self.layoutVersion else {
@@ -230,14 +239,30 @@ package struct WorkPath: Sendable, Hashable {
     /// `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else `$XDG_STATE_HOME/fk`, else
     /// `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG specification asks, and so is a `HOME` that
     /// is no absolute path.
-    package static func defaultRoot(environment: [String: String] = ProcessInfo.processInfo.environment) -> String {
-        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return path }
-        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
+    ///
+    /// - Returns: the path, and the variable that it is made of; nil where the system tells the home folder.
+    package static func defaultRoot(in environment: [String: String]) -> (path: String, variable: String?) {
+        func absolute(_ name: String) -> String? {
+            environment[name].flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
+        }
+        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return (path, "FK_WORK_PATH") }
         #if canImport(Darwin)
-            return home + "/Library/Application Support/fk"
+            let state = "/Library/Application Support/fk"
         #else
-            if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/fk" }
-            return home + "/.local/state/fk"
+            let state = "/.local/state/fk"
+            if let path = absolute("XDG_STATE_HOME") { return (path + "/fk", "XDG_STATE_HOME") }
         #endif
+        if let home = absolute("HOME") { return (home + state, "HOME") }
+        return (NSHomeDirectory() + state, nil)
     }
+
+    /// The default of this process. Its root is empty, and cannot be opened, where the variable that says it is not UTF-8.
+    package static var standard: WorkPath {
+        let (path, variable) = defaultRoot(in: ProcessInfo.processInfo.environment)
+        if let variable, !ProcessPaths.isText(variable: variable) { return WorkPath("\0") }
+        return WorkPath(path)
+    }
+
+    /// The root as a URL; one without a path where there is no root.
+    package var url: URL { root.isEmpty ? ProcessPaths.unusable : URL(fileURLWithPath: root, isDirectory: true) }
 }

@@ -191,7 +191,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if let maxSize = plan.known.maxSize, position + Int64(bytes.count) > maxSize {
             return .fail(
                 DownloadError(
-                    .tooLarge, "The server sends more than the \(maxSize) bytes allowed: raise --max-size to accept it."
+                    .tooLarge, "The server sends more than the \(maxSize) bytes allowed: raise `maxSize` to accept it."
                 ))
         }
         if !bytes.isEmpty {
@@ -213,20 +213,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if var refusal {
-            refusal.underlying = Self.readable(reason).map { plan.echo.mask($0, url: head?.url) }
+            refusal.underlying = ErrorPage.text(reason).map { plan.echo.mask($0, url: head?.url) }
             outcome = .ended(.failure(refusal))
         }
         if outcome == nil { outcome = .ended(result) }
         onEnd(self)
-    }
-
-    /// The text of an error body on one line, without control characters.
-    private static func readable(_ bytes: [UInt8]) -> String? {
-        let scalars = String(decoding: bytes, as: UTF8.self).unicodeScalars.map { scalar in
-            scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format ? " " : scalar
-        }
-        let words = String(String.UnicodeScalarView(scalars)).split(separator: " ")
-        return words.isEmpty ? nil : words.joined(separator: " ")
     }
 
     private static let stopped = DownloadError(.cancelled, "The answer was not wanted.")

@@ -15,6 +15,8 @@
         var hasHead: Bool
         /// The answer of a proxy to CONNECT, 0 when there was none.
         var connectStatus: Int
+        /// As it was asked for; nil where none was in between.
+        var proxy: String?
 
         /// Which error a person sees, and whether a retry can help.
         ///
@@ -30,15 +32,16 @@
         var error: DownloadError {
             if connectStatus >= 300 {
                 return make(
-                    .proxy, "The proxy answered \(connectStatus) to the request for a tunnel.",
+                    .proxy, "The proxy\(proxyName) answered \(connectStatus) to the request for a tunnel.",
                     retry: connectStatus >= 500)
             }
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST:
                 return make(.nameLookup, "The host's name could not be looked up.", retry: true)
-            case CURLE_COULDNT_RESOLVE_PROXY:
-                return make(.proxy, "The proxy's name could not be looked up.", retry: true)
-            case CURLE_PROXY: return make(.proxy, "The proxy could not be used.", retry: true)
+            case CURLE_COULDNT_RESOLVE_PROXY: return unknownProxy
+            case CURLE_PROXY: return make(.proxy, "The proxy\(proxyName) could not be used.", retry: true)
+            case CURLE_COULDNT_CONNECT where isProxyUnreachable:
+                return make(.proxy, "The proxy\(proxyName) could not be reached.", retry: true)
             case CURLE_COULDNT_CONNECT: return make(.connect, "The server could not be reached.", retry: true)
             case CURLE_INTERFACE_FAILED:
                 return make(.invalidArgument, "The network interface to send from cannot be used.", retry: false)
@@ -78,6 +81,29 @@
             }
         }
 
+        /// With a blank before it; empty where it is not known.
+        private var proxyName: String { address.map { " \($0.shown)" } ?? "" }
+        private var address: ProxyAddress? { proxy.flatMap { try? ProxyAddress($0) } }
+
+        /// libcurl names the host that it could not connect to, and in later versions what the way went through.
+        private var isProxyUnreachable: Bool {
+            guard let address else { return false }
+            let host = address.host.filter { $0 != "[" && $0 != "]" }
+            let port = address.port.map(String.init) ?? ""
+            return text.contains(" to \(host) port \(port)") || text.contains(" via \(host)")
+        }
+
+        private var unknownProxy: DownloadError {
+            guard let proxy else { return make(.proxy, "The proxy's name could not be looked up.", retry: true) }
+            do throws(ProxyAddress.Fault) {
+                let address = try ProxyAddress(proxy)
+                return make(.proxy, "The proxy's name \(address.host) could not be looked up.", retry: true)
+            } catch {
+                // What libcurl says of it repeats the text, password included.
+                return DownloadError(.invalidArgument, "The proxy cannot be used: \(error.reason).", url: url)
+            }
+        }
+
         private var violation: DownloadError {
             make(.protocolViolation, "The server's response is not valid HTTP.", retry: false)
         }
@@ -106,7 +132,9 @@
 
         private func make(_ code: DownloadError.Code, _ message: String, retry: Bool) -> DownloadError {
             let cause = text.isEmpty ? String(cString: curl_easy_strerror(self.code)) : text
-            return DownloadError(code, message, url: url, underlying: cause, isRetryable: retry)
+            let isOnTheWay = !hasHead && [.connect, .timeout, .connectionLost, .tls].contains(code)
+            let note = isOnTheWay ? ProxyAddress.note(proxy) : ""
+            return DownloadError(code, message + note, url: url, underlying: cause, isRetryable: retry)
         }
     }
 #endif

@@ -290,7 +290,10 @@
             return .failure(
                 CurlFailure(
                     code: code, text: easy.errorText, url: maskedURL, isConnected: isConnected, hasHead: framing != nil,
-                    connectStatus: easy.long(CURLINFO_HTTP_CONNECTCODE)
+                    connectStatus: easy.long(CURLINFO_HTTP_CONNECTCODE),
+                    proxy: ProxyAddress.text(
+                        option: request.options.proxy, url: current.url,
+                        environment: ProcessInfo.processInfo.environment)
                 ).error)
         }
 

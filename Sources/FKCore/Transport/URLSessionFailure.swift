@@ -86,7 +86,10 @@ struct URLSessionFailure {
     ]
 
     private func make(_ code: DownloadError.Code, _ message: String, retry: Bool) -> DownloadError {
-        DownloadError(
-            code, message, url: url, underlying: text.isEmpty ? "NSURLError \(self.code)" : text, isRetryable: retry)
+        let isOnTheWay = !hasHead && [.connect, .timeout, .connectionLost, .tls].contains(code)
+        let proxy = ProxyAddress.text(option: nil, url: url, environment: ProcessInfo.processInfo.environment)
+        return DownloadError(
+            code, message + (isOnTheWay ? ProxyAddress.note(proxy) : ""), url: url,
+            underlying: text.isEmpty ? "NSURLError \(self.code)" : text, isRetryable: retry)
     }
 }

@@ -47,6 +47,9 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// - Throws: `.destination`, `.noSpace` or `.disk`; the file is then where it was.
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         guard response.error == nil, let file = response.fileURL else { return response }
+        guard !folder.path.isEmpty else {
+            throw DownloadError(.destination, "The folder to move files to has no path in UTF-8.")
+        }
         let name = try await self.name(response) ?? file.lastPathComponent
         try Self.validate(name)
         do {
@@ -55,9 +58,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             throw DownloadError(
                 .destination, "The folder \(folder.path) cannot be made.", underlying: String(describing: error))
         }
-        if file.standardizedFileURL.path == folder.appendingPathComponent(name).standardizedFileURL.path {
-            return response
-        }
+        let place = folder.appendingPathComponent(name).standardizedFileURL.path
+        if file.standardizedFileURL.path.isExactly(place) { return response }
         var response = response
         let aside = folder.appendingPathComponent(".fk-\(response.task.id.prefix(16)).moving", isDirectory: false)
         if let place = try link(file, name: name) {

@@ -1,29 +1,112 @@
 /// Takes the secrets out of a URL before it reaches a log, an error or JSON.
 package enum URLMasking {
-    /// Replaces the userinfo by `***` and the value of every query parameter by `***`. The names of the parameters,
-    /// the path and the fragment stay, so that a person still recognises the URL.
+    /// Replaces the userinfo by `***`, and so the value of each query item that may be a secret: by its name
+    /// (`isSecret(name:)`), because it is a URL of its own with a login or a query, or because it is long and has no name.
+    /// Everything else stays, so that two URLs can be told apart. A fragment of `name=value` pairs is treated as a query.
     ///
     /// Works on the text, so that it also masks what is not a valid URL.
     package static func mask(_ url: String) -> String {
         // Nothing to hide in most of them.
-        if !url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "@") }) { return url }
+        if !url.utf8.contains(where: { [UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "#")].contains($0) }) {
+            return url
+        }
         let parts = URLParts(url)
         var masked = parts.scheme.map { "\($0)://" } ?? ""
         if parts.userinfo != nil { masked += "***@" }
         masked += parts.hostPort
         masked += parts.path
         if let query = parts.query { masked += "?" + maskQuery(query) }
-        if let fragment = parts.fragment { masked += "#\(fragment)" }
+        if let fragment = parts.fragment {
+            masked += "#" + (fragment.utf8.contains(UInt8(ascii: "=")) ? maskQuery(fragment) : String(fragment))
+        }
         return masked
     }
 
+    /// By bytes: a delimiter with a combining mark behind it is one `Character`, and still a delimiter.
     private static func maskQuery(_ query: Substring) -> String {
-        query.split(separator: "&", omittingEmptySubsequences: false)
-            .map { parameter in
-                guard !parameter.isEmpty else { return "" }
-                guard let equals = parameter.firstIndex(of: "=") else { return "***" }
-                return "\(parameter[..<equals])=***"
+        var masked = ""
+        var item = query.utf8.startIndex
+        while true {
+            let end = query.utf8[item...].firstIndex { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: ";") }
+            masked += maskItem(query[item..<(end ?? query.utf8.endIndex)])
+            guard let end else { return masked }
+            item = query.utf8.index(after: end)
+            masked += query[end..<item]
+        }
+    }
+
+    private static func maskItem(_ item: Substring) -> String {
+        guard let equals = item.utf8.firstIndex(of: UInt8(ascii: "=")) else {
+            return item.utf8.count > longestBareItem ? "***" : String(item)
+        }
+        let (name, value) = (item[..<equals], item[item.utf8.index(after: equals)...])
+        return isSecret(name: decoded(name)) || isURLWithSecrets(decoded(value)) ? "\(name)=***" : String(item)
+    }
+
+    /// An item without a name says nothing about itself; tokens are longer than this.
+    private static let longestBareItem = 16
+
+    /// True for names such as `token`, `api_key`, `X-Amz-Credential`, `sig` and `accessToken`.
+    ///
+    /// - Parameter name: percent-decoded, in any case.
+    package static func isSecret(name: String) -> Bool {
+        let folded = name.lowercased()
+        if providerPrefixes.contains(where: folded.hasPrefix) { return true }
+        let letters = folded.filter { $0.isLetter || $0.isNumber }
+        return stems.contains(where: letters.contains) || !words.isDisjoint(with: split(name))
+    }
+
+    /// Signed URLs of storage providers: nearly every item is part of the signature.
+    private static let providerPrefixes = ["x-amz-", "x-goog-", "x-oss-", "x-cos-", "x-obs-", "q-sign", "q-ak", "hdn"]
+    /// Secret wherever they stand in a name, whatever separates the words.
+    private static let stems = [
+        "token", "secret", "passw", "passphrase", "signature", "credential", "apikey", "accesskey", "authkey",
+        "privatekey",
+        "sharedkey", "keypair", "authoriz", "authentic", "session", "jwt", "hmac", "bearer", "accessid",
+    ]
+    /// Secret as a whole word of a name: parts of other words they are harmless (`monkey`, `design`, `author`).
+    private static let words: Set<String> = [
+        "key", "keys", "sig", "sign", "sgn", "pass", "pwd", "pw", "pin", "otp", "auth", "oauth", "cred", "creds",
+        "login",
+        "sid", "policy", "hash", "md5", "sas", "ticket", "nonce", "verify", "cookie", "csrf", "xsrf",
+    ]
+
+    /// The words of `accessKey`, `access_key` and `ACCESS-KEY`, in lower case.
+    private static func split(_ name: String) -> [String] {
+        var words: [String] = [""]
+        var last: Character = "_"
+        for character in name {
+            let isSeparator = !character.isLetter && !character.isNumber
+            if isSeparator || (character.isUppercase && last.isLowercase) { words.append("") }
+            if !isSeparator { words[words.count - 1] += character.lowercased() }
+            last = character
+        }
+        return words
+    }
+
+    private static func isURLWithSecrets(_ value: String) -> Bool {
+        guard let separator = value.range(of: "://") else { return false }
+        return value[separator.upperBound...].contains { $0 == "@" || $0 == "?" || $0 == "#" }
+    }
+
+    /// Decoded twice: a URL in a URL may be encoded once more.
+    private static func decoded(_ text: Substring) -> String {
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
+        return decodedOnce(decodedOnce(text)[...])
+    }
+
+    private static func decodedOnce(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            let pair = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), pair.count == 2, let code = UInt8(String(Substring(pair)), radix: 16) {
+                bytes.append(code)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
             }
-            .joined(separator: "&")
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

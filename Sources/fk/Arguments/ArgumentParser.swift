@@ -41,6 +41,7 @@ struct ArgumentParser: Sendable {
         while let word = try scanner.nextOperand() { scanner.parsed.operands.append(word) }
         let parsed = scanner.parsed
         if parsed.has("help") { return .help(spec.path, parsed) }
+        if parsed.has("version") { return .version(parsed) }
         try checkOperands(parsed, spec)
         try checkGroups(parsed, spec)
         return .command(spec, parsed)
@@ -48,7 +49,7 @@ struct ArgumentParser: Sendable {
 
     private func endWithoutCommand(_ path: [String], _ parsed: ParsedArguments) throws -> Result {
         if parsed.has("help") { return .help(path, parsed) }
-        if path.isEmpty, parsed.has("version") { return .version(parsed) }
+        if parsed.has("version") { return .version(parsed) }
         if path.isEmpty { throw UsageError("No command was given.") }
         let next = Self.unique(commands.filter { $0.path.starts(with: path) }.map { $0.path[path.count] })
         throw UsageError(
@@ -116,45 +117,47 @@ private struct Scanner {
     /// The next word that is not an option or its value; nil at the end.
     mutating func nextOperand() throws -> String? {
         while let word = words.popFirst() {
-            if optionsEnded || word == "-" || !word.hasPrefix("-") { return word }
+            if optionsEnded || word == "-" || word.utf8.first != UInt8(ascii: "-") { return word }
             if word == "--" {
                 optionsEnded = true
-            } else if word.hasPrefix("--") {
-                try readLong(word.dropFirst(2))
+            } else if word.utf8.starts(with: "--".utf8) {
+                try readLong(Substring(word.utf8.dropFirst(2)))
             } else {
-                try readShort(word.dropFirst())
+                try readShort(Substring(word.utf8.dropFirst()))
             }
         }
         return nil
     }
 
     private mutating func readLong(_ word: Substring) throws {
-        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let name = String(parts[0])
+        // By bytes: to a `Character` an equals sign with a combining mark behind it is none.
+        let parts = word.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
+        let name = parts[0]
         guard let option = options.first(where: { $0.long == name }) else { throw unknown("--\(name)") }
         if option.kind == .flag {
             guard parts.count == 1 else { throw parsed.error("Option --\(name) takes no value.") }
             parsed.append("", to: name)
         } else if parts.count == 2 {
-            parsed.append(String(parts[1]), to: name)
+            parsed.append(parts[1], to: name)
         } else {
             try takeNextWord(for: option, written: "--\(name)")
         }
     }
 
     private mutating func readShort(_ word: Substring) throws {
-        var rest = word
-        while let letter = rest.popFirst() {
+        var rest = word.unicodeScalars
+        while let letter = rest.popFirst().map(Character.init) {
             guard let option = options.first(where: { $0.short == letter }) else { throw unknown("-\(letter)") }
             if option.kind == .flag {
                 parsed.append("", to: option.long)
                 continue
             }
             if rest.first == "=" { rest.removeFirst() }
-            if rest.isEmpty, word.last != "=" {
+            if rest.isEmpty, word.utf8.last != UInt8(ascii: "=") {
                 try takeNextWord(for: option, written: "-\(letter)")
             } else {
-                parsed.append(String(rest), to: option.long)
+                parsed.append(String(Substring(rest)), to: option.long)
             }
             return
         }

@@ -8,7 +8,7 @@ struct BarrelEditCommand: Command {
         case create(BarrelCreateOptions)
         case add(BarrelAddOptions)
         case remove(BarrelRemoveOptions)
-        case delete(name: String)
+        case delete(name: String, isConfirmed: Bool)
     }
 
     let edit: Edit
@@ -21,8 +21,21 @@ struct BarrelEditCommand: Command {
         case .add(let options): return try await add(options)
         case .remove(let options):
             return try await perform(.removeFromBarrel(name: options.name, urls: options.urls))
-        case .delete(let name): return try await perform(.deleteBarrel(name: name))
+        case .delete(let name, let isConfirmed): return try await delete(name, isConfirmed)
         }
+    }
+
+    /// Nobody is asked where nobody can be: nothing is lost but the list of members.
+    private func delete(_ name: String, _ isConfirmed: Bool) async throws -> Int32 {
+        if !isConfirmed, Confirmation.isPossible {
+            let count = try global.openReader().barrel(name).members.count
+            let kept = "\(Formatting.count(count, "task")) \(count == 1 ? "is" : "are") kept, with all files"
+            let question = "Forget barrel \(name)? Its \(kept)."
+            guard try Confirmation(context).ask(question) else {
+                throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
+            }
+        }
+        return try await perform(.deleteBarrel(name: name))
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
@@ -37,13 +50,13 @@ struct BarrelEditCommand: Command {
 
     private func add(_ options: BarrelAddOptions) async throws -> Int32 {
         if options.creates, !WorkPath(global.workPath).hasBarrel(options.name) {
-            let settings = BarrelOptions(directory: context.workingDirectory)
+            let settings = BarrelOptions(directory: try Paths.absolute(".", from: context.workingDirectory))
             let status = try await perform(.createBarrel(name: options.name, options: settings))
             if status != ExitStatus.done { return status }
         }
         let barrel = try global.openReader().barrel(options.name)
         let tasks = try options.entries.map { entry in
-            try entry.task(in: barrel.options, folder: context.workingDirectory)
+            try entry.task(in: barrel.options, context)
         }
         return try await perform(
             .add(tasks: tasks, barrel: options.name, run: false),
@@ -62,10 +75,10 @@ struct BarrelEditCommand: Command {
 
 extension InputList.Entry {
     /// The task this entry asks for, with a barrel's settings where it says nothing itself.
-    func task(in barrel: BarrelOptions, folder: String) throws -> TaskDescription {
+    func task(in barrel: BarrelOptions, _ context: CommandContext) throws -> TaskDescription {
         var task = TaskDescription(url: try URLNormalizer.normalize(url))
         task.mirrors = try mirrors.map { try URLNormalizer.normalize($0) }
-        task.directory = directory ?? barrel.directory ?? folder
+        task.directory = try directory ?? barrel.directory ?? Paths.absolute(".", from: context.workingDirectory)
         task.options = barrel.options ?? TaskOptions()
         if let checksum { task.options.checksum = checksum }
         if !headers.isEmpty {
@@ -73,10 +86,8 @@ extension InputList.Entry {
             task.options.headers = all
             task.options.secretHeaders = HeaderField.secretNames(of: all)
         }
-        if let fileName {
-            let (sub, name) = Paths.split(fileName)
-            task.fileName = name
-            if let sub, let base = task.directory { task.directory = Paths.absolute(sub, from: base) }
+        if let fileName, let base = task.directory {
+            (task.fileName, task.directory) = try place(fileName, under: base)
         }
         return task
     }

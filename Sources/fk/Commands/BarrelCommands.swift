@@ -71,7 +71,8 @@ enum BarrelCommands {
         options: [yes],
         make: {
             try BarrelEditCommand(
-                edit: .delete(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+                edit: .delete(name: BarrelOptionsOfName($0, $1).name, isConfirmed: $0.has("yes")),
+                global: GlobalOptions($0, $1), context: $1)
         })
 
     static let importList = CommandSpec(

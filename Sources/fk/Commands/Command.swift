@@ -1,3 +1,4 @@
+import FKCore
 import Foundation
 
 /// One invocation of a command, with its arguments read and checked.
@@ -12,15 +13,18 @@ protocol Command: Sendable {
 /// What a command may know of the process it runs in.
 struct CommandContext: Sendable {
     var environment: [String: String]
-    /// Absolute.
+    /// Absolute. Empty when the current folder was removed or its name is not UTF-8: relative paths are then refused.
     var workingDirectory: String
+    /// Variables whose bytes are not UTF-8: what `environment` has in their place is not what was set.
+    var unreadable: Set<String> = []
     var output: OutputStream = .standardOutput
     var errors: OutputStream = .standardError
 
     static var process: CommandContext {
-        CommandContext(
-            environment: ProcessInfo.processInfo.environment, workingDirectory: FileManager.default.currentDirectoryPath
-        )
+        let environment = ProcessInfo.processInfo.environment
+        return CommandContext(
+            environment: environment, workingDirectory: ProcessPaths.currentFolder ?? "",
+            unreadable: Set(environment.keys.filter { !ProcessPaths.isText(variable: $0) }))
     }
 
     /// What standard output can show.

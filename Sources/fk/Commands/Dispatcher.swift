@@ -6,6 +6,17 @@ struct Dispatcher: Sendable {
 
     /// Parses, runs and reports; never throws.
     func run(_ words: [String]) async -> Int32 {
+        Self.status(await perform(words), context.output, context.errors)
+    }
+
+    /// A result that could not be written is a failure, whatever the command itself came to.
+    static func status(_ status: Int32, _ output: OutputStream, _ errors: OutputStream) -> Int32 {
+        guard let reason = output.failure else { return status }
+        errors.writeLine("fk: The results could not be written to standard output: \(reason).")
+        return status == ExitStatus.done ? ExitStatus.taskFailed : status
+    }
+
+    private func perform(_ words: [String]) async -> Int32 {
         do {
             return try await command(words).run()
         } catch let error as UsageError {

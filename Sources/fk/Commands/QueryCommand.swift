@@ -120,7 +120,7 @@ struct WhyCommand: Command {
                                 record.history.map {
                                     .object([
                                         ("time", .string(Timestamp.text($0.time))), ("by", .string($0.by)),
-                                        ("what", .string($0.what)),
+                                        ("what", .string(OptionNames.inCommandLine($0.what))),
                                     ])
                                 })
                         ),
@@ -187,7 +187,9 @@ struct RecordText {
 
     /// The recorded history, the newest last.
     var history: [String] {
-        record.history.map { Escaping.visible("  \(Timestamp.text($0.time))  \($0.by): \($0.what)") }
+        record.history.map { line in
+            Escaping.visible("  \(Timestamp.text(line.time))  \(line.by): \(OptionNames.inCommandLine(line.what))")
+        }
     }
 
     /// Why it is not running, in one sentence.

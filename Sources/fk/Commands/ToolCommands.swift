@@ -22,7 +22,8 @@ enum ToolCommands {
             var value = arguments.operands[1]
             if !value.isEmpty {
                 try Settings.check(key, value, arguments)
-                if key.isPath { value = Paths.absolute(value, from: context.workingDirectory) }
+                if key.isPath { value = try Paths.absolute(value, from: context.workingDirectory) }
+                if key == .cacert { value = try CertificateFile.check(value, arguments, context) }
             }
             return try ConfigCommand(
                 action: .set(key, value), global: GlobalOptions(arguments, context), context: context)

@@ -19,8 +19,11 @@ struct VerbCommand: Command {
 
     func run() async throws -> Int32 {
         let selectors = try selectors()
-        if verb == .trash, !isConfirmed, try !Confirmation(context).ask(question(selectors)) {
-            throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
+        if verb == .trash, !isConfirmed {
+            let count = try count()
+            if count > 0, try !Confirmation(context).ask(question(count)) {
+                throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
+            }
         }
         let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: global.workPath)))
         return try await client.verbs(selectors.map { .verb(verb, $0) }, Answers(global, context))
@@ -34,11 +37,25 @@ struct VerbCommand: Command {
         }
     }
 
-    private func question(_ selectors: [TaskSelector]) -> String {
+    /// How many tasks are meant: nobody is asked about none.
+    ///
+    /// - Throws: `.notFound` when there is nothing by a name.
+    private func count() throws -> Int {
         switch targets {
-        case .all: "Forget all tasks and delete every file they wrote?"
-        case .barrel(let name): "Forget all tasks of barrel \(name) and delete every file they wrote?"
-        case .tasks: "Forget \(selectors.count == 1 ? "this task" : "\(selectors.count) tasks") and delete the files?"
+        case .all: return WorkPath(global.workPath).allTaskIDs().count
+        case .barrel(let name): return try global.openReader().barrel(name).members.count
+        case .tasks(let references):
+            let reader = try global.openReader()
+            return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count
+        }
+    }
+
+    private func question(_ count: Int) -> String {
+        let tasks = count == 1 ? "1 task" : "all \(count) tasks"
+        return switch targets {
+        case .all: "Forget \(tasks) and delete every file written?"
+        case .barrel(let name): "Forget \(tasks) of barrel \(name) and delete every file written?"
+        case .tasks: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
         }
     }
 }
@@ -77,10 +94,14 @@ struct Confirmation {
 
     init(_ context: CommandContext) { self.context = context }
 
-    /// - Throws: when nobody can be asked, because standard input is no terminal.
+    /// Standard input is a terminal.
+    static var isPossible: Bool { isatty(0) == 1 }
+
+    /// - Throws: when standard input is no terminal.
     func ask(_ question: String) throws -> Bool {
-        guard isatty(0) == 1 else {
-            throw CommandFailure("\(question) Nobody can be asked here: give --yes.", status: ExitStatus.usage)
+        guard Self.isPossible else {
+            throw CommandFailure(
+                "\(question) Refusing to delete without confirmation; pass --yes.", status: ExitStatus.usage)
         }
         context.errors.write("\(Escaping.visible(question)) [y/N] ")
         let answer = readLine()?.lowercased() ?? ""

@@ -13,8 +13,7 @@ struct DemoCommand: Command {
     private static let barrel = "demo"
 
     func run() async throws -> Int32 {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fk-demo-\(getpid())").path
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let folder = try ScratchFolder.make("fk-demo", context)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let files = DemoFile.set(seed: 20)
         let server = try DemoServer(files: files, bytesPerSecond: options.rate ?? Self.defaultRate)

@@ -32,6 +32,23 @@ enum InputList {
         var headers: [ResponseHead.Field] = []
         /// The line of its URL, from 1.
         var line: Int
+
+        /// Where the file goes that the entry has a name for.
+        ///
+        /// - Parameter base: the task's folder, absolute. The name stays below it, symbolic links included.
+        /// - Throws: `UsageError` that names the line.
+        func place(_ fileName: String, under base: String) throws -> (name: String, folder: String) {
+            let (subfolder, name) = ListedName.split(fileName)
+            guard let subfolder else { return (name, base) }
+            let base = try Paths.absolute(base, from: base)
+            let folder = try Paths.absolute(subfolder, from: base)
+            guard Paths.isBelow(folder, base) else {
+                throw UsageError(
+                    "line \(line): out=\(Escaping.visible(fileName)) leads out of the folder \(base) to \(folder). "
+                        + "Choose the folder with dir=.")
+            }
+            return (name, folder)
+        }
     }
 
     /// What is wrong with a list, and where.
@@ -50,7 +67,11 @@ enum InputList {
     static func read(_ path: String) throws(Fault) -> [Entry] {
         let source = path == "-" ? "standard input" : Escaping.visible(path)
         let bytes = try contents(path, source)
-        return try parse(bytes, source: source)
+        let entries = try parse(bytes, source: source)
+        guard !entries.isEmpty else {
+            throw Fault(source: source, line: 0, reason: "the list is empty: it names no URL")
+        }
+        return entries
     }
 
     /// Parses a list. All of it is checked before any of it is returned.
@@ -129,7 +150,9 @@ struct InputListParser {
         let index = entries.count - 1
         switch name {
         case "out":
-            guard !value.isEmpty, !value.utf8.contains(0) else { throw fault("out= needs a file name") }
+            if let objection = ListedName.objection(to: value) {
+                throw fault("out=\(Escaping.visible(value)) cannot be the file's name: \(objection)")
+            }
             entries[index].fileName = value
         case "dir":
             guard !value.isEmpty, !value.utf8.contains(0) else { throw fault("dir= needs a folder") }

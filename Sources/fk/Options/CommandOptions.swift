@@ -94,7 +94,7 @@ struct BarrelAddOptions: Sendable {
         } else if entries.isEmpty {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
-        makeAbsolute(from: context.workingDirectory)
+        try makeAbsolute(from: context.workingDirectory)
     }
 
     /// `import <name> FILE`.
@@ -106,12 +106,12 @@ struct BarrelAddOptions: Sendable {
         } catch {
             throw arguments.error(error.description)
         }
-        makeAbsolute(from: context.workingDirectory)
+        try makeAbsolute(from: context.workingDirectory)
     }
 
-    private mutating func makeAbsolute(from folder: String) {
+    private mutating func makeAbsolute(from folder: String) throws {
         for index in entries.indices {
-            entries[index].directory = entries[index].directory.map { Paths.absolute($0, from: folder) }
+            entries[index].directory = try entries[index].directory.map { try Paths.absolute($0, from: folder) }
         }
     }
 }
@@ -172,7 +172,7 @@ struct DemoOptions: Sendable {
     ]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        directory = arguments["directory"].map { Paths.absolute($0, from: context.workingDirectory) }
+        directory = try arguments["directory"].map { try Paths.absolute($0, from: context.workingDirectory) }
         rate = try arguments.rate("limit-rate", "--limit-rate")
         jobs = try arguments.integer("jobs", "-j", in: 1...64)
     }

@@ -22,11 +22,14 @@ struct GlobalOptions: Sendable, Hashable {
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         if let path = arguments["work-path"] {
             guard !path.isEmpty else { throw arguments.error("--work-path: the folder's name is empty.") }
-            workPath = Paths.absolute(path, from: context.workingDirectory)
+            workPath = try Paths.absolute(path, from: context.workingDirectory)
             isWorkPathGiven = true
         } else {
-            workPath = Paths.absolute(
-                WorkPath.defaultRoot(environment: context.environment), from: context.workingDirectory)
+            let (root, variable) = WorkPath.defaultRoot(in: context.environment)
+            if let variable, context.unreadable.contains(variable) {
+                throw arguments.error("The variable \(variable) is not UTF-8 text: name a work path with --work-path.")
+            }
+            workPath = try Paths.absolute(root, from: context.workingDirectory)
         }
         json = arguments.has("json")
         quiet = arguments.has("quiet")

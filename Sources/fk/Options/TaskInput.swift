@@ -48,7 +48,7 @@ struct TaskInput: Sendable {
             if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
         }
         shared = options
-        directory = Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
+        directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
         if let given = arguments["directory"], given.isEmpty {
             throw arguments.error("-d: the folder's name is empty.")
         }
@@ -88,7 +88,7 @@ struct TaskInput: Sendable {
         }
         guard tasks.count == 1 else { return }
         if let output = arguments["output"] {
-            let (name, folder) = try destination(output, under: tasks[0].directory ?? directory, arguments, "-o")
+            let (name, folder) = try destination(output, under: tasks[0].directory ?? directory, arguments)
             tasks[0].fileName = name
             tasks[0].directory = folder
         }
@@ -127,28 +127,28 @@ struct TaskInput: Sendable {
             task.options.headers = headers
             task.options.secretHeaders = HeaderField.secretNames(of: headers)
         }
-        task.directory = entry.directory.map { Paths.absolute($0, from: context.workingDirectory) } ?? folder
+        task.directory = try entry.directory.map { try Paths.absolute($0, from: context.workingDirectory) } ?? folder
         if let name = entry.fileName, let base = task.directory {
-            (task.fileName, task.directory) = try destination(name, under: base, arguments, "line \(entry.line): out=")
+            (task.fileName, task.directory) = try entry.place(name, under: base)
         }
         return task
     }
 
     private static func destination(
-        _ text: String, under base: String, _ arguments: ParsedArguments, _ written: String
+        _ text: String, under base: String, _ arguments: ParsedArguments
     ) throws -> (name: String, folder: String) {
         let (folder, name) = Paths.split(text)
         guard !name.isEmpty, name != ".", name != "..", name != "-" else {
             throw arguments.error(
-                "\(written): '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
+                "-o: '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
         }
         guard name.utf8.count <= 255 else {
-            throw arguments.error("\(written): the name is longer than the 255 bytes that a file's name may have.")
+            throw arguments.error("-o: the name is longer than the 255 bytes that a file's name may have.")
         }
         if let objection = AskedForName.objection(to: name) {
-            throw arguments.error("\(written): '\(Escaping.visible(text))' cannot be the file's name: \(objection).")
+            throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(objection).")
         }
-        return (name, folder.map { Paths.absolute($0, from: base) } ?? base)
+        return (name, try folder.map { try Paths.absolute($0, from: base) } ?? base)
     }
 
     private static func options(_ arguments: ParsedArguments, _ context: CommandContext) throws -> TaskOptions {
@@ -168,7 +168,7 @@ struct TaskInput: Sendable {
         options.connections = try arguments.connections("connections", "-x")
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
         options.timeout = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
-        options.caFile = arguments["cacert"].map { Paths.absolute($0, from: context.workingDirectory) }
+        options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         if arguments.has("insecure") { options.insecure = true }
         if arguments.has("netrc") { options.netrc = true }
         options.proxy = try proxy(arguments)
@@ -178,15 +178,16 @@ struct TaskInput: Sendable {
         return options
     }
 
-    private static func proxy(_ arguments: ParsedArguments) throws -> String? {
+    static func proxy(_ arguments: ParsedArguments) throws -> String? {
         guard let text = arguments["proxy"], !text.isEmpty else { return arguments["proxy"] }
-        let allowed = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
-        let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() } ?? "http"
-        guard allowed.contains(scheme), !text.contains(where: \.isWhitespace) else {
+        do {
+            _ = try ProxyAddress(text)
+            return text
+        } catch {
+            // Without the text itself: it may hold a password in a place where none is expected.
             throw arguments.error(
-                "--proxy: '\(Escaping.visible(URLMasking.mask(text)))' is not a proxy. Give [scheme://]host:port "
-                    + "with one of \(allowed.joined(separator: ", ")).")
+                "--proxy: this is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
+                    + "\(ProxyAddress.schemes.joined(separator: ", ")).")
         }
-        return text
     }
 }

@@ -13,7 +13,9 @@ struct Answers: Sendable {
 
     /// Problems beside the request: a quarantined file, for example.
     func warn(_ problems: [String]) {
-        for problem in problems { context.errors.writeLine("fk: warning: \(Escaping.visible(problem))") }
+        for problem in problems {
+            context.errors.writeLine("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(problem)))")
+        }
     }
 
     /// Shows any reply.

@@ -1,12 +1,19 @@
 import FKMiddleware
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Standard output or standard error: whole texts, one after the other, from any thread.
 ///
-/// When the reader is gone (`fk list | head -1`) writing stops silently; nothing else changes.
+/// When the reader is gone (`fk list | head -1`) writing stops silently; nothing else changes. After any other error writing
+/// stops as well, and `failure` tells why.
 final class OutputStream: Sendable {
     let descriptor: Int32
-    /// True once a write has failed: nobody will read what is written after it.
-    private let broken = Locked(false)
+    /// The system's number of the error with which a write has failed: nobody will read what is written after it.
+    private let error = Locked<Int32?>(nil)
 
     static let standardOutput = OutputStream(1)
     static let standardError = OutputStream(2)
@@ -18,10 +25,15 @@ final class OutputStream: Sendable {
     /// Writes the text in one piece, without a line end of its own.
     func write(_ text: String) {
         var text = text
-        broken.withLock { broken in
-            guard !broken else { return }
-            broken = !text.withUTF8 { Glue.writeAll(descriptor, UnsafeRawBufferPointer($0)) }
+        error.withLock { error in
+            guard error == nil else { return }
+            error = text.withUTF8 { Glue.writeAll(descriptor, UnsafeRawBufferPointer($0)) ? nil : errno }
         }
+    }
+
+    /// Why something could not be written, in the system's words. Nil while all went well, and for a reader that is gone.
+    var failure: String? {
+        error.withLock { $0 }.flatMap { $0 == EPIPE ? nil : String(cString: strerror($0)) }
     }
 
     func writeLine(_ line: String) {

@@ -37,7 +37,7 @@ enum TaskDocument {
     static func error(_ error: DownloadError?) -> JSONValue {
         guard let error else { return .null }
         return .object([
-            ("code", .string(error.code.rawValue)), ("message", .string(error.message)),
+            ("code", .string(error.code.rawValue)), ("message", .string(error.text)),
             ("reason", .optional(error.reason)), ("status", .optional(error.status.map(Int64.init))),
             ("retryable", .bool(error.isRetryable)),
         ])

@@ -11,7 +11,7 @@ final class RunPresenter: Sendable {
         var previous: [TaskID: Int64] = [:]
         /// What the last progress event of each task said.
         var told: [TaskID: Int64] = [:]
-        var barrelPrevious: [String: Int64] = [:]
+        var barrelPrevious = ExactMap<Int64>()
         var barrels: [(name: String, tracker: RunTracker)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
         var speed = SpeedMeter()
@@ -51,7 +51,8 @@ final class RunPresenter: Sendable {
         case .replies(let replies): replies.forEach(show)
         case .state(let info): changed(info)
         case .progress(let running, let tracker): progress(running, tracker)
-        case .problem(let text): view.permanent("fk: warning: \(Escaping.visible(text))")
+        case .problem(let text):
+            view.permanent("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(text)))")
         }
     }
 
@@ -147,7 +148,8 @@ final class RunPresenter: Sendable {
     private func writeProgress(_ json: JSONLines, _ running: [DownloadInfo], _ state: inout State) {
         for info in running { writeProgress(json, of: info, &state) }
         for (name, tracker) in state.barrels {
-            let previous = state.barrelPrevious.updateValue(tracker.received, forKey: name) ?? tracker.atStart
+            let previous = state.barrelPrevious[name] ?? tracker.atStart
+            state.barrelPrevious[name] = tracker.received
             json.write(
                 .barrel(
                     name: name,

@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 
 #if canImport(Glibc)
@@ -12,12 +13,17 @@ enum Paths {
     ///
     /// Symbolic links in the part that exists are resolved, so that `..` means what the file system means by it; the
     /// rest, which nobody has created yet, is only tidied. A leading `~` belongs to the shell and is not touched.
-    static func absolute(_ path: String, from folder: String) -> String {
-        let whole = path.utf8.first == UInt8(ascii: "/") ? path : "\(folder)/\(path)"
+    ///
+    /// - Parameter folder: absolute; empty where there is none to start from.
+    /// - Throws: `UsageError` when the path leads to a folder whose name is not UTF-8, or is relative to one.
+    static func absolute(_ path: String, from folder: String) throws -> String {
+        let isAbsolute = path.utf8.first == UInt8(ascii: "/")
+        guard isAbsolute || !folder.isEmpty else { throw noCurrentFolder(path) }
+        let whole = isAbsolute ? path : "\(folder)/\(path)"
         var existing = parts(of: whole)
         var missing: [String] = []
         while !existing.isEmpty {
-            if let real = resolve("/" + existing.joined(separator: "/")) {
+            if let real = try resolve("/" + existing.joined(separator: "/")) {
                 return tidy(real, missing.reversed())
             }
             missing.append(existing.removeLast())
@@ -30,10 +36,24 @@ enum Paths {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
     }
 
-    private static func resolve(_ path: String) -> String? {
+    private static func resolve(_ path: String) throws -> String? {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
-        return String(cString: real)
+        if let text = String(validatingCString: real) { return text }
+        throw UsageError("\(Escaping.visible(path)) leads to a place whose name is not UTF-8: fk cannot use it.")
+    }
+
+    private static func noCurrentFolder(_ path: String) -> UsageError {
+        var status = stat()
+        let isGone = stat(".", &status) != 0 || status.st_nlink == 0
+        return UsageError(
+            "The current folder \(isGone ? "does not exist any more" : "has a name that is not UTF-8"): give an absolute "
+                + "path in the place of '\(Escaping.visible(path))', or go to another folder.")
+    }
+
+    /// True for the folder itself and what is below it. Both absolute, as `absolute` gives them.
+    static func isBelow(_ path: String, _ folder: String) -> Bool {
+        path.isExactly(folder) || path.utf8.starts(with: (folder == "/" ? "/" : folder + "/").utf8)
     }
 
     private static func tidy(_ base: String, _ rest: [String]) -> String {

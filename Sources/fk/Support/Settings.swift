@@ -45,10 +45,12 @@ struct Settings: Sendable, Hashable {
         case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
         case .durability: _ = try trial.choice(name, name, of: Durability.self)
         case .transport: _ = try trial.choice(name, name, of: TransportKind.self)
-        case .directory, .cacert, .proxy:
+        case .proxy: _ = try TaskInput.proxy(trial)
+        case .directory, .cacert:
             guard !value.utf8.contains(where: { $0 < 0x20 }) else {
                 throw arguments.error("\(name): control characters are not allowed.")
             }
+            guard value.utf8.last != 0x20 else { throw arguments.error("\(name): the path ends in a blank.") }
         }
     }
 
@@ -84,11 +86,20 @@ struct Settings: Sendable, Hashable {
 
     static func parse(_ text: String) -> Settings {
         var settings = Settings()
-        for line in text.split(whereSeparator: \.isNewline) where line.first != "#" {
-            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+        // By bytes: in the name of a folder other blanks and line ends are characters like any.
+        for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) where line.first != UInt8(ascii: "#")
+        {
+            let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1).map(Self.trimmed)
             if parts.count == 2, let key = Key(rawValue: parts[0]), !parts[1].isEmpty { settings[key] = parts[1] }
         }
         return settings
+    }
+
+    private static func trimmed(_ text: Substring.UTF8View) -> String {
+        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+        guard let start = text.firstIndex(where: { !isBlank($0) }), let end = text.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        return String(Substring(text[start...end]))
     }
 
     var text: String {

@@ -1,0 +1,92 @@
+import Foundation
+
+/// Makes one readable line of the page that a server sends with an error.
+package enum ErrorPage {
+    /// Nil when no text is left. Bytes that are not UTF-8 are replaced.
+    package static func text(_ bytes: [UInt8]) -> String? { text(String(decoding: bytes, as: UTF8.self)) }
+
+    /// Without markup, entities, control and invisible characters. The title counts only where nothing else is left: it
+    /// repeats the heading.
+    ///
+    /// - Parameter page: may be cut anywhere, for only its beginning is kept.
+    package static func text(_ page: String) -> String? {
+        var parts = Parts(page)
+        parts.read()
+        return line(parts.text) ?? line(parts.title)
+    }
+
+    private static func line(_ text: String) -> String? {
+        let scalars = text.unicodeScalars.map { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator: Unicode.Scalar(" ")
+            default: scalar
+            }
+        }
+        let words = String(String.UnicodeScalarView(scalars)).split(whereSeparator: \.isWhitespace)
+        return words.isEmpty ? nil : words.joined(separator: " ")
+    }
+
+    /// Takes a page apart. Not a parser of HTML: enough to leave tags out.
+    private struct Parts {
+        private var rest: Substring
+        private(set) var text = ""
+        private(set) var title = ""
+
+        init(_ page: String) { rest = page[...] }
+
+        mutating func read() {
+            while let open = rest.firstIndex(where: { $0 == "<" || $0 == "&" }) {
+                text += rest[..<open]
+                rest = rest[open...]
+                if rest.first == "&" { takeEntity() } else { takeTag() }
+            }
+            text += rest
+        }
+
+        private mutating func takeTag() {
+            let inner = rest.dropFirst()
+            guard let first = inner.first, first.isLetter || "/!?".contains(first) else {
+                text.append(rest.removeFirst())
+                return
+            }
+            text += " "
+            if inner.hasPrefix("!--") { return skip(behind: "-->") }
+            let name = inner.prefix { $0.isLetter }.lowercased()
+            skip(behind: ">")
+            // What these enclose is not text.
+            guard ["style", "script", "title"].contains(name) else { return }
+            let end = rest.range(of: "</\(name)", options: .caseInsensitive)
+            if name == "title" { title += rest[..<(end?.lowerBound ?? rest.endIndex)] + " " }
+            rest = end.map { rest[$0.lowerBound...] } ?? ""
+        }
+
+        private mutating func skip(behind mark: String) {
+            rest = rest.range(of: mark).map { rest[$0.upperBound...] } ?? ""
+        }
+
+        private mutating func takeEntity() {
+            let name = rest.dropFirst().prefix(10).prefix { $0 != ";" && !$0.isWhitespace }
+            let end = rest.index(rest.startIndex, offsetBy: name.count + 1)
+            guard end < rest.endIndex, rest[end] == ";", let character = Self.character(name) else {
+                text.append(rest.removeFirst())
+                return
+            }
+            text.append(character)
+            rest = rest[rest.index(after: end)...]
+        }
+
+        private static func character(_ name: Substring) -> Character? {
+            if let known = names[String(name)] { return known }
+            guard name.first == "#" else { return nil }
+            let digits = name.dropFirst()
+            let isHexadecimal = digits.first == "x" || digits.first == "X"
+            let code = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
+            return code.flatMap(Unicode.Scalar.init).map(Character.init)
+        }
+
+        private static let names: [String: Character] = [
+            "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": " ", "copy": "©", "middot": "·",
+            "ndash": "–", "mdash": "—", "hellip": "…",
+        ]
+    }
+}

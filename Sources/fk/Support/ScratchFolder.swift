@@ -1,0 +1,22 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// A folder for the files of one run, in TMPDIR or /tmp, which every user may write to: its name cannot be foretold, it was
+/// not there before, and nobody else may enter it.
+enum ScratchFolder {
+    /// - Returns: the absolute path of a new folder of mode 0700.
+    /// - Throws: `UsageError` or `CommandFailure` naming the folder in which it cannot be made.
+    static func make(_ prefix: String, _ context: CommandContext) throws -> String {
+        guard !context.unreadable.contains("TMPDIR") else { throw UsageError("The variable TMPDIR is not UTF-8 text.") }
+        let named = context.environment["TMPDIR"] ?? ""
+        let base = try Paths.absolute(named.isEmpty ? "/tmp" : named, from: context.workingDirectory)
+        var template = Array("\(base)/\(prefix)-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw CommandFailure(
+                "A temporary folder cannot be made in \(base): \(String(cString: strerror(errno))).",
+                status: ExitStatus.taskFailed)
+        }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,35 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Rules: pages that come with an error", .timeLimit(.minutes(1)))
+struct RulesErrorPageTests {
+    @Test(
+        "Only the text is left of a page",
+        arguments: [
+            ("<!DOCTYPE html><html><head><title>T</title></head><body><h1>Gone</h1></body></html>", "Gone"),
+            ("<!-- if a > b, pad --><p>Busy</p>", "Busy"),
+            ("a &amp; b &#60;c&#x3e; &nbsp;d &unknown; &", "a & b <c> d &unknown; &"),
+            ("<html><head><title>503 Fetch failed</title><style>b{", "503 Fetch failed"),
+            ("{\"error\": \"a < b\"}", "{\"error\": \"a < b\"}"), ("<script>if (a<b) x()</script>x", "x"),
+            ("one\r\n\ttwo\u{202e}\u{7}three", "one two three"), ("<a href=\"x\">y</a", "y"), ("<br><hr/>", nil),
+            ("", nil),
+        ] as [(String, String?)])
+    func text(page: String, expected: String?) {
+        #expect(ErrorPage.text(page) == expected)
+    }
+
+    @Test("An error of the library holds a page's text and no markup")
+    func error() async throws {
+        let server = try FaultServer()
+        let page = "<html><head><title>No</title></head><body><p>It is <b>gone</b> &amp; done.</p></body></html>"
+        server.route("/a") { _ in .status(404, body: Array(page.utf8)) }
+        let live = try LiveBench()
+        let info = try await live.fetch(server.url("/a"))
+        #expect(info.error?.underlying == "It is gone & done.")
+        await live.downloader.close()
+    }
+}

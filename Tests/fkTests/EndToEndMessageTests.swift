@@ -1,0 +1,182 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("What a command says", .timeLimit(.minutes(1)))
+struct EndToEndMessageTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        server.routeOthers { _ in .ok([1, 2, 3]) }
+    }
+
+    // MARK: Options that are checked when they are read
+
+    @Test(
+        "A proxy that cannot be one is refused before anything is asked, without its password",
+        arguments: ["foo:bar", "http://", "foo:99999", "ftp://p:1", "http://u:hidden@p:bar", ":1", "a b:1"])
+    func badProxy(proxy: String) async throws {
+        for words in [["get", server.url("/a"), "--proxy", proxy], ["config", "set", "proxy", proxy]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 2 && result.errors.contains("proxy"), "\(result.errors)")
+            #expect(!result.errors.contains("hidden"))
+        }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test("A proxy that is dead is named")
+    func deadProxy() async throws {
+        // A port that was free a moment ago.
+        let port = try { try FaultServer().port }()
+        let result = try await sandbox.fk(
+            "get", "http://h.invalid/a", "--retry", "0", "--proxy", "http://u:hidden@127.0.0.1:\(port)")
+        #expect(result.status == 1 && result.errors.contains("proxy 127.0.0.1:\(port)"), "\(result.errors)")
+        #expect(!result.errors.contains("hidden"))
+        let other = try await sandbox.fk(
+            "get", "http://h.invalid/b", "--retry", "0", "--proxy", "http://no-such-proxy.invalid:1")
+        #expect(other.status == 1 && other.errors.contains("no-such-proxy.invalid"), "\(other.errors)")
+    }
+
+    @Test(
+        "A file of authorities that cannot be one is refused before anything is asked",
+        arguments: ["missing.pem", "empty.pem", "text.pem", "folder", ""])
+    func badAuthorities(name: String) async throws {
+        try sandbox.put("", "empty.pem")
+        try sandbox.put("not a certificate", "text.pem")
+        try FileManager.default.createDirectory(
+            atPath: "\(sandbox.files)/folder", withIntermediateDirectories: false)
+        for words in [["get", server.url("/a"), "--cacert", name], ["barrel", "create", "b", "--cacert", name]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 2 && result.errors.contains("--cacert: "), "\(result.errors)")
+            #expect(result.errors.contains(name))
+        }
+        if !name.isEmpty { #expect(try await sandbox.fk("config", "set", "cacert", name).status == 2) }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test("--version prints the version, whatever else stands there")
+    func version() async throws {
+        for words in [["get", "--version", server.url("/a")], ["--version", "list"], ["barrel", "--version"]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 0 && result.output.hasPrefix("fk "), "\(words): \(result.output)\(result.errors)")
+        }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test(
+        "An empty list says so and ends with 2",
+        arguments: [
+            ["get", "-i", "-"], ["barrel", "create", "b", "-i", "-"], ["barrel", "import", "b", "-"],
+        ], ["", "\n\n", "# only a comment\n", "\u{feff}"])
+    func emptyList(words: [String], list: String) async throws {
+        let result = try await sandbox.start(words, input: list).end()
+        #expect(result.status == 2 && result.errors.contains("standard input: the list is empty"), "\(result.errors)")
+    }
+
+    @Test("An empty list is refused beside URLs as well, and by name")
+    func emptyFile() async throws {
+        try sandbox.put("# nothing\n", "list")
+        let result = try await sandbox.fk("get", server.url("/a"), "-i", "list")
+        #expect(result.status == 2 && result.errors.contains("list: the list is empty"), "\(result.errors)")
+        #expect(server.requests.isEmpty)
+    }
+
+    // MARK: Deleting
+
+    @Test("What is not there is told before anybody is asked")
+    func notThere() async throws {
+        for words in [
+            ["barrel", "trash", "nonesuch"], ["trash", "http://h.example/nothing"], ["trash", "abcdef"],
+            ["barrel", "delete", "nonesuch"],
+        ] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 4, "\(words): \(result.errors)")
+            #expect(!result.errors.contains("Forget") && !result.errors.contains("--yes"), "\(result.errors)")
+        }
+        try await sandbox.fk("get", server.url("/a"), "-b", "b")
+        for words in [["trash", server.url("/a")], ["barrel", "trash", "b"], ["trash", "--all"]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 2 && result.errors.contains("pass --yes"), "\(words): \(result.errors)")
+            #expect(sandbox.exists("a"))
+        }
+    }
+
+    @Test("On a terminal barrel delete asks, unless -y is given; its tasks are kept and counted", arguments: [0, 1, 2])
+    func deleteBarrel(count: Int) async throws {
+        for index in 0..<count { try await sandbox.fk("get", server.url("/\(index)"), "-b", "b") }
+        if count == 0 { try await sandbox.fk("barrel", "create", "b") }
+        let environment = ["FK_WORK_PATH": sandbox.workPath, "TERM": "xterm"]
+        let terminal = try PseudoTerminal(columns: 200)
+        let asked = try terminal.run(FKProgram.path, ["barrel", "delete", "b"], environment: environment) { text in
+            if text.contains("[y/N]") { terminal.type("n\n") }
+        }
+        #expect(asked.raw.contains("Forget barrel b?") && asked.status == 1, "\(asked.raw)")
+        #expect(asked.raw.contains(["0 tasks are", "1 task is", "2 tasks are"][count]), "\(asked.raw)")
+        let told = try await sandbox.fk("barrel", "delete", "-y", "b")
+        #expect(told.status == 0)
+        let words = ["it had no tasks", "its task was kept", "its 2 tasks were kept"]
+        #expect(told.output.contains(words[count]), "\(told.output)")
+        #expect(try await sandbox.json("list").array.count == count)
+    }
+
+    // MARK: What is shown
+
+    @Test("Two URLs that differ in a query can be told apart; secrets are hidden")
+    func query() async throws {
+        for id in 1...2 { try await sandbox.fk("get", server.url("/f?id=\(id)&token=hidden\(id)")) }
+        let urls = try await sandbox.json("list").array.compactMap { $0.text("url") }
+        #expect(urls == (1...2).map { server.url("/f?id=\($0)&token=***") })
+    }
+
+    @Test("Of an error page only the text is shown, in every answer")
+    func page() async throws {
+        let page = "<html><head><title>No</title></head><body><!-- a > b --><h1>Not &quot;here&quot;</h1></body></html>"
+        server.route("/a") { _ in .status(404, body: Array(page.utf8)) }
+        let url = server.url("/a")
+        let result = try await sandbox.fk("get", url, "--retry", "0")
+        #expect(result.errors.contains("Not \"here\""), "\(result.errors)")
+        for words in [
+            ["info", url], ["why", url], ["info", url, "--json"], ["list", "--json"], ["info", url, "--raw"],
+        ] {
+            let text = try await sandbox.fk(words).output + result.errors
+            for mark in ["<h1", "<html", "&quot;", "a > b"] { #expect(!text.contains(mark), "\(words): \(text)") }
+        }
+    }
+
+    @Test("Messages of the library name options here, and its settings there")
+    func options() async throws {
+        try sandbox.put("mine", "x")
+        let url = server.url("/x")
+        let result = try await sandbox.fk("get", url, "-o", "x")
+        #expect(result.errors.contains("use --overwrite, --rename or --skip"), "\(result.errors)")
+        let stored = try #require(sandbox.reader.records(url: url).first?.error?.message)
+        #expect(stored.contains("`existing`") && !stored.contains("--"))
+        for words in [["why", url], ["info", url], ["info", url, "--json"]] {
+            let text = try await sandbox.fk(words).output
+            #expect(text.contains("--overwrite") && !text.contains("`existing`"), "\(words): \(text)")
+        }
+        let large = try await sandbox.fk("get", server.url("/y"), "--max-size", "1")
+        #expect(large.status == 1 && !large.errors.contains("maxSize"), "\(large.errors)")
+    }
+
+    @Test("Every text that is put in another's place is one that the library has")
+    func pairs() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Sources/FKCore")
+        let files = try #require(FileManager.default.enumerator(atPath: root.path))
+        var source = ""
+        for case let name as String in files where name.hasSuffix(".swift") {
+            source += try String(contentsOf: root.appendingPathComponent(name), encoding: .utf8)
+        }
+        // A message may be broken into several lines.
+        let text = source.replacing(try Regex("\"\\s*\\+ \""), with: "")
+        for pair in OptionNames.pairs { #expect(text.contains(pair.library), "\(pair.library)") }
+    }
+}
