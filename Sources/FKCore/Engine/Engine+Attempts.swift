@@ -106,7 +106,7 @@ extension Engine {
             }
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated() where range.position > length {
-                remember(entry, by: "resume", "the part file is shorter than recorded: \(length) bytes")
+                remember(entry, by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
                 entry.record.ranges[index].position = max(range.start, length)
                 entry.record.pieces = nil
             }

@@ -81,7 +81,7 @@ extension Engine {
             guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
                 let error = DownloadError(
                     .incompleteBody,
-                    "The server sent nothing of the \(end - receiver.position) bytes that are missing.",
+                    "The server sent nothing of what is missing: \(Plural.count(end - receiver.position, "byte")).",
                     isRetryable: true)
                 return laneFailed(lane, error, entry, attempt)
             }

@@ -212,7 +212,7 @@ extension Engine {
                 let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
                 remember(
                     entry, by: "resume",
-                    "\(name) sends the file from its beginning: \(entry.record.received) bytes dropped")
+                    "\(name) sends the file from its beginning: \(Plural.count(entry.record.received, "byte")) dropped")
                 try attempt.part.truncate(to: 0)
             }
             entry.record.ranges = [SavedRange(start: 0, end: length)]

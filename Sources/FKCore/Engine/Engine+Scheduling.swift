@@ -9,7 +9,7 @@ extension Engine {
         for entry in entries { admit(entry) }
         schedule()
         let waiting = entries.count { $0.record.state == .idle || $0.record.state == .action }
-        return "\(waiting) of \(entries.count) tasks can run"
+        return "\(waiting) of \(Plural.count(entries.count, "task")) can run"
     }
 
     func admit(_ entry: TaskEntry) {

@@ -15,10 +15,10 @@ extension Engine {
                 return .verbs(try await apply(verb, to: selector))
             case .setAttributes(let selector, let attributes):
                 let count = try setAttributes(selector, attributes)
-                return .done(note: "attributes of \(count) task\(count == 1 ? "" : "s") changed")
+                return .done(note: "attributes of \(Plural.count(count, "task")) changed")
             case .markUsed(let selector):
                 let count = try markUsed(selector)
-                return .done(note: "\(count) task\(count == 1 ? "" : "s") marked as used")
+                return .done(note: "\(Plural.count(count, "task")) marked as used")
             case .toggle(let selector):
                 return .verbs(try await toggle(selector))
             case .createBarrel(let name, let options):
@@ -233,7 +233,9 @@ extension Engine {
             let url = try URLNormalizer.normalize(text)
             loadAll()
             if tasksByURL == nil {
-                tasksByURL = Dictionary(grouping: tasks.keys) { tasks[$0]?.record.task.url ?? "" }
+                var byURL = ExactMap<[TaskID]>()
+                for entry in tasks.values { byURL[entry.record.task.url, default: []].append(entry.id) }
+                tasksByURL = byURL
             }
             return (tasksByURL?[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
         case .barrel(let name):

@@ -56,7 +56,7 @@ package actor Engine {
 
     var tasks = TaskMap<TaskEntry>()
     /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
-    var tasksByURL: [String: [TaskID]]?
+    var tasksByURL: ExactMap<[TaskID]>?
     var texts = SharedTexts()
     /// Finished tasks that are on disk alone (`Engine+Resting`).
     var retired = TaskIDTable()

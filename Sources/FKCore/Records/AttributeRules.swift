@@ -34,7 +34,7 @@ package enum AttributeRules {
             guard value.utf8.count <= maxValueBytes else {
                 throw DownloadError(
                     .invalidArgument,
-                    "The attribute \(Escaping.visible(key)) has \(value.utf8.count) bytes; at most \(maxValueBytes) fit."
+                    "The attribute \(Escaping.visible(key)) has \(Plural.count(value.utf8.count, "byte")); at most \(maxValueBytes) fit."
                 )
             }
         }

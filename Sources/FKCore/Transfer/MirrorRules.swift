@@ -45,7 +45,7 @@ extension ResumeRules {
         let range = head["Content-Range"].flatMap(ContentRange.init)
         let total = range?.total ?? (head.status == 206 || head.status == 416 ? nil : try? ContentLength.parse(head))
         if let old = known.length, let total, total != old {
-            return "the file there has \(total) bytes, the one begun has \(old)"
+            return "the file there has \(Plural.count(total, "byte")), the one begun has \(old)"
         }
         if head.status == 206, range?.total == nil, known.isOtherSource || known.length == nil {
             return "the length of the file there is not known"

@@ -57,7 +57,7 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
         else { return .refused(reason: "it answers \(head.status), not with the bytes asked for") }
         guard let total = answer.total else { return .refused(reason: "the length of the file there is not known") }
         guard total == length else {
-            return .refused(reason: "the file there has \(total) bytes, the one begun has \(length)")
+            return .refused(reason: "the file there has \(Plural.count(total, "byte")), the one begun has \(length)")
         }
         guard range.first == start, received.count == held.count else {
             return .refused(reason: "it sent the bytes from \(range.first), \(received.count) of \(held.count)")

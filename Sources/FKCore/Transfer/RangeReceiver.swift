@@ -191,7 +191,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if let maxSize = plan.known.maxSize, position + Int64(bytes.count) > maxSize {
             return .fail(
                 DownloadError(
-                    .tooLarge, "The server sends more than the \(maxSize) bytes allowed: raise `maxSize` to accept it."
+                    .tooLarge,
+                    "The server sends more than the limit of \(Plural.count(maxSize, "byte")): raise `maxSize` to accept it."
                 ))
         }
         if !bytes.isEmpty {

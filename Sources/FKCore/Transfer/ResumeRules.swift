@@ -242,7 +242,7 @@ package enum ResumeRules {
 
     private static func sizeError(_ total: Int64?, _ known: Known) -> DownloadError? {
         guard let total, let limit = known.maxSize, total > limit else { return nil }
-        return DownloadError(.tooLarge, "The file has \(total) bytes; at most \(limit) are allowed for it.")
+        return DownloadError(.tooLarge, "The file has \(Plural.count(total, "byte")); the limit for it is \(limit).")
     }
 }
 

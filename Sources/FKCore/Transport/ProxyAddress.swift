@@ -45,6 +45,13 @@ package struct ProxyAddress: Sendable, Hashable {
         self.port = port
     }
 
+    /// The text without user and password, also where it is no proxy.
+    package static func masked(_ text: String) -> String {
+        guard let at = text.lastIndex(of: "@") else { return text }
+        let scheme = text.range(of: "://").flatMap { $0.upperBound <= at ? text[..<$0.upperBound] : nil } ?? ""
+        return "\(scheme)***\(text[at...])"
+    }
+
     /// Why a text is no proxy.
     package struct Fault: Error, Hashable {
         package var reason: String

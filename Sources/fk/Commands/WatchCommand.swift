@@ -37,6 +37,8 @@ struct WatchCommand: Command {
             }
             presenter.show(.progress(running: running, tracker))
             if barrel != nil, tracker.isSettled { break }
+            // Nobody reads it any more.
+            if global.json, context.output.isBroken { break }
             try await Task.sleep(for: .milliseconds(500))
         }
         withExtendedLifetime(trap) {}

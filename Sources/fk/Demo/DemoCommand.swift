@@ -29,7 +29,7 @@ struct DemoCommand: Command {
         try await run.runAndKill(Self.barrel, at: total * 2 / 5)
         let before = run.received(Self.barrel)
         let finished = run.complete(Self.barrel)
-        say("   Killed. On disk: \(Formatting.bytes(before)), \(finished) files complete.")
+        say("   Killed. On disk: \(Formatting.bytes(before)), \(Formatting.count(finished, "file")) complete.")
         say("3. The same command again: it goes on where it was.")
         let status = try await run.finish(Self.barrel)
         let sent = Int64(server.bytesSent)

@@ -150,6 +150,7 @@ struct InputListParser {
         let index = entries.count - 1
         switch name {
         case "out":
+            guard !value.isEmpty else { throw fault("out= needs a file name") }
             if let objection = ListedName.objection(to: value) {
                 throw fault("out=\(Escaping.visible(value)) cannot be the file's name: \(objection)")
             }

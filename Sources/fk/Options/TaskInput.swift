@@ -184,9 +184,8 @@ struct TaskInput: Sendable {
             _ = try ProxyAddress(text)
             return text
         } catch {
-            // Without the text itself: it may hold a password in a place where none is expected.
             throw arguments.error(
-                "--proxy: this is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
+                "--proxy: '\(Escaping.visible(ProxyAddress.masked(text)))' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
                     + "\(ProxyAddress.schemes.joined(separator: ", ")).")
         }
     }

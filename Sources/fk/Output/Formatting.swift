@@ -51,7 +51,7 @@ enum Formatting {
     static func percent(_ fraction: Double) -> String { "\(max(0, min(100, Int(fraction * 100 + 1e-9))))%" }
 
     /// `1 file`, `2 files`
-    static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+    static func count(_ count: Int, _ noun: String) -> String { Plural.count(count, noun) }
 
     private static func unit(for count: Int64) -> Int {
         var unit = 0

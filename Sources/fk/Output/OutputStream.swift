@@ -31,6 +31,9 @@ final class OutputStream: Sendable {
         }
     }
 
+    /// Nothing is written any more, whatever the reason.
+    var isBroken: Bool { error.withLock { $0 != nil } }
+
     /// Why something could not be written, in the system's words. Nil while all went well, and for a reader that is gone.
     var failure: String? {
         error.withLock { $0 }.flatMap { $0 == EPIPE ? nil : String(cString: strerror($0)) }

@@ -13,7 +13,7 @@ enum Detach {
     static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws
     {
         let list = "\(global.workPath)/detached-\(UUID().uuidString)"
-        try Data(ids.map { $0.hex + "\n" }.joined().utf8).write(to: URL(fileURLWithPath: list))
+        try Array(ids.map { $0.hex + "\n" }.joined().utf8).withUnsafeBytes { try FileIO.create(list, $0) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments = ["run", "--quiet", "--work-path", global.workPath] + options.words

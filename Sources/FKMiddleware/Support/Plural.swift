@@ -1,0 +1,7 @@
+/// Counts in messages.
+package enum Plural {
+    /// `1 byte`, `2 bytes`.
+    package static func count(_ count: some BinaryInteger, _ noun: String) -> String {
+        "\(count) \(noun)\(count == 1 ? "" : "s")"
+    }
+}
