@@ -100,7 +100,8 @@
                 return make(.proxy, "The proxy's name \(address.host) could not be looked up.", retry: true)
             } catch {
                 // What libcurl says of it repeats the text, password included.
-                return DownloadError(.invalidArgument, "The proxy cannot be used: \(error.reason).", url: url)
+                let name = ProxyAddress.masked(proxy)
+                return DownloadError(.invalidArgument, "The proxy \(name) cannot be used: \(error.reason).", url: url)
             }
         }
 

@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// Numbers as a person reads them. Sizes use powers of 1024, as options do.
 enum Formatting {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
