@@ -25,8 +25,8 @@ public final class Downloader: Sendable {
     /// Makes a configuration effective. Nothing runs before `activateQueue()`.
     ///
     /// - Parameter transport: what moves the bytes; by default what `configure.transportKind` says.
-    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a kind of transport that
-    ///   this build does not have.
+    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside its
+    ///   range (`Configure.validate()`) or a kind of transport that this build does not have.
     public convenience init(_ configure: Configure = Configure(), transport: (any Transport)? = nil) throws {
         let transport = try transport ?? configure.transportKind.makeTransport()
         let engine = try Engine(configure: configure, scope: .all, transport: transport)
@@ -65,7 +65,8 @@ public final class Downloader: Sendable {
 
     /// Changes settings while tasks run; a lower `maxAction` lets running tasks finish.
     ///
-    /// - Throws: `.configurationLocked` when `workPath` differs from the live one.
+    /// - Throws: `.configurationLocked` when `workPath` differs from the live one; `.invalidArgument` for a setting outside
+    ///   its range, and then nothing changes.
     public func update(_ configure: Configure) async throws { try await engine.update(configure) }
 
     /// The settings in effect.

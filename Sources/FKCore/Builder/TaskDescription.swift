@@ -25,27 +25,31 @@ public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
 public enum ConnectionLimit: Sendable, Hashable, Codable {
     /// One at first, then four times as many while that raises the throughput by at least 10 %, up to 16. The default.
     case automatic
-    /// So many, 1...256, as long as there is a piece of 1 MiB for each.
+    /// Up to this many, 1...256; each needs at least 1 MiB left. Another number is refused by `TaskOptions.validate`.
     case fixed(Int)
 }
 
 /// Everything about a task that its creator decides. Kept in the info file.
+///
+/// Whoever asks for a known task again replaces all of its options, the ones left out included
+/// (`Builder.prepare(in:)`). Values outside their ranges are refused with `.invalidArgument` (`validate()`).
 public struct TaskOptions: Codable, Sendable, Hashable {
-    /// Header fields sent with every request of the task, in order.
+    /// Header fields sent with every request of the task, in order. A name is a token, and a value has no CR, LF or NUL:
+    /// others are refused.
     public var headers: [ResponseHead.Field]?
     /// Names of those headers that must not follow a redirect to another origin.
     public var secretHeaders: [String]?
     /// The digest the finished file must have; nil compares nothing. Another one ends in `.checksumMismatch`.
     public var checksum: Checksum?
-    /// Bytes: a file that is longer ends in `.tooLarge`. Default: no limit.
+    /// Bytes, at least 0: a file that is longer ends in `.tooLarge`. Default: no limit.
     public var maxSize: Int64?
     /// nil takes `Configure.connections`.
     public var connections: ConnectionLimit?
-    /// Bytes a second for this task, below the limit for all of them. nil and values below 1: no limit of its own.
+    /// Bytes a second for this task, at least 0; the tightest of all limits counts. nil and 0: no limit of its own.
     public var rateLimit: Int64?
     /// Attempts in all, the first included, 1...1001, values outside are clamped; nil takes `RetryPolicy.maxAttempts`.
     public var maxAttempts: Int?
-    /// Seconds for connecting and for any silence; nil takes the downloader's.
+    /// Seconds for connecting and for any silence, 0.001...1e9; nil takes the downloader's.
     public var timeout: Double?
     /// As `TransportOptions.caFile`; nil takes the downloader's, as the three below.
     public var caFile: String?

@@ -11,6 +11,8 @@ public enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
 }
 
 /// All settings of a downloader. Building a `Downloader` from it makes it effective (FKDownloader's `takeSession`).
+///
+/// Each setting names its range. One outside is moved to the nearer end where that is said, else refused (`validate()`).
 public struct Configure: Sendable {
     /// Folder of every info file and of files without a destination of their own. Cannot be changed once a
     /// downloader is live. Default: `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on macOS
@@ -36,10 +38,10 @@ public struct Configure: Sendable {
         didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
     }
 
-    /// Connections one file may use; a task's own option goes over it. Default `.automatic`.
+    /// Connections one file may use, `.fixed` 1...256; a task's own option goes over it. Default `.automatic`.
     public var connections: ConnectionLimit = .automatic
 
-    /// Bytes a second over all tasks; nil, the default, and values below 1 are no limit.
+    /// Bytes a second over all tasks, at least 0; nil, the default, and 0 are no limit. A change acts at once.
     public var rateLimit: Int64?
 
     /// When failed attempts are tried again.

@@ -133,10 +133,12 @@ package enum BarrelFile {
             guard let descriptionEnd = body.firstIndex(of: 0x0a) else { throw damaged("it has no description") }
             let description = try StoreJSON.decode(
                 Description.self, from: UnsafeRawBufferPointer(rebasing: body[..<descriptionEnd]))
+            var options = description.options
+            options.options = options.options?.clamped()
             let lines = UnsafeRawBufferPointer(rebasing: body[(descriptionEnd + 1)...])
             guard let members = members(lines, count: header.count) else { throw damaged("a line is not a member") }
             return BarrelRecord(
-                name: description.name, created: description.created, options: description.options, members: members,
+                name: description.name, created: description.created, options: options, members: members,
                 sums: description.sums)
         }
     }

@@ -15,7 +15,10 @@ extension TaskRecord {
         if let fault = numberFault ?? rangeFault ?? nameFault ?? task.fault {
             throw DownloadError(.corruptInfo, "The record cannot be true: \(fault).")
         }
-        return self
+        guard task.hasOptions else { return self }
+        var record = self
+        record.task.options = task.options.clamped()
+        return record
     }
 
     private var numberFault: String? {

@@ -46,14 +46,12 @@ struct OutgoingRequest {
         guard HTTPToken.isFieldName(method) else {
             throw DownloadError(.invalidArgument, "The request's method is not a word.", url: URLMasking.mask(text))
         }
-        for field in headers where !HTTPToken.isFieldName(field.name) || !HTTPToken.isFieldValue(field.value) {
-            throw DownloadError(
-                .invalidArgument,
-                "A request header field has a name or a value with characters that are not allowed there (CR, LF, NUL).",
-                url: URLMasking.mask(text))
-        }
         addDefault("Accept-Encoding", "identity")
         addDefault("User-Agent", request.options.userAgent ?? TransportOptions.defaultUserAgent)
+        if let fault = headers.lazy.compactMap(\.fault).first {
+            throw DownloadError(
+                .invalidArgument, "The request was not sent: \(fault).", url: URLMasking.mask(text))
+        }
     }
 
     /// The request that follows a redirect.

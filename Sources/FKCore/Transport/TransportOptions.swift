@@ -14,15 +14,15 @@ public struct TransportOptions: Sendable, Hashable, Codable {
         case http2
     }
 
-    /// Seconds to get a connection, name lookup and TLS included. Default 30, at least 0.1.
+    /// Seconds to get a connection, name lookup and TLS included. Default 30, 0...1e9; below 0.1 counts as 0.1.
     public var connectTimeout: Double = 30
     /// Seconds without a single byte, while waiting for the head or in the body, after which the transfer ends with
-    /// `.timeout`. Default 60, at least 1. There is no limit on the whole transfer.
+    /// `.timeout`. Default 60, 0...1e9; below 1 counts as 1. There is no limit on the whole transfer.
     public var stallTimeout: Double = 60
     /// A body that brings fewer bytes a second than this, measured over `stallTimeout`, counts as silent: a server that
-    /// sends a byte now and then would else hold a slot for ever. Default 16; 0 lets it drip.
+    /// sends a byte now and then would else hold a slot for ever. Default 16, at least 0; 0 disables the check.
     public var stallRate: Int = 16
-    /// How many redirects are followed. Default 20; 0 makes a redirect an error.
+    /// How many redirects are followed. Default 20, at least 0; 0 makes a redirect an error.
     public var maxRedirects: Int = 20
     /// Follow a redirect from https to http. Default false.
     public var allowsInsecureRedirect: Bool = false
@@ -43,9 +43,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public var httpVersion: HTTPVersion = .automatic
     /// Send from this network interface or address, for example `eth1` or `192.0.2.7`; nil leaves it to the system.
     public var interface: String?
-    /// At most so many bytes of header are read; more is an error. Default 300 KiB.
+    /// At most so many bytes of header are read; more is an error. Default 300 KiB, at least 1.
     public var maxHeaderBytes: Int = 300 << 10
-    /// At most so many header lines. Default 5,000.
+    /// At most so many header lines. Default 5,000, at least 1.
     public var maxHeaderLines: Int = 5_000
     /// `User-Agent`, unless the request has one. Default `fk/<version>`.
     public var userAgent: String?

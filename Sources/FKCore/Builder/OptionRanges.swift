@@ -1,0 +1,101 @@
+import FKMiddleware
+
+/// The ranges of numbers that an application, a command line or a record may set. One outside is an error that names
+/// the option, the value and the range.
+private enum OptionRange {
+    static func fault<Value: Comparable>(_ name: String, _ value: Value?, in range: ClosedRange<Value>) -> String? {
+        guard let value, !range.contains(value) else { return nil }
+        return "\(name) is \(value), and must be from \(range.lowerBound) to \(range.upperBound)"
+    }
+
+    static func fault<Value: Comparable>(_ name: String, _ value: Value?, in range: PartialRangeFrom<Value>) -> String?
+    {
+        guard let value, !range.contains(value) else { return nil }
+        return "\(name) is \(value), and must be at least \(range.lowerBound)"
+    }
+
+    static func fault(_ name: String, _ limit: ConnectionLimit?) -> String? {
+        guard case .fixed(let count) = limit else { return nil }
+        return fault("\(name) = .fixed", count, in: ConnectionLimit.range)
+    }
+
+    static func check(_ fault: String?) throws(DownloadError) {
+        if let fault { throw DownloadError(.invalidArgument, "\(fault).") }
+    }
+}
+
+extension ConnectionLimit {
+    /// What `.fixed` takes.
+    static let range = 1...256
+}
+
+extension TaskOptions {
+    /// Checks every option; `Builder.prepare` does it before anything is made.
+    ///
+    /// - Throws: `.invalidArgument` naming the first option outside its range, its value and the range, or the header
+    ///   field that cannot be sent. The value of a header is not shown.
+    public func validate() throws(DownloadError) { try OptionRange.check(fault) }
+
+    /// What `validate` objects to.
+    var fault: String? {
+        OptionRange.fault("options.maxSize", maxSize, in: 0...)
+            ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
+            ?? OptionRange.fault("options.connections", connections)
+            ?? OptionRange.fault("options.timeout", timeout, in: Self.timeouts)
+            ?? headers?.lazy.compactMap(\.fault).first
+    }
+
+    /// Seconds.
+    private static let timeouts = 0.001...1e9
+
+    /// The options with each number moved to the nearer end of its range. For records, which an earlier version may have
+    /// written.
+    func clamped() -> TaskOptions {
+        var options = self
+        options.maxSize = maxSize.map { max($0, 0) }
+        options.rateLimit = rateLimit.map { max($0, 0) }
+        if case .fixed(let count) = connections {
+            let range = ConnectionLimit.range
+            options.connections = .fixed(min(max(count, range.lowerBound), range.upperBound))
+        }
+        options.timeout = timeout.map { min(max($0, Self.timeouts.lowerBound), Self.timeouts.upperBound) }
+        return options
+    }
+}
+
+extension ResponseHead.Field {
+    /// Why it cannot stand in a request; nil for one that can. Never shows the value, which may be a secret.
+    var fault: String? {
+        guard HTTPToken.isFieldName(name) else {
+            return "\"\(Escaping.visible(name.prefix(60)))\" is not the name of a header field"
+        }
+        guard HTTPToken.isFieldValue(value) else {
+            return "the value of the header field \(name) holds a line break or NUL"
+        }
+        return nil
+    }
+}
+
+extension TransportOptions {
+    /// What `Configure.validate` objects to.
+    fileprivate var fault: String? {
+        OptionRange.fault("transport.connectTimeout", connectTimeout, in: 0...1e9)
+            ?? OptionRange.fault("transport.stallTimeout", stallTimeout, in: 0...1e9)
+            ?? OptionRange.fault("transport.stallRate", stallRate, in: 0...)
+            ?? OptionRange.fault("transport.maxRedirects", maxRedirects, in: 0...)
+            ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)
+            ?? OptionRange.fault("transport.maxHeaderLines", maxHeaderLines, in: 1...)
+            ?? userAgent.flatMap { ResponseHead.Field("User-Agent", $0).fault }
+    }
+}
+
+extension Configure {
+    /// Checks every setting that is not clamped when it is set; `Downloader.init` and `Downloader.update` do it.
+    ///
+    /// - Throws: `.invalidArgument` naming the first setting outside its range, its value and the range.
+    public func validate() throws(DownloadError) {
+        try OptionRange.check(
+            OptionRange.fault("rateLimit", rateLimit, in: 0...) ?? OptionRange.fault("connections", connections)
+                ?? transport.fault)
+    }
+}

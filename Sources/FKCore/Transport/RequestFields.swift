@@ -1,0 +1,85 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension URLRequest {
+    /// Adds a header field. A value that cannot be sent is kept, so that the request is refused and does not go out
+    /// without it: Foundation's own method drops such a value and says nothing.
+    mutating func add(_ field: ResponseHead.Field) {
+        if HTTPToken.isFieldValue(field.value) {
+            addValue(field.value, forHTTPHeaderField: field.name)
+        } else {
+            allHTTPHeaderFields = (allHTTPHeaderFields ?? [:]).merging([field.name: field.value]) { $1 }
+        }
+    }
+
+    /// - Throws: `.invalidArgument` naming the header field that cannot be sent, never its value.
+    func checkFields() throws(DownloadError) {
+        for (name, value) in allHTTPHeaderFields ?? [:] {
+            guard let fault = ResponseHead.Field(name, value).fault else { continue }
+            throw DownloadError(
+                .invalidArgument, "The request was not sent: \(fault).",
+                url: url.map { URLMasking.mask($0.absoluteString) })
+        }
+    }
+
+    /// The same request for middlewares: a value that they set and that cannot be sent is kept (`add`). A request that a
+    /// middleware makes anew is Foundation's own again.
+    var keepingFields: URLRequest {
+        #if canImport(FoundationNetworking)
+            KeepingRequest(self) as URLRequest
+        #else
+            self
+        #endif
+    }
+}
+
+#if canImport(FoundationNetworking)
+    /// A request that keeps header values Foundation would drop in silence.
+    private final class KeepingRequest: NSMutableURLRequest {
+        convenience init(_ request: URLRequest) {
+            self.init(url: request.url ?? URL(fileURLWithPath: "/"))
+            take(request as NSURLRequest)
+        }
+
+        private func take(_ other: NSURLRequest) {
+            url = other.url
+            cachePolicy = other.cachePolicy
+            timeoutInterval = other.timeoutInterval
+            mainDocumentURL = other.mainDocumentURL
+            networkServiceType = other.networkServiceType
+            allowsCellularAccess = other.allowsCellularAccess
+            httpMethod = other.httpMethod ?? "GET"
+            allHTTPHeaderFields = other.allHTTPHeaderFields
+            httpBody = other.httpBody
+            if let stream = other.httpBodyStream { httpBodyStream = stream }
+            httpShouldHandleCookies = other.httpShouldHandleCookies
+            httpShouldUsePipelining = other.httpShouldUsePipelining
+        }
+
+        override func setValue(_ value: String?, forHTTPHeaderField field: String) {
+            guard let value, !HTTPToken.isFieldValue(value) else {
+                return super.setValue(value, forHTTPHeaderField: field)
+            }
+            super.setValue(nil, forHTTPHeaderField: field)
+            allHTTPHeaderFields = (allHTTPHeaderFields ?? [:]).merging([field: value]) { $1 }
+        }
+
+        override func addValue(_ value: String, forHTTPHeaderField field: String) {
+            guard !HTTPToken.isFieldValue(value) else { return super.addValue(value, forHTTPHeaderField: field) }
+            setValue(value, forHTTPHeaderField: field)
+        }
+
+        // `URLRequest` copies before it changes one that it shares.
+        override func mutableCopy(with zone: NSZone? = nil) -> Any {
+            let copy = KeepingRequest(url: url ?? URL(fileURLWithPath: "/"))
+            copy.take(self)
+            return copy
+        }
+
+        override func copy(with zone: NSZone? = nil) -> Any { mutableCopy(with: zone) }
+    }
+#endif
