@@ -102,6 +102,9 @@ struct EngineQueueTests {
         guard case .done = reply else { return #expect(Bool(false), "\(reply)") }
         #expect(await bench.downloader.configure.maxAction == 256)
         #expect(await bench.downloader.configure.rateLimit == 5_000)
+        guard case .failed = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: -1)) else {
+            return #expect(Bool(false), "a negative limit was accepted")
+        }
         _ = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: 0))
         #expect(await bench.downloader.configure.rateLimit == nil)
     }

@@ -174,18 +174,6 @@ struct EngineVerifyTests {
         #expect(await bench.finished(id)?.state == .complete)
     }
 
-    @Test("a limit lifted while it runs lets it go on")
-    func rateLifted() async throws {
-        let bench = try await Bench(settings: { $0.rateLimit = 1 }) { request, _ in
-            .file(Bytes.pattern(count: 10_000), to: request)
-        }
-        let id = try await bench.add("a")
-        _ = await bench.transport.paused(1)
-        _ = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: 0))
-        bench.transport.endPauses()
-        #expect(await bench.finished(id)?.state == .complete)
-    }
-
     @Test("with Durability.power the file is complete all the same, and known to be synced")
     func durable() async throws {
         let content = Bytes.pattern(count: 1_000)

@@ -18,7 +18,7 @@ private final class Ready {
     @discardableResult
     func remove(_ id: TaskID) -> Bool { queue.remove(id) }
     func popNext(isHostOpen: (String) -> Bool = { _ in true }) -> ReadyQueue.Element? {
-        queue.popNext(isHostOpen: isHostOpen)
+        queue.popNext { host, _ in isHostOpen(host) }
     }
     func drain() -> [UInt64] {
         var result: [UInt64] = []

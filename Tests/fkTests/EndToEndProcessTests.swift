@@ -48,16 +48,62 @@ import Testing
         #expect(try sandbox.names() == (verb == "suspend" ? ["a", "b"] : ["b"]))
     }
 
-    @Test("Limits that another run gives are those of the engine") func limits() async throws {
-        let running = try sandbox.start("get", url("a"), url("b"), "-j", "1")
+    @Test("fault 119: -j of a second command gives its own files slots, and the first command's files none")
+    func jobs() async throws {
+        let running = try sandbox.start("get", url("a"), url("b"), "-j", "1", "-x", "1")
         #expect(try await sandbox.record(url("a")) { $0.received == 500_000 } != nil)
-        #expect(server.requests.count == 1)
-        let other = try sandbox.start("run", "-j", "2")
-        // The first file is still held back: only a second slot lets this one start.
-        await server.waitForRequests(2)
+        let other = try sandbox.start("get", url("c"), "-j", "2", "-x", "1")
+        #expect(try await sandbox.record(url("c")) { $0.received == 500_000 } != nil)
+        let run = try sandbox.start("run", "-j", "8")
+        #expect(try await run.says("of this command count if it takes over"))
+        #expect(server.requests.map(\.path) == ["/a", "/c"])
+        let limits = try await sandbox.json("limit")
+        #expect(limits.array("commands").map { $0.number("jobs") } == [1, 2])
+        #expect(limits.array("commands").map { $0.number("tasks") } == [2, 1])
         gate.open()
         #expect(await running.end().status == 0)
         #expect(await other.end().status == 0)
+        #expect(await run.end().status == 0)
+    }
+
+    @Test("fault 119: --limit-rate of a second command, and a configured one, hold its own files alone")
+    func rate() async throws {
+        let running = try await startStalled("a")
+        let large = Bytes.pattern(count: 30_000_000)
+        server.route("/large") { _ in .ok(large) }
+        #expect(try await sandbox.fk("config", "set", "limit-rate", "100K").status == 0)
+        let other = try sandbox.start("get", server.url("/large"))
+        #expect(try await sandbox.record(server.url("/large")) { $0.received > 0 } != nil)
+        gate.open()
+        #expect(await running.end().status == 0)
+        #expect(try sandbox.bytes("a") == body)
+        let record = try #require(try await sandbox.record(server.url("/large")))
+        #expect(record.state != .complete && record.received < 10_000_000)
+        other.signal(SIGINT)
+        _ = await other.end()
+    }
+
+    @Test("fault 114: fk limit lifts and sets what runs, and lasts") func limit() async throws {
+        let large = Bytes.pattern(count: 30_000_000)
+        server.route("/large") { _ in .ok(large) }
+        #expect(try await sandbox.fk("limit", "-b", "none").status == 4)
+        #expect(try await sandbox.fk("limit", "1").status == 0)
+        #expect(try await sandbox.json("limit").number("rate") == 1)
+        let running = try sandbox.start("get", server.url("/large"), "--json")
+        await server.waitForRequests(1)
+        #expect(try await sandbox.fk("limit", "none").status == 0)
+        #expect(await running.end().status == 0)
+        #expect(try sandbox.bytes("large") == large)
+        #expect(try await sandbox.json("limit").isNull("rate"))
+        #expect(try await sandbox.fk("limit", "2M", "-b", "b").status == 4)
+        #expect(try await sandbox.fk("barrel", "create", "b").status == 0)
+        #expect(try await sandbox.fk("limit", "2M", "-b", "b").status == 0)
+        #expect(try await sandbox.json("limit", "-b", "b").number("rate") == 2 << 20)
+        #expect(try await sandbox.fk("limit").output.contains("barrel b: at most 2.0 MiB/s"))
+        for wrong in ["-1", "1Q", "fast"] {
+            let result = try await sandbox.fk("limit", "--", wrong)
+            #expect(result.status == 2 && result.errors.contains(wrong))
+        }
     }
 
     @Test("A second fk get hands its files over, follows them, and list shows live bytes") func handOver() async throws

@@ -92,12 +92,21 @@ public struct Builder: Sendable {
         set { description.options = newValue }
     }
 
-    /// Writes the info file and queues the task. Calling it again for the same URL and destination is harmless: the
-    /// task goes on where it is.
+    /// Writes the info file and queues the task. For a task that is known, by URL and destination, the options, mirrors,
+    /// type and priority of this builder replace the former ones, and those it leaves out are reset. The same ones again
+    /// change nothing.
+    ///
+    /// - A task that runs takes over a new checksum, rate limit, number of attempts or connections and
+    ///   `options.existing` at once. Anything else begins a new attempt; the bytes stay if the server serves ranges.
+    /// - Of a complete task the file is read and compared when there is a checksum. A file that
+    ///   `options.existing = .skip` kept is fetched when this builder says something else.
+    /// - Any other task queues. `attributes` are added to those it has.
     ///
     /// - Returns: the task's id.
     /// - Throws: `.cancelled` for a closed downloader; `.noSpace`, `.disk` and the like when the info file cannot be
-    ///   written.
+    ///   written; `.invalidArgument` for an option outside its range (`TaskOptions.validate()`) or another name for a
+    ///   known task without a directory; `.checksumMismatch` or `.tooLarge` for a finished file that is not the one asked
+    ///   for, which stays as it is.
     @discardableResult
     public func prepare(in downloader: Downloader) async throws -> TaskID {
         try await Self.prepare([self], in: downloader)[0].get()

@@ -35,7 +35,7 @@ package actor RunSession {
     private let goal: Goal
     /// Forgotten once they are carried out: of a hundred thousand URLs one copy is enough.
     private var requests: [EngineRequest]
-    private let limits: EngineRequest?
+    private let own: OwnLimits?
     private let interval: Double
     private let chains: MiddlewareChains
     private let onEvent: @Sendable (Event) -> Void
@@ -51,17 +51,17 @@ package actor RunSession {
 
     /// - Parameters:
     ///   - requests: carried out first, in order.
-    ///   - limits: what another process that is the engine is asked to change, when it is followed.
+    ///   - own: limits for the tasks of this session, whoever is the engine.
     ///   - interval: seconds between two progress events, at least 0.05.
     ///   - onEvent: called one at a time, in order.
     package init(
-        configure: Configure, goal: Goal, requests: [EngineRequest], limits: EngineRequest? = nil, interval: Double,
+        configure: Configure, goal: Goal, requests: [EngineRequest], own: OwnLimits? = nil, interval: Double,
         chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
     ) {
         self.configure = configure
         self.goal = goal
         self.requests = requests
-        self.limits = limits
+        self.own = own
         self.interval = max(0.05, interval)
         self.chains = chains
         self.onEvent = onEvent
@@ -105,7 +105,7 @@ package actor RunSession {
             news.withLock { $0.append(info) }
             continuation.yield()
         }
-        await engine.activate()
+        await engine.activate(own)
         if case .everything = goal {
             // By portions: a hundred thousand infos at once are 30 MB.
             var ids = try await engine.openIDs()[...]
@@ -116,7 +116,7 @@ package actor RunSession {
         }
         if hasReplied {
             // Taking over: the other engine made the tasks, this one may run them.
-            for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.perform(.run(.id(id))) }
+            for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.perform(limited(.run(.id(id)))) }
         } else {
             await perform(with: engine, news)
         }
@@ -149,7 +149,7 @@ package actor RunSession {
         while !requests.isEmpty {
             var portions = Array(requests.removeFirst().portions(of: 1_000).reversed())
             while let portion = portions.popLast() {
-                let reply = await engine.perform(portion)
+                let reply = await engine.perform(limited(portion))
                 adopt([reply])
                 take(news)
                 // The next portion would be refused for the same reason.
@@ -157,6 +157,10 @@ package actor RunSession {
             }
         }
         hasReplied = true
+    }
+
+    private func limited(_ request: EngineRequest) -> EngineRequest {
+        own.map { .limited($0, request) } ?? request
     }
 
     private func waitForGoal(_ engine: Engine) async {
@@ -270,8 +274,7 @@ package actor RunSession {
     /// Posts the requests and waits for the replies; nil when the engine went away without answering.
     private func post(_ workPath: WorkPath) async throws -> [EngineReply]? {
         let mailbox = Mailbox(workPath)
-        var posted = try requests.map { try mailbox.post($0) }
-        if let limits { try mailbox.post(limits) }
+        var posted = try requests.map { try mailbox.post(limited($0)) }
         var replies: [EngineReply] = []
         while let next = posted.first, !isStopped {
             if let reply = try mailbox.readReply(next) {

@@ -29,6 +29,8 @@ final class Attempt {
     let counters: LiveCounters
     /// Bytes were there when it began.
     let isResumed: Bool
+    /// The rate limits that hold for all of its connections.
+    let limits: LimiterSet
     /// The URL it fetches from: the task's own, or a mirror.
     let url: String
     /// The connections at work; the first one began alone.
@@ -58,8 +60,10 @@ final class Attempt {
     var head: ResponseHead?
 
     init(
-        folder: Folder, part: PartFile, counters: LiveCounters, isResumed: Bool, url: String, plan: [String]
+        folder: Folder, part: PartFile, counters: LiveCounters, isResumed: Bool, url: String, plan: [String],
+        limiters: [RateLimiter] = []
     ) {
+        limits = LimiterSet(limiters)
         self.folder = folder
         self.part = part
         self.counters = counters

@@ -130,8 +130,9 @@ extension Engine {
         let attempt = Attempt(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
             isResumed: entry.record.received > 0,
-            url: entry.nextURL, plan: [entry.record.task.url] + entry.record.task.mirrors)
-        attempt.growth = LaneGrowth(limit: entry.record.task.options.connections ?? configure.connections)
+            url: entry.nextURL, plan: [entry.record.task.url] + entry.record.task.mirrors,
+            limiters: limiters(for: entry))
+        attempt.growth = LaneGrowth(limit: connections(of: entry))
         return attempt
     }
 

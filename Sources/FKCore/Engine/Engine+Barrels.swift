@@ -5,8 +5,11 @@ import Foundation
 extension Engine {
     func createBarrel(_ name: String, options: BarrelOptions) throws -> String {
         try BarrelName.validate(name)
+        try options.options?.validate()
         if FileManager.default.fileExists(atPath: workPath.barrelPath(name)) {
             let barrel = try openBarrel(name, creating: false)
+            var options = options
+            options.rateLimit = options.rateLimit ?? barrel.record.options.rateLimit
             barrel.record.options = options
             barrel.isDirty = true
             save(barrel)
@@ -49,6 +52,8 @@ extension Engine {
         if barrel.insert(entry.id, url: entry.record.task.url) {
             barrel.replace(TaskEntry.Account(), by: entry.accounted)
         }
+        // It shares the barrel's limit from now on.
+        entry.attempt?.limits.replace(with: limiters(for: entry))
     }
 
     /// Makes existing tasks members as well; they stay what they are.
@@ -68,6 +73,8 @@ extension Engine {
         entry.record.barrels.removeAll { $0.isExactly(name) }
         guard let barrel = try? openBarrel(name, creating: false) else { return }
         if barrel.remove(entry.id) { barrel.replace(entry.accounted, by: TaskEntry.Account()) }
+        entry.attempt?.limits.replace(with: limiters(for: entry))
+        entry.attempt?.lanes.forEach { $0.operation?.resume() }
         save(barrel)
     }
 
@@ -102,6 +109,8 @@ extension Engine {
             write(entry)
         }
         barrels[name] = nil
+        barrelLimiters[name] = nil
+        limitsChanged()
         try BarrelFile.delete(name, in: workPath)
         endListeners(observers.removeBarrel(name))
         let kept =

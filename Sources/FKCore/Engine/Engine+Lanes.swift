@@ -221,7 +221,7 @@ extension Engine {
     func watchLanes() {
         for entry in running.values {
             guard let attempt = entry.attempt, attempt.growth.isSegmented, !attempt.isEnding,
-                entry.record.task.options.rateLimit == nil, configure.rateLimit == nil
+                !attempt.limits.isLimited
             else { continue }
             for lane in attempt.lanes {
                 guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }

@@ -11,7 +11,8 @@ extension Engine {
             queue.push(readyElement(entry))
         }
         let now = clock.now
-        var free = slots - running.count
+        var free = descriptors.slots - running.count
+        var groups = groups
         var more: [String: Int] = [:]
         var open: [TaskID] = []
         var closed: [TaskID] = []
@@ -22,7 +23,8 @@ extension Engine {
             }
             open.append(element.id)
             // It would take one of the slots that are free.
-            if free > 0 {
+            if free > 0, groups.hasSlot(element.group, shared: configure.maxAction) {
+                groups.began(element.group)
                 more[element.host, default: 0] += 1
                 free -= 1
             }
@@ -42,6 +44,7 @@ extension Engine {
 
     /// The task as the ready queue sees it.
     func readyElement(_ entry: TaskEntry) -> ReadyQueue.Element {
-        .init(id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host)
+        .init(id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host,
+            group: entry.group)
     }
 }

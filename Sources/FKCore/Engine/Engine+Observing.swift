@@ -103,6 +103,7 @@ extension Engine {
         let isOpen = entry.isAdmitted && !entry.record.state.isSettled
         guard isOpen != entry.isOpen else { return }
         entry.isOpen = isOpen
+        groups.count(entry.group, open: isOpen ? 1 : -1)
         countOpen(isOpen ? 1 : -1)
     }
 

@@ -53,9 +53,7 @@ extension Engine {
     private func request(for entry: TaskEntry, _ url: String, ask: RangeAsk) -> URLRequest {
         // Every URL has been through URLNormalizer, so Foundation can read it.
         var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
-        for field in entry.record.task.options.headers ?? [] {
-            request.addValue(field.value, forHTTPHeaderField: field.name)
-        }
+        for field in entry.record.task.options.headers ?? [] { request.add(field) }
         // Without fields of its own it has none to be removed.
         if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
         return request
@@ -64,7 +62,7 @@ extension Engine {
     private static func run(
         _ chain: [any RequestMiddleware], _ request: URLRequest, _ context: TaskContext
     ) async -> Result<URLRequest, DownloadError> {
-        var request = request
+        var request = request.keepingFields
         for middleware in chain {
             do {
                 request = try await middleware.process(request, for: context)
@@ -102,6 +100,9 @@ extension Engine {
         _ request: URLRequest, secret: Set<String>, known: ResumeRules.Known, _ lane: Lane, _ entry: TaskEntry,
         _ attempt: Attempt
     ) {
+        do throws(DownloadError) { try request.checkFields() } catch {
+            return laneFailed(lane, error, entry, attempt)
+        }
         let options = entry.record.task.options
         let secret = secret.union((options.secretHeaders ?? []).map { $0.lowercased() })
         lane.prefersHTTP1 = prefersHTTP1(entry, attempt)
@@ -138,7 +139,7 @@ extension Engine {
             plan: .init(
                 ask: lane.lastAsk, known: known, index: lane.index,
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: attempt.part,
-                counters: attempt.counters, limiters: limiters(for: entry),
+                counters: attempt.counters, limits: attempt.limits,
                 digest: entry.record.task.options.checksum?.algorithm,
                 inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1,
                 wantsPiece: configure.durability == .process && entry.record.task.options.checksum == nil, clock: clock,
@@ -147,13 +148,6 @@ extension Engine {
             onEnd: { [inbox, id = entry.id] in inbox.post(.end(id, $0)) })
         lane.receiver = receiver
         return receiver
-    }
-
-    private func limiters(for entry: TaskEntry) -> [RateLimiter] {
-        guard let rate = entry.record.task.options.rateLimit else { return [totalLimiter] }
-        let limiter = taskLimiters[entry.id] ?? RateLimiter(rate: rate, now: clock.now)
-        taskLimiters[entry.id] = limiter
-        return [limiter, totalLimiter]
     }
 
     // MARK: The gate

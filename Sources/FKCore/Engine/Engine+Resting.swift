@@ -35,7 +35,7 @@ extension Engine {
 
     /// Brings a resting task back as it was; nil when it does not rest or its info file cannot be read.
     func unrest(_ id: TaskID) -> TaskEntry? {
-        if isParked(id) { return unpark(id) }
+        if isParked(id) { return unpark(id, group: ready.group(of: id)) }
         guard retired.remove(id) != nil, let entry = readEntry(id, isNew: false) else { return nil }
         entry.isAdmitted = true
         entry.accounted = entry.account
@@ -45,13 +45,16 @@ extension Engine {
 
     /// Brings a waiting task back, also one that has just been taken out of the queue.
     ///
-    /// - Parameter startsNow: its info file stays open for the record that a small file has at its end: opening it twice
-    ///   is a twentieth of a small file's time.
-    func unpark(_ id: TaskID, startsNow: Bool = false) -> TaskEntry? {
+    /// - Parameters:
+    ///   - group: of which it is queued.
+    ///   - startsNow: its info file stays open for the record that a small file has at its end: opening it twice
+    ///     is a twentieth of a small file's time.
+    func unpark(_ id: TaskID, group: Int32, startsNow: Bool = false) -> TaskEntry? {
         let info = startsNow ? OpenInfoFile() : nil
         guard let entry = readEntry(id, isNew: true, open: info) else {
             // Reported already: it will never run.
             ready.remove(id)
+            groups.count(group, open: -1)
             countOpen(-1)
             observers.settled(id)
             return nil
@@ -59,6 +62,7 @@ extension Engine {
         if let info { entry.work.openInfo = info }
         entry.isAdmitted = true
         entry.isOpen = true
+        entry.group = group
         entry.accounted = entry.account
         remember(entry)
         return entry

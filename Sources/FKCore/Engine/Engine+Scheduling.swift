@@ -4,9 +4,14 @@ import Foundation
 /// Who runs next, and who waits for what.
 extension Engine {
     /// Lets waiting tasks start in this engine, and has failed retries go at once.
-    func admit(_ selector: TaskSelector) throws -> String {
+    ///
+    /// - Parameter group: limits for the tasks that nobody had asked this engine to run.
+    func admit(_ selector: TaskSelector, group: Int32? = nil) throws -> String {
         let entries = try find(selector)
-        for entry in entries { admit(entry) }
+        for entry in entries {
+            if let group, !entry.isAdmitted { join(entry, group: group) }
+            admit(entry)
+        }
         schedule()
         let waiting = entries.count { $0.record.state == .idle || $0.record.state == .action }
         return "\(waiting) of \(Plural.count(entries.count, "task")) can run"
@@ -28,6 +33,14 @@ extension Engine {
         entry.isAdmitted = mayRun
         change(entry, to: .idle)
         if mayRun { enqueue(entry) }
+    }
+
+    /// An idle task takes its place in the queue anew and waits for no retry.
+    func requeue(_ entry: TaskEntry) {
+        wakes.remove(entry.id)
+        entry.record.error = nil
+        entry.record.waiting = nil
+        if entry.isAdmitted { enqueue(entry) }
     }
 
     /// An idle task waits in the ready queue, or among the wakes while its retry is not due.
@@ -56,8 +69,10 @@ extension Engine {
         enqueue(entry)
     }
 
-    /// Tasks that may run at once at present.
-    var slots: Int { min(configure.maxAction, descriptors.slots) }
+    /// True while a task of that group may start.
+    func hasSlot(_ group: Int32) -> Bool {
+        running.count < descriptors.slots && groups.hasSlot(group, shared: configure.maxAction)
+    }
 
     /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
     func schedule() {
@@ -68,18 +83,22 @@ extension Engine {
         let now = clock.now
         var full: [String] = []
         defer { full.forEach { yieldLanes(of: $0) } }
-        while running.count < slots {
-            let next = ready.popNext { host in
+        while running.count < descriptors.slots {
+            let next = ready.popNext { host, group in
+                guard hasSlot(group) else { return false }
                 let obstacle = hosts.obstacle(host, now: now)
                 if case .full = obstacle { full.append(host) }
                 return obstacle == nil
             }
             guard let next else { break }
-            guard let entry = tasks[next.id] ?? unpark(next.id, startsNow: true), entry.record.state == .idle,
+            guard let entry = tasks[next.id] ?? unpark(next.id, group: next.group, startsNow: true),
+                entry.record.state == .idle,
                 entry.attempt == nil
             else { continue }
             running[entry.id] = entry
             entry.work.permit = hosts.acquire(entry.host, now: now)
+            entry.slotGroup = entry.group
+            groups.began(entry.group)
             start(entry)
         }
     }
@@ -87,6 +106,7 @@ extension Engine {
     /// Gives the slot of a task back.
     func releaseSlot(of entry: TaskEntry) {
         guard running.removeValue(forKey: entry.id) != nil else { return }
+        groups.ended(entry.slotGroup)
         if let permit = entry.work.permit.take() { hosts.release(permit) }
         // It was queued again while it was being stopped.
         if entry.record.state == .idle, entry.isAdmitted { enqueue(entry) }

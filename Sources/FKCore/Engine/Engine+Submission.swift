@@ -5,12 +5,15 @@ import Foundation
 extension Engine {
     /// Carries out what another component or process asks for. Errors come back as `.failed`; an engine that closes
     /// answers `.cancelled` and touches nothing, for the work path may be another process's already.
-    package func perform(_ request: EngineRequest) async -> EngineReply {
+    ///
+    /// - Parameter own: limits for the tasks that the request adds or has run.
+    package func perform(_ request: EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
         do {
             try checkOpen()
+            let group = try group(of: own)
             switch request {
             case .add(let tasks, let barrel, let run):
-                return .added(try await add(tasks, barrel: barrel, run: run))
+                return .added(try await add(tasks, barrel: barrel, run: run, group: group))
             case .verb(let verb, let selector):
                 return .verbs(try await apply(verb, to: selector))
             case .setAttributes(let selector, let attributes):
@@ -28,11 +31,17 @@ extension Engine {
             case .deleteBarrel(let name):
                 return .done(note: try deleteBarrel(name))
             case .run(let selector):
-                return .done(note: try admit(selector))
+                return .done(note: try admit(selector, group: group))
+            case .limit(let rate, let barrel):
+                return .done(note: try setLimit(rate, barrel: barrel))
+            case .limits:
+                return .limits(try limitsReport())
+            case .limited(let limits, let request):
+                return await perform(request, own: limits)
             case .setLimits(let maxAction, let rateLimit):
                 var changed = configure
                 if let maxAction { changed.maxAction = maxAction }
-                if let rateLimit { changed.rateLimit = rateLimit > 0 ? rateLimit : nil }
+                if let rateLimit { changed.rateLimit = rateLimit == 0 ? nil : rateLimit }
                 try update(changed)
                 return .done(note: "limits changed")
             }
@@ -46,12 +55,13 @@ extension Engine {
     /// Done in portions, whose info files are written by another thread: the first tasks run while the last ones are
     /// still being made.
     package func add(
-        _ descriptions: [TaskDescription], barrel name: String?, run: Bool
+        _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32? = nil
     ) async throws -> [EngineReply.Added] {
         try checkOpen()
         let barrel = try name.map { try openBarrel($0, creating: true) }
         var results: [EngineReply.Added] = []
         results.reserveCapacity(descriptions.count)
+        var comparisons: [Comparison] = []
         var rest = descriptions[...]
         while !rest.isEmpty {
             let portion = rest.prefix(64).map { barrel?.record.options.completing($0) ?? $0 }
@@ -62,12 +72,19 @@ extension Engine {
             let made = await make(portion, ids, barrel: name)
             try checkOpen()
             for index in portion.indices {
-                results.append(add(portion[index], ids[index], made[index], barrel: barrel, run: run))
+                let (added, checksum) = add(
+                    portion[index], ids[index], made[index], barrel: barrel, run: run,
+                    group: group ?? (run ? CommandGroups.none : nil))
+                if let checksum {
+                    comparisons.append(.init(place: results.count, task: portion[index], checksum: checksum))
+                }
+                results.append(added)
             }
             schedule()
             for id in ids { if let entry = tasks[id] { park(entry) } }
         }
         if let barrel { save(barrel) }
+        for comparison in comparisons { results[comparison.place].error = await compare(comparison, results) }
         return results
     }
 
@@ -118,7 +135,9 @@ extension Engine {
 
     /// A message may come from any program: what `Builder` sees to is not taken for granted.
     private func check(_ description: TaskDescription) throws(DownloadError) {
-        let objection = description.fault ?? description.fileName.flatMap(AskedForName.objection)
+        let objection =
+            description.fault ?? description.fileName.flatMap(AskedForName.objection)
+            ?? (description.hasOptions ? description.options.fault : nil)
         if let objection { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(objection).") }
     }
 
@@ -140,20 +159,25 @@ extension Engine {
         DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
     }
 
+    /// - Returns: with what a finished file is still to be compared.
     private func add(
-        _ description: TaskDescription, _ id: TaskID, _ made: Made, barrel: Barrel?, run: Bool
-    ) -> EngineReply.Added {
+        _ description: TaskDescription, _ id: TaskID, _ made: Made, barrel: Barrel?, run: Bool,
+        group: Int32?
+    ) -> (EngineReply.Added, Checksum?) {
         do {
             let entry: TaskEntry
+            var checksum: Checksum?
             let new = try made.get()
             let known = new == nil ? try find(id) : nil
             if let known {
                 entry = known
-                try addAttributes(of: description, to: entry)
-                try readmit(entry, as: description, mayRun: run || scope == .all)
+                try check(description)
+                checksum = try readmit(entry, as: description, mayRun: run || scope == .all)
+                join(entry, group: group)
             } else {
                 let (record, info) = try new ?? makeAgain(description, id, barrel: barrel?.record.name)
                 entry = TaskEntry(record: record, info: info, isNew: true)
+                entry.group = group ?? CommandGroups.none
                 remember(entry)
                 // A member before it is counted, so that it is counted once.
                 _ = barrel?.insert(entry.id, url: description.url)
@@ -161,9 +185,9 @@ extension Engine {
             }
             if let barrel { join(entry, barrel) }
             if run || scope == .all { admit(entry) }
-            return .init(id: id, state: entry.record.state, isNew: known == nil)
+            return (.init(id: id, state: entry.record.state, isNew: known == nil), checksum)
         } catch {
-            return .init(id: id, state: .unknown, isNew: false, error: Self.notMade(error))
+            return (.init(id: id, state: .unknown, isNew: false, error: Self.notMade(error)), nil)
         }
     }
 
@@ -181,39 +205,6 @@ extension Engine {
             // Of a later version, or held by a disk that does not let it go.
             throw DownloadError(.corruptInfo, "The info file of the task cannot be read: \(path).")
         }
-    }
-
-    /// A task asked for a second time goes on where it stopped, with the options of the new asking.
-    private func readmit(_ entry: TaskEntry, as description: TaskDescription, mayRun: Bool) throws {
-        if entry.record.state == .complete {
-            if isFileThere(entry.record) { return }
-            // The finished file is gone, or is not the one the record tells of: fetch it again.
-            entry.record.path = nil
-            entry.record.isForeign = nil
-            entry.record.synced = nil
-            entry.record.ranges = []
-        } else if entry.record.state == .action || entry.record.state == .idle {
-            forgetMissing(entry)
-            return
-        } else if entry.record.state == .unknown {
-            throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)
-        }
-        entry.record.task.options = description.options
-        entry.record.task.mirrors = description.mirrors
-        entry.record.attempts = 0
-        entry.urlIndex = 0
-        taskLimiters[entry.id] = nil
-        queue(entry, mayRun: mayRun || entry.isAdmitted)
-        write(entry)
-    }
-
-    /// Whether the finished file is where the record says, with the length it says. What a response middleware has made of
-    /// it may have another one.
-    private func isFileThere(_ record: TaskRecord) -> Bool {
-        guard let path = record.path, let expected = record.expected else { return false }
-        var status = stat()
-        guard stat(path, &status) == 0 else { return false }
-        return Int64(status.st_size) == expected || record.isForeign == true || !chains.response.isEmpty
     }
 
     // MARK: Finding

@@ -71,6 +71,10 @@ package actor Engine {
     var folders = FolderCache()
     var barrels = ExactMap<Barrel>()
     let totalLimiter: RateLimiter
+    /// What `fk limit` set for all tasks of the work path.
+    var standingLimit: Int64?
+    var barrelLimiters: [String: RateLimiter] = [:]
+    var groups = CommandGroups()
     var taskLimiters: [TaskID: RateLimiter] = [:]
 
     var observers = Observers()
@@ -85,11 +89,13 @@ package actor Engine {
 
     /// Opens a work path and becomes its engine. Nothing runs before `activate()`.
     ///
-    /// - Throws: `.workPathBusy` when another process owns it; `.workPathUnusable` or `.laterVersion` otherwise.
+    /// - Throws: `.workPathBusy` when another process owns it; `.workPathUnusable` or `.laterVersion` otherwise;
+    ///   `.invalidArgument` for a setting outside its range.
     package init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
         clock: any EngineClock = SystemClock()
     ) throws {
+        try configure.validate()
         let workPath = WorkPath(configure.workPath)
         try workPath.open(create: true)
         guard let lock = try EngineLock.tryAcquire(workPath) else {
@@ -111,7 +117,13 @@ package actor Engine {
         executor = EngineExecutor(clock: clock)
         inbox = EngineInbox()
         ready = ReadyQueue(order: configure.order)
-        totalLimiter = RateLimiter(rate: configure.rateLimit, now: clock.now)
+        do {
+            standingLimit = try StandingLimit.read(in: workPath)
+        } catch {
+            problems = ["The rate limit of the work path cannot be read, and there is none until it is set again: \(error)"]
+        }
+        totalLimiter = RateLimiter(
+            rate: Self.tightest(configure.rateLimit, standingLimit), now: clock.now)
         opened = clock.now
         alarms = Alarms(now: clock.now)
         hosts = HostBudget(limit: configure.maxConnectionsPerHost)
@@ -122,14 +134,19 @@ package actor Engine {
 
     /// Starts the 1-second polling timer and with it the queue (FKDownloader's `activateQueue`). Harmless when called
     /// again.
-    package func activate() {
+    ///
+    /// - Parameter own: limits of the command that runs this engine, for the tasks that wait in the work path.
+    package func activate(_ own: OwnLimits? = nil) {
         guard !isActive, !isClosing else { return }
         isActive = true
         if !lock.isExamined {
             findLost()
             lock.noteExamined()
         }
-        if scope == .all { loadAll() }
+        if scope == .all {
+            loadAll()
+            if let group = try? group(of: own) { for entry in tasks.values { join(entry, group: group) } }
+        }
         alarms.startTicking(now: clock.now)
         onTimer()
     }
@@ -176,9 +193,10 @@ package actor Engine {
 
     /// Applies a changed configuration to the running engine.
     ///
-    /// - Throws: `.configurationLocked` when the work path differs.
+    /// - Throws: `.configurationLocked` when the work path differs; `.invalidArgument` for a setting outside its range.
     package func update(_ configure: Configure) throws {
         try checkOpen()
+        try configure.validate()
         // A URL of a folder may or may not end in a slash: paths are what counts.
         guard WorkPath(configure.workPath) == workPath else {
             throw DownloadError(
@@ -186,10 +204,10 @@ package actor Engine {
                 "The work path cannot change while a downloader is live: close it and make another one.")
         }
         if configure.order != self.configure.order { ready.setOrder(configure.order) }
-        totalLimiter.setRate(configure.rateLimit, now: clock.now)
         self.configure = configure
         hosts.limit = configure.maxConnectionsPerHost
         for (host, count) in hosts.excess { yieldLanes(of: host, count) }
+        setTotalLimit()
         schedule()
     }
 

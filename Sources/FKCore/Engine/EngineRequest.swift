@@ -84,9 +84,12 @@ public struct VerbResult: Codable, Sendable, Hashable {
 package struct BarrelOptions: Codable, Sendable, Hashable {
     package var directory: String?
     package var options: TaskOptions?
-    package init(directory: String? = nil, options: TaskOptions? = nil) {
+    /// Bytes a second over all members together, above 0; nil is no limit.
+    package var rateLimit: Int64?
+    package init(directory: String? = nil, options: TaskOptions? = nil, rateLimit: Int64? = nil) {
         self.directory = directory
         self.options = options
+        self.rateLimit = rateLimit
     }
 }
 
@@ -108,10 +111,19 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// Let these waiting tasks start.
     case run(TaskSelector)
     case setLimits(maxAction: Int?, rateLimit: Int64?)
+    /// Changes the rate limit of all tasks, or of a barrel's; it lasts until it is changed. Nil or 0 is no limit.
+    case limit(rate: Int64?, barrel: String?)
+    /// Which limits are in force.
+    case limits
+    /// An `add` or a `run` of a command that has limits for its own tasks.
+    indirect case limited(OwnLimits, EngineRequest)
 
     /// The same in requests of so many tasks at most. A barrel's list stays whole, because its file is written once for
     /// each request.
     package func portions(of count: Int) -> [EngineRequest] {
+        if case .limited(let limits, let request) = self {
+            return request.portions(of: count).map { .limited(limits, $0) }
+        }
         guard case .add(let tasks, nil, let run) = self, tasks.count > count else { return [self] }
         return stride(from: 0, to: tasks.count, by: count).map {
             .add(tasks: Array(tasks[$0..<min($0 + count, tasks.count)]), barrel: nil, run: run)
@@ -124,6 +136,7 @@ package enum EngineReply: Codable, Sendable, Hashable {
     case added([Added])
     case verbs([VerbResult])
     case done(note: String)
+    case limits(LimitsReport)
     case failed(DownloadError)
 
     package struct Added: Codable, Sendable, Hashable {

@@ -27,6 +27,10 @@ final class TaskEntry {
     var awaitsProof = false
     /// Counted among the tasks that can still run.
     var isOpen = false
+    /// The command whose limits hold for it (`CommandGroups`).
+    var group = CommandGroups.none
+    /// The group of which it took its slot.
+    var slotGroup = CommandGroups.none
     /// What barrels and the engine's totals last counted for this task.
     var accounted = Account()
 

@@ -15,7 +15,8 @@ public enum QueueOrder: String, Codable, Sendable, Hashable, CaseIterable {
 ///                                      b.example -> heap of its tasks
 /// ```
 ///
-/// A host that may not be asked is passed over as a whole, whatever the number of its tasks. Every operation is
+/// A host that may not be asked is passed over as a whole, whatever the number of its tasks. The tasks of one host are
+/// kept apart by the command that asked for them, whose limits may close it for them alone. Every operation is
 /// O(log n); `popNext` adds O(log hosts) for each closed host that stands before the task found, and `setOrder` is
 /// O(n). About 80 bytes for a task and 250 for a host. A value type without locks.
 package struct ReadyQueue: Sendable {
@@ -26,11 +27,16 @@ package struct ReadyQueue: Sendable {
         /// Submission number, ascending.
         package var number: UInt64
         package var host: String
-        package init(id: TaskID, priority: Int = 0, number: UInt64, host: String) {
+        /// The command whose limits hold for it (`CommandGroups`).
+        package var group: Int32
+        package init(
+            id: TaskID, priority: Int = 0, number: UInt64, host: String, group: Int32 = CommandGroups.none
+        ) {
             self.id = id
             self.priority = priority
             self.number = number
             self.host = host
+            self.group = group
         }
     }
 
@@ -42,8 +48,13 @@ package struct ReadyQueue: Sendable {
         var place: Int32
     }
 
+    private struct Key: Hashable {
+        var host: String
+        var group: Int32
+    }
+
     private struct Host {
-        var name: String
+        var key: Key
         /// Indexes of slots, the best at 0.
         var tasks: [Int32] = []
         /// Place in `ranking`, or -1.
@@ -56,7 +67,7 @@ package struct ReadyQueue: Sendable {
     private var slots: [Slot] = []
     private var hosts: [Host] = []
     private var freeHosts: [Int32] = []
-    private var hostOfName: [String: Int32] = [:]
+    private var hostOfKey: [Key: Int32] = [:]
     /// Indexes of hosts that have tasks; the one with the best task at 0.
     private var ranking: [Int32] = []
 
@@ -70,15 +81,22 @@ package struct ReadyQueue: Sendable {
     package func sorted() -> [Element] {
         ids.all.map(\.number).sorted(by: isBefore).map { index in
             let slot = slots[Int(index)]
+            let key = hosts[Int(slot.host)].key
             return Element(
-                id: ids.id(of: index), priority: slot.priority, number: slot.number, host: hosts[Int(slot.host)].name)
+                id: ids.id(of: index), priority: slot.priority, number: slot.number, host: key.host, group: key.group)
         }
+    }
+
+    /// The group of a task that is in the queue.
+    package func group(of id: TaskID) -> Int32 {
+        guard let index = ids.number(of: id) else { return CommandGroups.none }
+        return hosts[Int(slots[Int(index)].host)].key.group
     }
 
     /// Puts a task in; one with the same id is replaced.
     package mutating func push(_ element: Element) {
         remove(element.id)
-        let host = intern(element.host)
+        let host = intern(Key(host: element.host, group: element.group))
         let slot = Slot(
             priority: element.priority, number: element.number, host: host,
             place: Int32(hosts[Int(host)].tasks.count))
@@ -97,14 +115,14 @@ package struct ReadyQueue: Sendable {
         return true
     }
 
-    /// Takes out the best task of all hosts for which `isHostOpen` is true; nil when there is none.
+    /// Takes out the best task of all hosts and groups for which `isOpen` is true; nil when there is none.
     ///
-    /// `isHostOpen` is asked once a host at most, in the order of their best tasks.
-    package mutating func popNext(isHostOpen: (String) -> Bool) -> Element? {
+    /// `isOpen` is asked once for each host of a group at most, in the order of their best tasks.
+    package mutating func popNext(isOpen: (_ host: String, _ group: Int32) -> Bool) -> Element? {
         var closed: [Int32] = []
         defer { for host in closed { rank(host) } }
         while let host = ranking.first {
-            if isHostOpen(hosts[Int(host)].name) {
+            if isOpen(hosts[Int(host)].key.host, hosts[Int(host)].key.group) {
                 return take(hosts[Int(host)].tasks[0])
             }
             unrank(host)
@@ -135,7 +153,7 @@ package struct ReadyQueue: Sendable {
         let slot = slots[Int(index)]
         let id = ids.id(of: index)
         let host = slot.host
-        let name = hosts[Int(host)].name
+        let key = hosts[Int(host)].key
         let last = hosts[Int(host)].tasks.removeLast()
         let place = Int(slot.place)
         if last != index {
@@ -151,26 +169,26 @@ package struct ReadyQueue: Sendable {
         } else {
             rank(host)
         }
-        return Element(id: id, priority: slot.priority, number: slot.number, host: name)
+        return Element(id: id, priority: slot.priority, number: slot.number, host: key.host, group: key.group)
     }
 
-    private mutating func intern(_ name: String) -> Int32 {
-        if let known = hostOfName[name] { return known }
+    private mutating func intern(_ key: Key) -> Int32 {
+        if let known = hostOfKey[key] { return known }
         let index: Int32
         if let free = freeHosts.popLast() {
             index = free
-            hosts[Int(free)] = Host(name: name)
+            hosts[Int(free)] = Host(key: key)
         } else {
             index = Int32(hosts.count)
-            hosts.append(Host(name: name))
+            hosts.append(Host(key: key))
         }
-        hostOfName[name] = index
+        hostOfKey[key] = index
         return index
     }
 
     private mutating func release(_ host: Int32) {
-        hostOfName[hosts[Int(host)].name] = nil
-        hosts[Int(host)] = Host(name: "")
+        hostOfKey[hosts[Int(host)].key] = nil
+        hosts[Int(host)] = Host(key: Key(host: "", group: CommandGroups.none))
         freeHosts.append(host)
     }
 

@@ -18,6 +18,7 @@ import Foundation
 ///   number            SubmissionCounter
 ///   waiting           WaitNotice
 ///   config            saved settings of the command line
+///   limits            StandingLimit
 ///   tasks/ab/<id>.info        InfoFile
 ///   barrels/<name>.barrel     BarrelFile
 ///   mailbox/  replies/        Mailbox
@@ -50,6 +51,7 @@ package struct WorkPath: Sendable, Hashable {
     package var numberPath: String { root + "/number" }
     package var configPath: String { root + "/config" }
     package var waitingPath: String { root + "/waiting" }
+    package var limitsPath: String { root + "/limits" }
     package var tasksFolder: String { root + "/tasks" }
     package var barrelsFolder: String { root + "/barrels" }
     package var mailboxFolder: String { root + "/mailbox" }

@@ -36,7 +36,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         var segments: Int
         var part: PartFile
         var counters: LiveCounters
-        var limiters: [RateLimiter]
+        var limits: LimiterSet
         var digest: Checksum.Algorithm?
         /// Bodies of at most so many bytes into an empty part are written without the engine being asked first.
         var inlineLimit: Int64
@@ -170,7 +170,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             return reason.count < Self.maxReason ? .consumed : .fail(refusal)
         }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(seconds: nil) }
-        if let seconds = RateLimiter.take(bytes.count, from: plan.limiters, now: plan.clock.now) {
+        if let seconds = plan.limits.take(bytes.count, now: plan.clock.now) {
             return .pause(seconds: seconds)
         }
         var bytes = bytes

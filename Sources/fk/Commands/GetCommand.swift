@@ -29,7 +29,8 @@ struct GetCommand: Command {
     }
 
     private func detach(_ add: EngineRequest) async throws -> Int32 {
-        let (reply, problems) = try await EngineClient(configure: options.run.configure(global)).perform(add)
+        let (reply, problems) = try await EngineClient(configure: options.run.configure(global)).perform(
+            options.run.own.map { .limited($0, add) } ?? add)
         let answers = Answers(global, context)
         answers.warn(problems)
         guard case .added(let list) = reply else { return answers.status(of: reply) }

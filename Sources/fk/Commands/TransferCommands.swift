@@ -1,6 +1,6 @@
-/// `get` and `run`.
+/// `get`, `run` and `limit`.
 enum TransferCommands {
-    static let all: [CommandSpec] = [get, run]
+    static let all: [CommandSpec] = [get, run, LimitCommand.spec]
 
     static let get = CommandSpec(
         path: ["get"], summary: "download URLs",
@@ -22,6 +22,6 @@ enum TransferCommands {
         path: ["run"], summary: "run everything that is waiting",
         discussion: ["Ends when nothing is left that could still run. Suspended tasks do not hold it."],
         options: RunOptions.specs,
-        examples: [.init("fk run --limit-rate 2M", "at most 2 MiB a second, everything together")],
+        examples: [.init("fk run --limit-rate 2M", "at most 2 MiB a second, all of its files together")],
         make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 }

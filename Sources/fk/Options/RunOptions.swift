@@ -1,13 +1,16 @@
 import FKCore
+import Foundation
 
 /// The options of whatever runs downloads: `get`, `run` and `barrel run`.
 struct RunOptions: Sendable, Hashable {
-    /// How many files at once, 1...256; nil takes the saved setting or the downloader's default.
+    /// How many of this command's files at once, 1...256; nil takes the saved setting or the downloader's default.
     var jobs: Int?
     /// Connections one file may have; nil takes the saved setting or the downloader's default.
     var connections: ConnectionLimit?
-    /// Bytes a second for everything that runs; 0 lifts a limit that is set, nil changes nothing.
+    /// Bytes a second over this command's tasks; nil and 0 are no limit.
     var rateLimit: Int64?
+    /// Names the limits of this command to the engine.
+    let group = UUID().uuidString
     var durability: Durability?
     /// What moves the bytes; nil takes the saved setting or the downloader's default.
     var transport: TransportKind?
@@ -21,7 +24,7 @@ struct RunOptions: Sendable, Hashable {
     static let specs: [OptionSpec] = [
         .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
         connectionsSpec,
-        .value("limit-rate", nil, "RATE", "bytes a second for everything together, such as 500K or 1.5M; 0: no limit"),
+        .value("limit-rate", nil, "RATE", "bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
         .value(
             "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
             "what a finished file survives: process (default) or power"),

@@ -3,8 +3,8 @@ import FKMiddleware
 
 /// Shows what an engine answered to a request, and makes an exit status of it.
 struct Answers: Sendable {
-    private let global: GlobalOptions
-    private let context: CommandContext
+    let global: GlobalOptions
+    let context: CommandContext
 
     init(_ global: GlobalOptions, _ context: CommandContext) {
         self.global = global
@@ -30,6 +30,7 @@ struct Answers: Sendable {
                 say(note)
             }
             return ExitStatus.done
+        case .limits(let report): return limits(report)
         case .failed(let error):
             fail(error)
             return Dispatcher.status(of: error.code)

@@ -71,10 +71,10 @@ final class RunPresenter: Sendable {
         case .failed(let error): failed(error.url ?? "request", error)
         case .added(let list):
             for added in list {
-                if let error = added.error { failed(added.id.short, error) }
+                if let error = added.error { failed(error.url ?? added.id.short, error) }
                 if added.state == .complete { state.withLock { _ = $0.unchanged.insert(added.id) } }
             }
-        case .verbs, .done: break
+        case .verbs, .done, .limits: break
         }
     }
 

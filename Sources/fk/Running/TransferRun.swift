@@ -20,10 +20,15 @@ struct TransferRun: Sendable {
         TransportLibrary.prepare()
         let presenter = RunPresenter(global, context, barrels: barrels)
         let requests = requests
+        let note = options.noteOfFollower(goal)
         self.requests = []
         let session = RunSession(
-            configure: options.configure(global), goal: goal, requests: requests, limits: options.limits,
-            interval: presenter.interval, onEvent: presenter.show)
+            configure: options.configure(global), goal: goal, requests: requests, own: options.own,
+            interval: presenter.interval
+        ) { event in
+            presenter.show(event)
+            if case .following = event, let note { presenter.note(note) }
+        }
         let signal = Locked<Int32?>(nil)
         let trap = SignalTrap { number in
             signal.withLock { $0 = number }
@@ -53,20 +58,27 @@ extension RunOptions {
     /// The downloader's settings as the command line has them.
     func configure(_ global: GlobalOptions) -> Configure {
         var configure = Configure(workPath: URL(fileURLWithPath: global.workPath, isDirectory: true))
-        if let jobs {
-            configure.maxAction = jobs
-            configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost)
-        }
-        if let connections { configure.connections = connections }
-        if let rateLimit { configure.rateLimit = rateLimit > 0 ? rateLimit : nil }
+        if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
         if let durability { configure.durability = durability }
         if let transport { configure.transportKind = transport }
         return configure
     }
 
-    /// What another process that is the engine has to change.
-    var limits: EngineRequest? {
-        guard jobs != nil || rateLimit != nil else { return nil }
-        return .setLimits(maxAction: jobs, rateLimit: rateLimit)
+    /// The limits of this command's own tasks, whoever is the engine.
+    var own: OwnLimits? {
+        let rate = rateLimit.flatMap { $0 > 0 ? $0 : nil }
+        guard jobs != nil || rate != nil || connections != nil else { return nil }
+        return OwnLimits(name: group, maxAction: jobs, rateLimit: rate, connections: connections)
+    }
+
+    /// What a command that follows another process's engine cannot have; nil where nothing is left out.
+    func noteOfFollower(_ goal: RunSession.Goal) -> String? {
+        var names: [String] = []
+        if durability != nil { names.append("--durability") }
+        if transport != nil { names.append("--transport") }
+        if case .everything = goal, own != nil { names += ["-j", "-x", "--limit-rate"] }
+        guard !names.isEmpty else { return nil }
+        return "That process runs them with its own settings; \(names.joined(separator: ", ")) of this command count if it "
+            + "takes over. 'fk limit' changes the rate now."
     }
 }

@@ -106,6 +106,11 @@ public final class FakeTransport: Transport {
         await pauses.wait { $0.count >= count }.map(\.seconds)
     }
 
+    /// Returns once everything that was due before now has been delivered.
+    public func idle() async {
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+
     /// Ends the pauses that have a time, as if it had passed.
     public func endPauses() { pauses.value.forEach { $0.operation.resume() } }
 

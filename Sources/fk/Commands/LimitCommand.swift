@@ -1,0 +1,124 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk limit`: shows or changes the rate limit of all tasks, or of a barrel's.
+struct LimitCommand: Command {
+    enum Action: Sendable, Hashable {
+        case show
+        /// Bytes a second; nil is no limit.
+        case set(Int64?)
+    }
+
+    let action: Action
+    let barrel: String?
+    let global: GlobalOptions
+    let context: CommandContext
+
+    static let spec = CommandSpec(
+        path: ["limit"], summary: "show or change the rate limit in force",
+        discussion: [
+            "The limit holds for all tasks of the work path together, or with -b for the members of a barrel. It acts at "
+                + "once on what runs, whoever runs it, and lasts until it is changed. Of several limits the tightest counts; "
+                + "a new one takes the place of the --limit-rate that running commands brought for these tasks."
+        ],
+        operands: [OperandSpec("RATE|none", "bytes a second, such as 500K or 1.5M; none or 0: no limit", 0, 1)],
+        options: [.value("barrel", "b", "NAME", "the limit of this barrel's members")],
+        examples: [
+            .init("fk limit 2M", "at most 2 MiB a second, everything together"),
+            .init("fk limit none -b photos", "lift the limit of a barrel"),
+        ],
+        make: { arguments, context in
+            try LimitCommand(
+                action: action(arguments), barrel: arguments["barrel"].map { try BarrelArgument.check($0, arguments) },
+                global: GlobalOptions(arguments, context), context: context)
+        })
+
+    private static func action(_ arguments: ParsedArguments) throws -> Action {
+        guard let text = arguments.operands.first else { return .show }
+        if text == "none" { return .set(nil) }
+        var trial = ParsedArguments(command: arguments.command)
+        trial.append(text, to: "rate")
+        return .set(try trial.rate("rate", "RATE").flatMap { $0 > 0 ? $0 : nil })
+    }
+
+    func run() async throws -> Int32 {
+        let answers = Answers(global, context)
+        guard case .set(let rate) = action else { return answers.limits(try await report(answers), of: barrel) }
+        return answers.status(of: try await perform(.limit(rate: rate, barrel: barrel), answers))
+    }
+
+    /// Of the engine where one runs: it alone knows the limits of the commands it works for.
+    private func report(_ answers: Answers) async throws -> LimitsReport {
+        let workPath = WorkPath(global.workPath)
+        if let barrel { _ = try global.openReader().barrel(barrel) }
+        guard workPath.exists else { return try LimitsReport(stored: workPath) }
+        try workPath.open(create: false)
+        if EngineLock.isHeld(workPath) {
+            switch try await perform(.limits, answers) {
+            case .limits(let report): return report
+            case .failed(let error): throw error
+            case .added, .verbs, .done: break
+            }
+        }
+        return try LimitsReport(stored: workPath)
+    }
+
+    private func perform(_ request: EngineRequest, _ answers: Answers) async throws -> EngineReply {
+        let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: global.workPath)))
+        let (reply, problems) = try await client.perform(request)
+        answers.warn(problems)
+        return reply
+    }
+}
+
+extension Answers {
+    /// The limits in force, one a line; with a barrel's name its own alone.
+    func limits(_ report: LimitsReport, of barrel: String? = nil) -> Int32 {
+        if let barrel {
+            let rate = report.barrels.first { $0.name == barrel }?.rate
+            return show(
+                [line("barrel \(barrel)", rate)],
+                .object([("name", .string(barrel)), ("rate", .optional(rate))]))
+        }
+        var lines = [line("all tasks", report.rate)]
+        if let rate = report.configured { lines.append(line("all tasks, set by the application", rate)) }
+        lines += report.barrels.map { line("barrel \($0.name)", $0.rate) }
+        lines += report.commands.map { command in
+            let jobs = command.jobs.map { ", \($0) at once" } ?? ""
+            return line("\(Formatting.count(command.tasks, "task")) of a running command", command.rate) + jobs
+        }
+        return show(
+            lines,
+            .object([
+                ("rate", .optional(report.rate)), ("configured", .optional(report.configured)),
+                (
+                    "barrels",
+                    .array(report.barrels.map { .object([("name", .string($0.name)), ("rate", .integer($0.rate))]) })
+                ),
+                (
+                    "commands",
+                    .array(
+                        report.commands.map {
+                            .object([
+                                ("rate", .optional($0.rate)), ("jobs", .optional($0.jobs.map(Int64.init))),
+                                ("tasks", .integer(Int64($0.tasks))),
+                            ])
+                        })
+                ),
+            ]))
+    }
+
+    private func show(_ lines: [String], _ document: JSONValue) -> Int32 {
+        if global.json {
+            context.output.writeLine(document.pretty)
+        } else {
+            for line in lines { context.output.writeLine(Escaping.visible(line)) }
+        }
+        return ExitStatus.done
+    }
+
+    private func line(_ whose: String, _ rate: Int64?) -> String {
+        "\(whose): \(rate.map { "at most \(Formatting.rate(Double($0)))" } ?? "no limit")"
+    }
+}

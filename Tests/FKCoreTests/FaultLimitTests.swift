@@ -1,0 +1,201 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Rows 114 and 119: limits act at once, and on the tasks they are meant for. No pause is ended here: the clock stands still.
+@Suite("Faults: limits", .timeLimit(.minutes(1)))
+struct FaultLimitTests {
+    private static let content = Bytes.pattern(count: 10_000)
+
+    private func bench(_ settings: (inout Configure) -> Void = { _ in }) async throws -> Bench {
+        try await Bench(settings: settings) { request, _ in .file(Self.content, to: request) }
+    }
+
+    private static func add(_ tasks: [TaskDescription], barrel: String? = nil) -> EngineRequest {
+        .add(tasks: tasks, barrel: barrel, run: true)
+    }
+
+    enum Way: CaseIterable, Sendable {
+        case update
+        case request
+        case own
+        case standing
+        case barrel
+        case group
+        case groupAskedAgain
+        case leftBarrel
+    }
+
+    @Test(
+        "fault 114: a limit that is lifted or raised lets a paused transfer go on at once",
+        arguments: Way.allCases, [nil, 1 << 40] as [Int64?])
+    func raised(_ way: Way, _ rate: Int64?) async throws {
+        let bench = try await bench { if [.update, .request].contains(way) { $0.rateLimit = 1 } }
+        let engine = bench.engine
+        if way == .standing { _ = await engine.perform(.limit(rate: 1, barrel: nil)) }
+        let isBarrel = way == .barrel || way == .leftBarrel
+        if isBarrel {
+            _ = await engine.perform(.createBarrel(name: "b", options: BarrelOptions()))
+            _ = await engine.perform(.limit(rate: 1, barrel: "b"))
+        }
+        let task = bench.task("a") { if way == .own { $0.options.rateLimit = 1 } }
+        let slow = OwnLimits(name: "slow", rateLimit: 1)
+        let add = Self.add([task], barrel: isBarrel ? "b" : nil)
+        let isGroup = way == .group || way == .groupAskedAgain
+        _ = await engine.perform(isGroup ? .limited(slow, add) : add)
+        #expect(await bench.transport.paused(1) == [10_000])
+        switch way {
+        case .update:
+            var configure = await bench.downloader.configure
+            configure.rateLimit = rate
+            try await bench.downloader.update(configure)
+        case .request: _ = await engine.perform(.setLimits(maxAction: nil, rateLimit: rate ?? 0))
+        case .own: _ = try await bench.add("a") { $0.options.rateLimit = rate }
+        case .standing, .group: _ = await engine.perform(.limit(rate: rate, barrel: nil))
+        case .barrel: _ = await engine.perform(.limit(rate: rate, barrel: "b"))
+        case .groupAskedAgain:
+            _ = await engine.perform(.limited(OwnLimits(name: "fast", rateLimit: rate), Self.add([task])))
+        case .leftBarrel: _ = await engine.perform(.removeFromBarrel(name: "b", urls: [task.url]))
+        }
+        // The bucket of a new rate fills as the clock goes on; the transfer has asked it at once.
+        if rate != nil, way != .leftBarrel {
+            let pauses = await bench.transport.paused(2)
+            #expect(pauses[1] < 1)
+            _ = await engine.perform(.limit(rate: nil, barrel: nil))
+            await bench.advance(1)
+            bench.transport.endPauses()
+        }
+        #expect(await bench.finished(task.id)?.state == .complete)
+        #expect(bench.transport.requests.count == 1, "no attempt was given up for it")
+    }
+
+    @Test("fault 114: a limit set on what runs without one holds it back", arguments: [nil, "b"])
+    func set(_ barrel: String?) async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
+        _ = await bench.engine.perform(Self.add([bench.task("a")], barrel: barrel))
+        await gate.reached()
+        _ = await bench.engine.perform(.limit(rate: 1, barrel: barrel))
+        gate.open()
+        #expect(await bench.transport.paused(1) == [10_000])
+    }
+
+    @Test("fault 119: a second command's rate limit holds for its own tasks and no others")
+    func rateOfSecond() async throws {
+        let bench = try await bench()
+        let first = FakeGate()
+        let other = try await Bench { request, _ in .file(Self.content, to: request, gate: first) }
+        _ = await other.engine.perform(Self.add([other.task("a")]))
+        await first.reached()
+        _ = await other.engine.perform(.limited(OwnLimits(name: "2", rateLimit: 1), Self.add([other.task("b")])))
+        first.open()
+        #expect(await other.finished(other.task("a").id)?.state == .complete)
+        #expect(await other.transport.paused(1) == [10_000])
+        #expect(await other.state(other.task("b").id) == .action)
+        // What comes after it is free of it, too.
+        _ = await bench.engine.perform(.limited(OwnLimits(name: "1", rateLimit: 1), Self.add([bench.task("a")])))
+        _ = await bench.transport.paused(1)
+        let id = try await bench.add("b")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(await bench.engine.currentConfigure.rateLimit == nil)
+    }
+
+    @Test("fault 119: a command's tasks at once are its own, and bring slots of their own")
+    func jobs() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, _ in
+            .file(Self.content, to: request, gate: gate)
+        }
+        let one = OwnLimits(name: "one", maxAction: 1)
+        let four = OwnLimits(name: "four", maxAction: 4)
+        _ = await bench.engine.perform(.limited(one, Self.add((0..<3).map { bench.task("a\($0)") })))
+        _ = await bench.engine.perform(.limited(four, Self.add((0..<6).map { bench.task("b\($0)") })))
+        _ = await bench.engine.perform(Self.add((0..<3).map { bench.task("c\($0)") }))
+        await bench.transport.started(7)
+        await bench.sync()
+        let started = Set(bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent })
+        #expect(started == ["a0", "b0", "b1", "b2", "b3", "c0", "c1"])
+        let waiting = await bench.engine.waitingInfos().compactMap(\.url.last)
+        #expect(Set(waiting) == ["1", "2", "4", "5"])
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        #expect(bench.transport.requests.count == 12)
+        #expect(await bench.engine.groups.all.isEmpty, "a command's limits end with its tasks")
+    }
+
+    @Test("fault 119: of the total, a barrel's and a command's limit the tightest counts", arguments: 0..<3)
+    func tightest(_ which: Int) async throws {
+        let rates: [Int64] = (0..<3).map { $0 == which ? 10 : 100 }
+        let bench = try await bench()
+        _ = await bench.engine.perform(.limit(rate: rates[0], barrel: nil))
+        _ = await bench.engine.perform(.createBarrel(name: "b", options: BarrelOptions()))
+        _ = await bench.engine.perform(.limit(rate: rates[1], barrel: "b"))
+        let own = OwnLimits(name: "1", rateLimit: rates[2])
+        _ = await bench.engine.perform(.limited(own, Self.add([bench.task("a")], barrel: "b")))
+        var seconds = 0.0
+        while await bench.state(bench.task("a").id) != .complete {
+            let pauses = await bench.transport.paused(1)
+            seconds += try #require(pauses.last)
+            await bench.advance(try #require(pauses.last))
+            bench.transport.endPauses()
+            await bench.settle()
+        }
+        #expect(seconds >= 1_000 && seconds < 1_200)
+    }
+
+    @Test("fault 119: two members share their barrel's limit, and the next engine knows it")
+    func shared() async throws {
+        let bench = try await bench()
+        _ = await bench.engine.perform(.createBarrel(name: "b", options: BarrelOptions()))
+        _ = await bench.engine.perform(.limit(rate: 1, barrel: "b"))
+        await bench.downloader.close()
+        let next = try await Bench(in: bench.folder) { request, _ in .file(Self.content, to: request) }
+        _ = await next.engine.perform(Self.add([next.task("a"), next.task("b")], barrel: "b"))
+        let free = try await next.add("c")
+        #expect(await next.finished(free)?.state == .complete)
+        #expect(await next.transport.paused(2) == [10_000, 10_000])
+        guard case .limits(let report) = await next.engine.perform(.limits) else {
+            return #expect(Bool(false), "no report")
+        }
+        #expect(report.rate == nil && report.barrels == [.init(name: "b", rate: 1)])
+    }
+
+    @Test("fault 119: the standing limit lasts until it is changed, and takes the place of the commands' own")
+    func standing() async throws {
+        let bench = try await bench()
+        let engine = bench.engine
+        _ = await engine.perform(.limited(OwnLimits(name: "1", rateLimit: 1), Self.add([bench.task("a")])))
+        _ = await bench.transport.paused(1)
+        guard case .done(let note) = await engine.perform(.limit(rate: 2, barrel: nil)) else {
+            return #expect(Bool(false), "refused")
+        }
+        #expect(note.contains("1 running command"))
+        #expect(await bench.transport.paused(2) == [10_000, 5_000])
+        await bench.downloader.close()
+        #expect(try StandingLimit.read(in: bench.workPath) == 2)
+        let next = try await Bench(in: bench.folder, content: Self.content)
+        #expect(await next.transport.paused(1).first == 5_000)
+        guard case .failed(let error) = await next.engine.perform(.limit(rate: -1, barrel: nil)) else {
+            return #expect(Bool(false), "a negative limit was accepted")
+        }
+        #expect(error.code == .invalidArgument && error.message.contains("-1"))
+        guard case .failed(let missing) = await next.engine.perform(.limit(rate: 1, barrel: "none")) else {
+            return #expect(Bool(false), "a limit for no barrel was accepted")
+        }
+        #expect(missing.code == .notFound)
+        _ = await next.engine.perform(.limit(rate: nil, barrel: nil))
+        await next.engine.waitUntilDrained()
+        #expect(try StandingLimit.read(in: next.workPath) == nil)
+    }
+}
+
+extension Bench {
+    /// Returns once the transport has called the handler for what was due, and the engine has heard of it.
+    fileprivate func settle() async {
+        await transport.idle()
+        await sync()
+    }
+}
