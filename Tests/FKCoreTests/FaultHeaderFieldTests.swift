@@ -129,7 +129,8 @@ struct FaultHeaderFieldTests {
         var configure = await bench.downloader.configure
         configure.transport.userAgent = "a\r\nX-Evil: 1"
         let changed = configure
-        check(await #expect(throws: DownloadError.self) { try await bench.downloader.update(changed) }, "", "User-Agent")
+        check(
+            await #expect(throws: DownloadError.self) { try await bench.downloader.update(changed) }, "", "User-Agent")
     }
 }
 

@@ -23,7 +23,8 @@ struct RulesOptionRangeTests {
         .init("options.connections = .fixed is -1") { $0.connections = .fixed(-1) },
         .init("options.connections = .fixed is 257") { $0.connections = .fixed(257) },
         .init("options.timeout is 0") { $0.timeout = 0 }, .init("options.timeout is -1") { $0.timeout = -1 },
-        .init("options.timeout is nan") { $0.timeout = .nan }, .init("options.timeout is inf") { $0.timeout = .infinity },
+        .init("options.timeout is nan") { $0.timeout = .nan },
+        .init("options.timeout is inf") { $0.timeout = .infinity },
     ]
 
     @Test(
@@ -99,7 +100,8 @@ struct RulesOptionRangeTests {
             change(&configure)
             let made = configure
             let error = #expect(throws: DownloadError.self) { try Downloader(made) }
-            #expect(error?.code == .invalidArgument && error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
+            #expect(
+                error?.code == .invalidArgument && error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
             #expect(!FileManager.default.fileExists(atPath: folder.file("work").path))
             var live = await bench.downloader.configure
             change(&live)

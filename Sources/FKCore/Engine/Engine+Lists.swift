@@ -44,7 +44,8 @@ extension Engine {
 
     /// The task as the ready queue sees it.
     func readyElement(_ entry: TaskEntry) -> ReadyQueue.Element {
-        .init(id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host,
+        .init(
+            id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host,
             group: entry.group)
     }
 }

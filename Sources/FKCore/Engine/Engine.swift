@@ -120,7 +120,7 @@ package actor Engine {
         do {
             standingLimit = try StandingLimit.read(in: workPath)
         } catch {
-            problems = ["The rate limit of the work path cannot be read, and there is none until it is set again: \(error)"]
+            problems = ["The work path's rate limit cannot be read, and does not hold until it is set again: \(error)"]
         }
         totalLimiter = RateLimiter(
             rate: Self.tightest(configure.rateLimit, standingLimit), now: clock.now)

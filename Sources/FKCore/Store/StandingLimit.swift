@@ -19,7 +19,8 @@ package enum StandingLimit {
             return nil
         }
         guard file.format == 1 else {
-            throw DownloadError(.laterVersion, "\(workPath.limitsPath) has format \(file.format); this program knows 1.")
+            throw DownloadError(
+                .laterVersion, "\(workPath.limitsPath) has format \(file.format); this program knows 1.")
         }
         return file.rateLimit.flatMap { $0 > 0 ? $0 : nil }
     }

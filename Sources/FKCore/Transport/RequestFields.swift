@@ -57,7 +57,6 @@ extension URLRequest {
             httpBody = other.httpBody
             if let stream = other.httpBodyStream { httpBodyStream = stream }
             httpShouldHandleCookies = other.httpShouldHandleCookies
-            httpShouldUsePipelining = other.httpShouldUsePipelining
         }
 
         override func setValue(_ value: String?, forHTTPHeaderField field: String) {

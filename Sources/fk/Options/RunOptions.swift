@@ -24,7 +24,9 @@ struct RunOptions: Sendable, Hashable {
     static let specs: [OptionSpec] = [
         .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
         connectionsSpec,
-        .value("limit-rate", nil, "RATE", "bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
+        .value(
+            "limit-rate", nil, "RATE",
+            "bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
         .value(
             "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
             "what a finished file survives: process (default) or power"),

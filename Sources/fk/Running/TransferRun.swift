@@ -78,7 +78,8 @@ extension RunOptions {
         if transport != nil { names.append("--transport") }
         if case .everything = goal, own != nil { names += ["-j", "-x", "--limit-rate"] }
         guard !names.isEmpty else { return nil }
-        return "That process runs them with its own settings; \(names.joined(separator: ", ")) of this command count if it "
-            + "takes over. 'fk limit' changes the rate now."
+        let options = names.joined(separator: ", ")
+        return "That process runs them with its own settings; \(options) of this command count if it takes over. "
+            + "'fk limit' changes the rate now."
     }
 }
