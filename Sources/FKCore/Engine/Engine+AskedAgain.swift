@@ -19,8 +19,8 @@ extension Engine {
         let state = entry.awaitsProof ? .complete : entry.record.state
         let (task, effect) = try AskedAgain.decide(
             entry.record.task, in: state, file: finishedFile(of: entry), length: entry.record.expected, asked: asked)
-        try addAttributes(of: asked, to: entry)
         if case .compare(let checksum) = effect { return checksum }
+        try addAttributes(of: asked, to: entry)
         let old = entry.record.task.options
         store(task, in: entry)
         switch effect {
@@ -77,6 +77,7 @@ extension Engine {
             let (task, _) = try AskedAgain.decide(
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)
+            try addAttributes(of: comparison.task, to: entry)
             store(task, in: entry)
             write(entry)
             return nil
@@ -108,7 +109,10 @@ extension Engine {
         return Int64(status.st_size) == expected || entry.awaitsProof || !chains.response.isEmpty ? .own : .gone
     }
 
+    /// Attributes are added to and not replaced (`addAttributes`).
     private func store(_ task: TaskDescription, in entry: TaskEntry) {
+        var task = task
+        task.attributes = entry.record.task.attributes
         guard task != entry.record.task else { return }
         entry.record.task = task
         entry.isDirty = true
