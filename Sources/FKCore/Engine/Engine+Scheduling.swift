@@ -37,7 +37,7 @@ extension Engine {
 
     /// An idle task takes its place in the queue anew and waits for no retry.
     func requeue(_ entry: TaskEntry) {
-        wakes.remove(entry.id)
+        alarms.wakes.remove(entry.id)
         entry.record.error = nil
         entry.record.waiting = nil
         if entry.isAdmitted { enqueue(entry) }
@@ -69,9 +69,11 @@ extension Engine {
         enqueue(entry)
     }
 
-    /// True while a task of that group may start.
-    func hasSlot(_ group: Int32) -> Bool {
-        running.count < descriptors.slots && groups.hasSlot(group, shared: configure.maxAction)
+    /// The slots of that group, where all of them are taken; nil while one is free.
+    func takenSlots(_ group: Int32) -> Int? {
+        if running.count >= descriptors.slots { return descriptors.slots }
+        if groups.hasSlot(group, shared: configure.maxAction) { return nil }
+        return groups.maxAction(of: group) ?? configure.maxAction
     }
 
     /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
@@ -85,15 +87,14 @@ extension Engine {
         defer { full.forEach { yieldLanes(of: $0) } }
         while running.count < descriptors.slots {
             let next = ready.popNext { host, group in
-                guard hasSlot(group) else { return false }
+                guard takenSlots(group) == nil else { return false }
                 let obstacle = hosts.obstacle(host, now: now)
                 if case .full = obstacle { full.append(host) }
                 return obstacle == nil
             }
             guard let next else { break }
             guard let entry = tasks[next.id] ?? unpark(next.id, group: next.group, startsNow: true),
-                entry.record.state == .idle,
-                entry.attempt == nil
+                entry.record.state == .idle, entry.attempt == nil
             else { continue }
             running[entry.id] = entry
             entry.work.permit = hosts.acquire(entry.host, now: now)

@@ -17,9 +17,9 @@ extension Engine {
         guard isActive, entry.isAdmitted else { return Waiting(.queue) }
         switch obstacle {
         case .paused(let pause): return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
-        case .full(let limit) where running.count < slots:
+        case .full(let limit) where takenSlots(entry.group) == nil:
             return Waiting(.host, host: HostName.shown(entry.host), limit: limit)
-        default: return Waiting(.slot, limit: running.count < slots ? nil : slots)
+        default: return Waiting(.slot, limit: takenSlots(entry.group))
         }
     }
 
@@ -55,7 +55,9 @@ extension Engine {
             for (site, count) in hosts.connections where count >= hosts.limit {
                 notice.hosts[site, default: .init()].limit = hosts.limit
             }
-            if running.count >= slots { notice.slots = slots }
+            notice.slots =
+                running.count >= descriptors.slots
+                ? descriptors.slots : groups.taken(shared: configure.maxAction, open: openCount)
         }
         guard notice != lastNotice else { return }
         lastNotice = notice

@@ -78,6 +78,26 @@ package struct CommandGroups: Sendable {
         return own.running < maxAction
     }
 
+    /// All slots of those groups in which tasks wait, where every one is taken; nil while one is free.
+    ///
+    /// - Parameter open: tasks that can still run, of all groups and of none.
+    package func taken(shared: Int, open: Int) -> Int? {
+        var sum = 0
+        var sharingOpen = open
+        for group in groups.values {
+            guard let maxAction = group.limits.maxAction else { continue }
+            sharingOpen -= group.open
+            guard group.open > group.running else { continue }
+            if group.running < maxAction { return nil }
+            sum += maxAction
+        }
+        if sharingOpen > sharing {
+            if sharing < shared { return nil }
+            sum += shared
+        }
+        return sum > 0 ? sum : nil
+    }
+
     /// A task of the group takes a slot.
     package mutating func began(_ group: Int32) {
         groups[group]?.running += 1
@@ -103,6 +123,7 @@ package struct CommandGroups: Sendable {
     /// Ends the rate limits of all groups.
     ///
     /// - Returns: how many there were.
+    @discardableResult
     package mutating func liftRates() -> Int {
         let limited = groups.filter { $0.value.limiter != nil }.keys
         for number in limited {
