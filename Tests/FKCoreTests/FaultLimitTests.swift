@@ -163,6 +163,21 @@ struct FaultLimitTests {
         #expect(report.rate == nil && report.barrels == [.init(name: "b", rate: 1)])
     }
 
+    @Test("fault 119: barrels whose names differ in their bytes alone have limits of their own")
+    func names() async throws {
+        let bench = try await bench()
+        let (one, other) = ("caf\u{e9}", "cafe\u{301}")
+        for name in [one, other] {
+            _ = await bench.engine.perform(.createBarrel(name: name, options: BarrelOptions()))
+        }
+        _ = await bench.engine.perform(.limit(rate: 1, barrel: one))
+        _ = await bench.engine.perform(Self.add([bench.task("a")], barrel: one))
+        _ = await bench.engine.perform(Self.add([bench.task("b")], barrel: other))
+        #expect(await bench.finished(bench.task("b").id)?.state == .complete)
+        #expect(await bench.transport.paused(1) == [10_000])
+        #expect(await bench.state(bench.task("a").id) == .action)
+    }
+
     @Test("fault 119: the standing limit lasts until it is changed, and takes the place of the commands' own")
     func standing() async throws {
         let bench = try await bench()

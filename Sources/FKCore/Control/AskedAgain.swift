@@ -56,7 +56,7 @@ package enum AskedAgain {
     package static func decide(
         _ known: TaskDescription, in state: DownloadState, file: File, length: Int64?, asked: TaskDescription
     ) throws(DownloadError) -> (task: TaskDescription, effect: Effect) {
-        if let name = asked.fileName, let old = known.fileName, name != old {
+        if let name = asked.fileName, let old = known.fileName, !name.isExactly(old) {
             throw DownloadError(
                 .invalidArgument,
                 "The name of a known task cannot change from \"\(Escaping.visible(old))\" to "

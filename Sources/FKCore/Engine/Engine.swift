@@ -73,7 +73,7 @@ package actor Engine {
     let totalLimiter: RateLimiter
     /// What `fk limit` set for all tasks of the work path.
     var standingLimit: Int64?
-    var barrelLimiters: [String: RateLimiter] = [:]
+    var barrelLimiters = ExactMap<RateLimiter>()
     var groups = CommandGroups()
     var taskLimiters: [TaskID: RateLimiter] = [:]
 

@@ -42,7 +42,7 @@ package struct CommandGroups: Sendable {
         var limits: OwnLimits
         var limiter: RateLimiter?
         /// Barrels that got a limit of their own since, which takes the place of the command's.
-        var lifted: Set<String> = []
+        var lifted: Set<ExactText> = []
         /// Tasks that can still run.
         var open = 0
         /// Tasks that hold a slot.
@@ -114,7 +114,7 @@ package struct CommandGroups: Sendable {
     /// The rate limit for a task of that group and these barrels.
     package func limiter(of group: Int32, barrels: [String] = []) -> RateLimiter? {
         guard let group = groups[group], let limiter = group.limiter else { return nil }
-        return barrels.contains { group.lifted.contains($0) } ? nil : limiter
+        return barrels.contains { group.lifted.contains(ExactText($0)) } ? nil : limiter
     }
 
     package func connections(of group: Int32) -> ConnectionLimit? { groups[group]?.limits.connections }
@@ -135,7 +135,7 @@ package struct CommandGroups: Sendable {
 
     /// Ends the rate limits of all groups for the members of a barrel.
     package mutating func liftRates(ofBarrel name: String) {
-        for number in groups.keys { groups[number]?.lifted.insert(name) }
+        for number in groups.keys { groups[number]?.lifted.insert(ExactText(name)) }
     }
 
     /// The groups with tasks that can still run and their number, in the order in which they were made.

@@ -76,7 +76,7 @@ extension Answers {
     /// The limits in force, one a line; with a barrel's name its own alone.
     func limits(_ report: LimitsReport, of barrel: String? = nil) -> Int32 {
         if let barrel {
-            let rate = report.barrels.first { $0.name == barrel }?.rate
+            let rate = report.barrels.first { $0.name.isExactly(barrel) }?.rate
             return show(
                 [line("barrel \(barrel)", rate)],
                 .object([("name", .string(barrel)), ("rate", .optional(rate))]))
