@@ -20,6 +20,7 @@ final class Bench: Sendable {
     let downloader: Downloader
     /// `name:state` for every change of state, in order, as the engine's observers hear of it.
     let log = Observed<[String]>([])
+    private let watch: TestWatch
 
     /// - Parameters:
     ///   - folder: holds `work` (the work path) and `out` (the destination of tasks); a new one by default.
@@ -34,6 +35,9 @@ final class Bench: Sendable {
         self.folder = try folder ?? TemporaryFolder()
         self.clock = clock
         transport = FakeTransport(answer)
+        watch = TestWatch(Test.current?.displayName ?? "a test") { [log, clock, transport] in
+            "\(transport.requests.count) requests, clock at \(clock.now), \(log.value.suffix(40))"
+        }
         var configure = Configure(workPath: self.folder.file("work"))
         configure.retry.jitter = 0
         settings(&configure)

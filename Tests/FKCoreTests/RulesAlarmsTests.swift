@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 import TestSupport
 import Testing
 
@@ -76,5 +77,27 @@ struct RulesAlarmsTests {
             #expect(alarms.next > now)
         }
         #expect(Int64(ticks) <= now / Self.second + 1)
+    }
+
+    /// Time passes after each look at the wall clock.
+    private final class PassingClock: EngineClock {
+        let clock = ManualClock()
+        var now: Int64 { clock.now }
+        var date: Date {
+            defer { clock.advance(seconds: 1) }
+            return clock.date
+        }
+        var isManual: Bool { true }
+        func onManualChange(_ wake: @escaping @Sendable () -> Void) {}
+    }
+
+    @Test("time that passes while a deadline is worked out makes nobody wait longer")
+    func deadline() {
+        let clock = PassingClock()
+        let due = clock.deadline(of: clock.clock.date + 1, atMost: 60)
+        #expect(due == clock.clock.now)
+        #expect(clock.deadline(of: clock.clock.date, atMost: 60) == nil)
+        let now = clock.clock.now
+        #expect(clock.deadline(of: clock.clock.date + 1e9, atMost: 60) == now + 60 * Self.second)
     }
 }

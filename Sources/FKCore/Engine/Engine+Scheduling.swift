@@ -47,16 +47,15 @@ extension Engine {
     private func enqueue(_ entry: TaskEntry) {
         // A task that is still being stopped comes back here when that has ended.
         guard entry.attempt == nil else { return }
-        if let until = entry.record.waiting?.until {
-            let seconds = until.timeIntervalSince(clock.date)
-            if seconds > 0 {
-                // A wall clock that was set back must not make anybody wait for hours.
-                let longest = RetryRules.longestDelay(
+        if let until = entry.record.waiting?.until,
+            let due = clock.deadline(
+                of: until,
+                atMost: RetryRules.longestDelay(
                     after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry,
-                    mirrors: entry.record.task.mirrors.count)
-                alarms.wakes.push(entry.id, due: clock.now + Int64(min(seconds, longest) * 1e9))
-                return
-            }
+                    mirrors: entry.record.task.mirrors.count))
+        {
+            alarms.wakes.push(entry.id, due: due)
+            return
         }
         entry.host = texts.shared(HostName.site(entry.nextURL))
         ready.push(readyElement(entry))

@@ -13,6 +13,19 @@ package protocol EngineClock: Sendable {
     var isManual: Bool { get }
 }
 
+extension EngineClock {
+    /// When a date is reached on the monotonic clock; nil when it is past.
+    ///
+    /// The monotonic clock is read first: where time passes between the two looks, the deadline is early by that and never late.
+    ///
+    /// - Parameter longest: seconds; a wall clock that was set back must not make anybody wait for hours.
+    func deadline(of date: Date, atMost longest: @autoclosure () -> Double) -> Int64? {
+        let now = now
+        let seconds = date.timeIntervalSince(self.date)
+        return seconds > 0 ? now + Int64(min(seconds, longest()) * 1e9) : nil
+    }
+}
+
 package struct SystemClock: EngineClock {
     package init() {}
     package var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds) }

@@ -10,9 +10,14 @@ import Testing
 final class Sandbox: Sendable {
     let folder: TemporaryFolder
     private let started = Observed<[RunningFK]>([])
+    private let watch: TestWatch
 
     init() throws {
         folder = try TemporaryFolder()
+        watch = TestWatch(Test.current?.displayName ?? "a test") { [started] in
+            started.value.map { "\($0.words), \($0.hasEnded ? "ended" : "at work"): \($0.errors)" }.joined(
+                separator: "\n")
+        }
         try FileManager.default.createDirectory(atPath: "\(folder.path)/files", withIntermediateDirectories: true)
     }
 
@@ -74,12 +79,14 @@ final class Sandbox: Sendable {
 /// An `fk` at work.
 final class RunningFK: Sendable {
     let pid: Int32
+    let words: [String]
     private let scratch: TemporaryFolder
     private let status: Observed<Int32?>
 
     init(_ words: [String], workPath: String, folder: String, input: String? = nil) throws {
         let scratch = try TemporaryFolder()
         self.scratch = scratch
+        self.words = words
         let process = try ChildProcess(
             [FKProgram.path] + words,
             environment: FKProgram.environment(["FK_WORK_PATH": workPath, "TERM": "xterm", "LC_ALL": "C.UTF-8"]),
