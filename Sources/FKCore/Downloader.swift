@@ -42,13 +42,16 @@ public final class Downloader: Sendable {
 
     private static let sharedDownloader = Locked<Downloader?>(nil)
 
-    /// The downloader of the default work path, made and activated on first use.
+    /// The downloader of the default work path, made and activated on first use, and anew on the first use after it was
+    /// closed.
     ///
-    /// - Throws: what `init` throws; the next use tries again.
+    /// - Throws: what `init` throws, `.workPathBusy` also while the closed one still writes its last records; the next use
+    ///   tries again.
     public static var shared: Downloader {
         get throws {
             try sharedDownloader.withLock { downloader in
-                if let downloader { return downloader }
+                if let downloader, !downloader.engine.hasClosed.withLock({ $0 }) { return downloader }
+                downloader = nil
                 let made = try Downloader()
                 made.activateQueue()
                 downloader = made
@@ -78,17 +81,23 @@ public final class Downloader: Sendable {
         _ = await engine.observeDrained(handler)
     }
 
-    /// Returns once nothing that was queued can run any more.
+    /// Returns once nothing that was queued can run any more, when the waiting Swift task is cancelled, and when the
+    /// downloader closes.
     public func waitUntilDrained() async { await engine.waitUntilDrained() }
 
-    /// What could not be read, repaired or saved since the last call, for a log: quarantined info files, for example.
+    /// What could not be read, repaired or saved since the last call, for a log: quarantined info files, for example. Each text
+    /// once, at most 1,000 of them.
     public func takeProblems() async -> [String] { await engine.takeProblems() }
 
     /// Stops what runs, keeps its bytes, and gives the work path free. The downloader cannot be used afterwards.
     ///
-    /// Returns when every callback and download middleware has been told of everything that happened.
+    /// Returns when every callback and download middleware has been told of everything that happened, also where the
+    /// calling Swift task is cancelled. In a request or response middleware, and in tasks it has started, it returns at once:
+    /// no new request is taken, and the rest follows when the middlewares at work have returned.
     public func close() async {
         await engine.close()
+        let id = ObjectIdentifier(engine)
+        guard !MiddlewareCall.isInside(id, .chain), !MiddlewareCall.isInside(id, .callback) else { return }
         await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
     }
 }

@@ -11,7 +11,7 @@ struct MessagerAttemptTests {
 
     @Test("the plan A, A, B: each attempt begins, fails with what follows, and the third succeeds")
     func plan() async throws {
-        let bench = try await Bench { request, number in
+        let bench = try await Bench(isActive: false) { request, number in
             switch number {
             case 1: .status(404)
             case 2: .file(Self.content, to: request, cut: 150_000)
@@ -19,14 +19,14 @@ struct MessagerAttemptTests {
             }
         }
         let a = "http://user:word@a.example/f"
-        let id = bench.task(a).id
+        let id = try await bench.add(a) { $0.mirrors = [a, "http://b.example/f"] }
         let reader = Task { [messager = bench.messager] in
             var infos: [AttemptInfo] = []
             for await info in messager.attempts(.id(id)) { infos.append(info) }
             return infos
         }
         while await !bench.engine.hasAttemptListeners { await Task.yield() }
-        try await bench.add(a) { $0.mirrors = [a, "http://b.example/f"] }
+        await bench.engine.activate()
         let infos = await reader.value
         let masked = "http://***@a.example/f"
         #expect(infos.map(\.number) == [1, 1, 2, 2, 3, 3])

@@ -4,6 +4,9 @@ import FKMiddleware
 /// not apply changes nothing and says so in its result.
 ///
 /// A selector is a URL (as a string literal), a `TaskID`, a barrel, or all.
+///
+/// A verb returns when it has taken effect. Inside a request or response middleware it does not wait for middlewares at work:
+/// the task is in its new state, and the rest follows when they have returned.
 public struct Control: Sendable {
     let engine: Engine
 

@@ -40,8 +40,12 @@ final class Attempt {
     var chain: Task<Void, Never>?
     /// Set once somebody wants it to end; what runs is then abandoned as soon as it reports back.
     var stop: Stop?
-    /// Who waits for it to have ended.
-    var whenEnded: [CheckedContinuation<Void, Never>] = []
+    /// Verbs that wait for it to have ended, and for how many ticks the longest has waited.
+    private var waiters: [CheckedContinuation<Bool, Never>] = []
+    private var ticksWaited = 0
+    private var isOver = false
+    /// What became of the files of its task, which was trashed meanwhile.
+    var trashNote = "forgotten"
     /// What happens once the last lane has ended.
     var afterLanes: AfterLanes?
     /// How many lanes it may have.
@@ -71,6 +75,43 @@ final class Attempt {
         self.url = url
         mirrors = MirrorSources(own: url, plan: plan)
     }
+
+    /// A request or response middleware is at work for it.
+    var isInMiddleware: Bool { chain != nil || lanes.contains { $0.chain != nil } }
+
+    // MARK: Waiting for the end
+
+    /// Waits until nothing of it runs any more; to be called once it was told to stop.
+    ///
+    /// - Returns: false where the wait was given up because of a middleware that does not return.
+    @discardableResult
+    func ended(isolation: isolated (any Actor)? = #isolation) async -> Bool {
+        if isOver { return true }
+        return await withCheckedContinuation { waiters.append($0) }
+    }
+
+    func end() {
+        isOver = true
+        waiters.forEach { $0.resume(returning: true) }
+        waiters = []
+    }
+
+    /// Lets go who waits for a middleware: that may be waiting for them.
+    func releaseWaiters() {
+        guard isInMiddleware else { return }
+        waiters.forEach { $0.resume(returning: false) }
+        waiters = []
+    }
+
+    /// Once a second.
+    func releaseLongWaiters() {
+        guard !waiters.isEmpty, isInMiddleware else { return ticksWaited = 0 }
+        ticksWaited += 1
+        if ticksWaited > Self.patience { releaseWaiters() }
+    }
+
+    /// Seconds for which a verb waits for a middleware.
+    private static let patience = 5
 
     func addLane() -> Lane {
         lastLane += 1

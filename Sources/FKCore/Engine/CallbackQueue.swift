@@ -8,6 +8,10 @@ import Foundation
 final class CallbackQueue: Sendable {
     private let queue = DispatchQueue(label: "fk.callbacks")
     private let waiting = Locked<[@Sendable () -> Void]>([])
+    private let engine = Locked<ObjectIdentifier?>(nil)
+
+    /// Whose callbacks they are (`MiddlewareCall`).
+    func connect(_ engine: ObjectIdentifier) { self.engine.withLock { $0 = engine } }
 
     /// Never blocks. Callbacks run in the order in which they were given.
     func async(_ callback: @escaping @Sendable () -> Void) {
@@ -31,6 +35,7 @@ final class CallbackQueue: Sendable {
             defer { waiting.removeAll(keepingCapacity: true) }
             return waiting
         }
-        callbacks.forEach { $0() }
+        guard !callbacks.isEmpty, let engine = engine.withLock({ $0 }) else { return }
+        MiddlewareCall.inCallback(of: engine) { callbacks.forEach { $0() } }
     }
 }

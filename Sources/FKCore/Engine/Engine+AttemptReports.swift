@@ -15,13 +15,16 @@ struct AttemptStart {
 
 /// Who wants to hear of attempts, and what an attempt leaves in the record about its speed.
 extension Engine {
-    func observeAttempts(_ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void) throws
-        -> UInt64
-    {
+    /// - Parameter end: for a sequence: called once, behind the last info, when no attempt runs or follows.
+    func observeAttempts(
+        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ callback: @escaping @Sendable (AttemptInfo) -> Void
+    ) throws -> UInt64 {
         try checkOpen()
-        let listener = Observers.AttemptListener(
-            number: observers.number(), target: try Observers.Target(selector), callback: callback)
-        observers.add(listener)
+        let target = try Observers.Target(selector)
+        let listener = Observers.AttemptListener(number: observers.number(), target: target, callback: callback)
+        observers.add(listener, end: end)
+        if end != nil { endAttemptSequences(target) }
         armReports()
         return listener.number
     }
@@ -45,7 +48,12 @@ extension Engine {
         } else if let error = entry.work.previousError {
             tellAttempt(entry, .failed(error, next: next(of: entry)))
         }
+        let isLast = entry.record.state != .idle || attempt?.stop != nil
         entry.work.start = nil
+        guard isLast else { return }
+        for target in [Observers.Target.id(entry.id), .url(entry.record.task.url)] {
+            endAttemptSequences(target, behindAttemptOf: entry)
+        }
     }
 
     private func next(of entry: TaskEntry) -> AttemptInfo.Next {
@@ -62,13 +70,11 @@ extension Engine {
             var info = AttemptInfo(id: entry.id, url: start.url, number: entry.record.attempts, phase: phase)
             info.kept = received
             info.dropReason = start.received > 0 ? entry.work.dropReason : nil
+            let previous = listener.told.previous(of: entry.id, now: received)
             if case .progressed = phase {
                 info.phase = .progressed(
-                    ByteCount(
-                        received: received, previousReceived: listener.previous[entry.id] ?? 0,
-                        expected: entry.record.expected))
+                    ByteCount(received: received, previousReceived: previous, expected: entry.record.expected))
             }
-            listener.previous[entry.id] = received
             callbacks.async { [info, callback = listener.callback] in callback(info) }
         }
     }

@@ -24,6 +24,7 @@ extension Engine {
 
     /// - Throws: `.notFound` when there is no such barrel and `creating` is false.
     func openBarrel(_ name: String, creating: Bool) throws -> Barrel {
+        guard mayWrite else { return Barrel(record: try BarrelFile.load(name, in: workPath)) }
         if let barrel = barrels[name] { return barrel }
         try BarrelName.validate(name)
         let record: BarrelRecord
@@ -96,6 +97,7 @@ extension Engine {
             }
         }
         save(barrel)
+        endBarrelSequences(name)
         guard removed > 0 else { throw DownloadError(.notFound, "None of these URLs is in barrel \(name).") }
         return "\(removed) removed from barrel \(name)"
     }
@@ -103,6 +105,8 @@ extension Engine {
     func deleteBarrel(_ name: String) throws -> String {
         try checkOpen()
         let barrel = try openBarrel(name, creating: false)
+        let listeners = observers.barrels.filter { $0.name.isExactly(name) }
+        let info = listeners.isEmpty ? nil : try barrelInfo(name)
         for id in barrel.members {
             guard let entry = try find(id) else { continue }
             entry.record.barrels.removeAll { $0.isExactly(name) }
@@ -112,6 +116,7 @@ extension Engine {
         barrelLimiters[name] = nil
         limitsChanged()
         try BarrelFile.delete(name, in: workPath)
+        for listener in listeners { tell(listener, info) }
         endListeners(observers.removeBarrel(name))
         let kept =
             switch barrel.members.count {
@@ -123,7 +128,7 @@ extension Engine {
     }
 
     func save(_ barrel: Barrel) {
-        guard barrel.isDirty || barrel.isCounted else { return }
+        guard barrel.isDirty || barrel.isCounted, mayWrite else { return }
         do {
             if barrel.isCounted {
                 barrel.record.sums = BarrelSums(
@@ -149,6 +154,7 @@ extension Engine {
         }
         var bytesPerSecond = 0.0
         for entry in running.values where entry.record.barrels.containsExactly(name) {
+            takeInlineHead(of: entry)
             account(entry)
             bytesPerSecond += entry.work.speed.bytesPerSecond
         }

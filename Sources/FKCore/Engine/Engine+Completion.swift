@@ -217,8 +217,8 @@ extension Engine {
         let response = DownloadResponse(
             task: context, response: (attempt.head ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
-        attempt.chain = Task { [weak self, id = entry.id] in
-            let end = await ResponseChainEnd.run(chain, response)
+        attempt.chain = Task { [weak self, engine = ObjectIdentifier(self), id = entry.id] in
+            let end = await MiddlewareCall.inChain(of: engine) { await ResponseChainEnd.run(chain, response) }
             await self?.responseChainEnded(id, end)
         }
     }

@@ -36,7 +36,9 @@ extension Engine {
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
-            if !receiver.askedEngine, lane.claim == nil, lane.mirror == nil { try adopt(receiver, entry, attempt) }
+            if !receiver.askedEngine, !receiver.isRecorded, lane.claim == nil, lane.mirror == nil {
+                try adopt(receiver, entry, attempt)
+            }
         } catch {
             attempt.diskError = error
         }
@@ -126,9 +128,7 @@ extension Engine {
     /// Takes the live counters over into the record.
     func foldCounters(_ entry: TaskEntry, _ attempt: Attempt) {
         for index in entry.record.ranges.indices {
-            let range = entry.record.ranges[index]
-            let position = attempt.counters.load(index)
-            entry.record.ranges[index].position = min(max(position, range.start), range.end ?? .max)
+            entry.record.ranges[index].position = entry.record.ranges[index].clamped(attempt.counters.load(index))
         }
         entry.isDirty = true
     }
@@ -211,20 +211,40 @@ extension Engine {
         entry.workIfAny?.openInfo = nil
         attemptEnded(entry, attempt)
         // Only now: who hears that a task is complete may end the process, or look into the info file.
-        if isNews { stateChanged(entry) }
+        if isNews {
+            stateChanged(entry)
+        } else if state.isSettled {
+            endBarrelSequences(of: entry)
+        }
         releaseSlot(of: entry)
+        if state.isSettled, entry.attempt == nil { entry.forgetWork() }
         retire(entry)
-        attempt?.whenEnded.forEach { $0.resume() }
+        attempt?.end()
     }
 
-    /// Ends an attempt from outside and returns when nothing of it runs any more.
-    func stopAttempt(of entry: TaskEntry, _ stop: Attempt.Stop) async {
-        guard let attempt = entry.attempt else { return }
+    /// Has an attempt end soon: `attemptStopped` follows once nothing of it runs any more.
+    func signalStop(of entry: TaskEntry, _ stop: Attempt.Stop) -> Attempt? {
+        guard let attempt = entry.attempt else { return nil }
         if attempt.stop != .droppingBytes { attempt.stop = stop }
         attempt.lanes.forEach { $0.cancel() }
         attempt.chain?.cancel()
         attempt.part.abandon()
-        await withCheckedContinuation { attempt.whenEnded.append($0) }
+        return attempt
+    }
+
+    /// Ends an attempt from outside.
+    ///
+    /// - Parameter patiently: also waits for a middleware that is at work for it.
+    /// - Returns: true when nothing of it runs any more; false where it ends once its middleware has returned.
+    func stopAttempt(of entry: TaskEntry, _ stop: Attempt.Stop, patiently: Bool) async -> Bool {
+        guard let attempt = signalStop(of: entry, stop) else { return true }
+        guard patiently && !isClosing || !attempt.isInMiddleware else { return false }
+        return await attempt.ended()
+    }
+
+    /// Verbs do not wait for ever for middlewares that may wait for them.
+    func releaseLongWaiters() {
+        for entry in running.values where entry.attempt?.stop != nil { entry.attempt?.releaseLongWaiters() }
     }
 
     /// Whatever was going on has reported back, and nobody wants it any more.
@@ -247,6 +267,7 @@ extension Engine {
         // While the engine closes, nobody has given a verb: the task goes on with the next engine.
         let state = entry.record.state == .action ? .idle : entry.record.state
         end(entry, as: state)
+        if state == .unknown { attempt.trashNote = forget(entry) }
     }
 
     /// Forgets everything that was received of a task.
@@ -278,6 +299,8 @@ extension Engine {
 
     /// Writes the record in place. A disk that refuses is reported and the record stays dirty, for the next tick.
     func write(_ entry: TaskEntry) {
+        // A task that is being trashed has no record any more, and what another engine owns is not ours to write.
+        guard entry.record.state != .unknown, mayWrite else { return }
         do throws(DownloadError) {
             try save(entry)
             guard entry.record.leftBehind != nil else { return }
@@ -292,7 +315,10 @@ extension Engine {
 
     /// - Parameter written: the state that is written instead of the task's present one; the ranges are then those of the
     ///   finished file already, which the counters know nothing of.
+    ///
+    /// - Throws: `.cancelled` without the lock of the work path; `.disk` and the like.
     func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
+        guard mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
         if let attempt = entry.attempt, written == nil { foldCounters(entry, attempt) }
         let state = entry.record.state
         // What is yet to be proven stays so in the record: complete, in the boot it was finished in.
@@ -310,5 +336,6 @@ extension Engine {
         }
         entry.rangesChanged = false
         entry.isDirty = false
+        entry.isRecovered = false
     }
 }

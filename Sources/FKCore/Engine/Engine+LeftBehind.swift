@@ -45,15 +45,15 @@ extension Engine {
         entry.record.leftBehind = nil
     }
 
-    /// After a kill between the record and the removing: by now the place may be somebody else's.
+    /// After a kill between the record and the removing: by now the place may be somebody else's. What is left is removed
+    /// with the next writing of the record.
     func forgetLeftBehind(_ entry: TaskEntry) {
         guard let left = entry.record.leftBehind else { return }
         entry.record.leftBehind = left.filter { path in
             guard let file = entry.record.path, !Self.isOneName(file, path) else { return false }
             return FileNames.areOfOneFile(file, path) || owner.proves(path, entry.id)
         }
-        removeLeftBehind(entry)
-        write(entry)
+        writeRecovered(entry)
     }
 
     /// One name, whatever symlinks lead to its folder.

@@ -6,10 +6,10 @@ extension Engine {
     // MARK: Snapshots
 
     /// A task as it is now.
-    func info(_ entry: TaskEntry, previous: Int64 = 0) -> DownloadInfo {
+    func info(_ entry: TaskEntry) -> DownloadInfo {
+        takeInlineHead(of: entry)
         var info = DownloadInfo(entry.record)
         info.count.received = entry.received
-        info.count.previousReceived = previous
         info.bytesPerSecond = info.state == .action ? entry.work.speed.bytesPerSecond : 0
         if let waiting = waiting(of: entry) {
             info.waiting = waiting.reason.rawValue
@@ -26,11 +26,11 @@ extension Engine {
     }
 
     package func infos(_ ids: some Sequence<TaskID> & Sendable) throws -> [DownloadInfo] {
-        try ids.compactMap { try find($0).map { info($0) } }
+        try ids.compactMap { try find($0) }.filter(\.isThere).map { info($0) }
     }
 
     package func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
-        try find(selector).map { info($0) }
+        try find(selector).filter(\.isThere).map { info($0) }
     }
 
     package func record(_ id: TaskID) throws -> TaskRecord? { try find(id)?.record }
@@ -60,8 +60,7 @@ extension Engine {
         let middlewares = chains.download.ordered
         if !middlewares.isEmpty, let context = entry.context {
             let error = state == .error ? entry.record.error : nil
-            let count = ByteCount(
-                received: entry.received, previousReceived: entry.work.reported, expected: entry.record.expected)
+            let count = state.isSettled ? countForMiddlewares(entry) : ByteCount()
             callbacks.async {
                 for middleware in middlewares {
                     if state.isSettled, state != .unknown { middleware.download(context, didReceive: count) }
@@ -75,7 +74,10 @@ extension Engine {
             let info = info(entry)
             callbacks.async { for callback in states.values { callback(info) } }
         }
-        if state.isSettled { observers.settled(entry.id) }
+        if state.isSettled {
+            observers.settled(entry.id)
+            endSequences(of: entry)
+        }
         if state == .action { armReports() }
         // A barrel's listeners also hear of members that never run: suspended, cancelled or trashed while they waited.
         if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
@@ -84,12 +86,22 @@ extension Engine {
     private func tell(_ entry: TaskEntry) {
         guard observers.wantsReports else { return }
         for target in [Observers.Target.url(entry.record.task.url), .id(entry.id)] {
-            for listener in observers.tasks[target] ?? [] {
-                let info = info(entry, previous: listener.previous)
-                listener.previous = info.count.received
-                callbacks.async { [callback = listener.callback] in callback(info) }
-            }
+            for listener in observers.tasks[target] ?? [] { tell(listener, entry) }
         }
+    }
+
+    private func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
+        var info = info(entry)
+        info.count.previousReceived = listener.told.previous(of: entry.id, now: info.count.received)
+        if info.state == .unknown { listener.told.forget(entry.id) }
+        callbacks.async { [info, callback = listener.callback] in callback(info) }
+    }
+
+    /// What download middlewares are told, all of them at once.
+    private func countForMiddlewares(_ entry: TaskEntry) -> ByteCount {
+        let received = entry.received
+        defer { entry.reported = received }
+        return ByteCount(received: received, previousReceived: entry.reported, expected: entry.record.expected)
     }
 
     /// Brings the sums of the barrels and the number of open tasks up to date with one task.
@@ -132,29 +144,33 @@ extension Engine {
     func report() {
         let middlewares = chains.download.ordered
         for entry in running.values {
+            takeInlineHead(of: entry)
             sample(entry)
             account(entry)
             tell(entry)
             tellAttempt(entry, .progressed(ByteCount()))
-            let received = entry.received
-            guard !middlewares.isEmpty, received != entry.work.reported, let context = entry.context else { continue }
-            let count = ByteCount(
-                received: received, previousReceived: entry.work.reported, expected: entry.record.expected)
-            entry.work.reported = received
+            guard !middlewares.isEmpty, entry.received != entry.reported, let context = entry.context else { continue }
+            let count = countForMiddlewares(entry)
             callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
         }
         reportBarrels()
         armReports()
     }
 
-    private func reportBarrels() {
-        for listener in observers.barrels { tell(listener) }
+    func reportBarrels() {
+        for listener in observers.barrels { tell(listener, try? barrelInfo(listener.name)) }
+        for listener in observers.barrels { endBarrelSequences(listener.name) }
     }
 
-    private func tell(_ listener: Observers.BarrelListener) {
-        guard var info = try? barrelInfo(listener.name) else { return }
+    /// - Parameter info: the sum now; one that was told already is not told again.
+    func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo?) {
+        guard var info else { return }
         info.count.previousReceived = listener.last?.count.received ?? 0
-        if let last = listener.last, last.count.received == info.count.received, last.states == info.states { return }
+        if let last = listener.last, last.count.received == info.count.received, last.states == info.states,
+            last.total == info.total
+        {
+            return
+        }
         listener.last = info
         callbacks.async { [info, callback = listener.callback] in callback(info) }
     }
@@ -162,28 +178,31 @@ extension Engine {
     // MARK: Registering
 
     /// Registers a polled callback and calls it once at once, if the task is known.
-    package func observe(_ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void) throws
-        -> UInt64
-    {
+    ///
+    /// - Parameter end: for a sequence: called once, behind the last info, when the task is gone or can run no more.
+    package func observe(
+        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) throws -> UInt64 {
         try checkOpen()
         let target = try Observers.Target(selector)
         let listener = Observers.TaskListener(number: observers.number(), callback: callback)
-        observers.add(listener, for: target)
-        if let entry = try find(selector).first {
-            let info = info(entry)
-            listener.previous = info.count.received
-            callbacks.async { callback(info) }
-        }
+        observers.add(listener, for: target, end: end)
+        if let entry = try find(selector).first(where: \.isThere) { tell(listener, entry) }
+        if end != nil { endInfoSequences(target) }
         armReports()
         return listener.number
     }
 
-    package func observeBarrel(_ name: String, _ callback: @escaping @Sendable (BarrelInfo) -> Void) throws -> UInt64 {
+    package func observeBarrel(
+        _ name: String, end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+    ) throws -> UInt64 {
         try checkOpen()
-        _ = try barrelInfo(name)
+        let info = try barrelInfo(name)
         let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
-        observers.add(listener)
-        tell(listener)
+        observers.add(listener, end: end)
+        tell(listener, info)
+        endBarrelSequences(name)
         armReports()
         return listener.number
     }
@@ -198,18 +217,7 @@ extension Engine {
         observers.addDrained(callback)
     }
 
-    /// Calls `body` when that listener is taken away from this side; at once when it has been already.
-    package func onEnd(of number: UInt64, _ body: @escaping @Sendable () -> Void) {
-        if observers.contains(number) { observers.addFinish(number, body) } else { body() }
-    }
-
     package func stopObserving(_ number: UInt64) { observers.remove(number) }
-
-    /// Ends sequences whose task or barrel is gone, behind the last news that are on their way to them.
-    func endListeners(_ ends: [@Sendable () -> Void]) {
-        guard !ends.isEmpty else { return }
-        callbacks.async { ends.forEach { $0() } }
-    }
 
     package func stopObserving(_ selector: TaskSelector) {
         switch selector {
@@ -219,32 +227,6 @@ extension Engine {
         case .barrel(let name): endListeners(observers.removeBarrel(name))
         case .all: break
         }
-    }
-
-    // MARK: Waiting
-
-    /// Returns once the task is suspended, cancelled, in error, complete or gone; at once for one that nobody asked this
-    /// engine to run (`Scope.chosen`).
-    package func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
-
-    /// The same for all of many tasks: one wait, however many there are.
-    package func waitUntilSettled(_ ids: [TaskID]) async {
-        while !isClosing {
-            // One that was settled may have been queued again while others were waited for.
-            let open = ids.filter { id in
-                if isParked(id) { return true }
-                guard !isRetired(id), let entry = try? find(id) else { return false }
-                return !entry.record.state.isSettled && (entry.isAdmitted || scope == .all)
-            }
-            guard !open.isEmpty else { return }
-            await withCheckedContinuation { observers.waitForSettling(of: open, $0) }
-        }
-    }
-
-    /// Returns once no admitted task can run any more: all are complete, in error, suspended or cancelled.
-    package func waitUntilDrained() async {
-        guard openCount > 0, !isClosing else { return }
-        await withCheckedContinuation { observers.waitForDrain($0) }
     }
 
     // MARK: Mailbox

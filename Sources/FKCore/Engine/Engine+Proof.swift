@@ -133,7 +133,7 @@ extension Engine {
         entry.isAdmitted = false
         change(entry, to: .complete)
         account(entry)
-        await stopAttempt(of: entry, .keepingBytes)
+        _ = await stopAttempt(of: entry, .keepingBytes, patiently: true)
         return true
     }
 

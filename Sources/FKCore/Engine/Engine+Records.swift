@@ -14,6 +14,7 @@ extension Engine {
             }
         return try query.page(
             of: entries.lazy.map { entry in
+                self.takeInlineHead(of: entry)
                 var record = DownloadRecord(entry.record)
                 record.received = entry.received
                 record.bytesPerSecond = self.speedToRecord(of: entry, in: entry.record.state) ?? 0

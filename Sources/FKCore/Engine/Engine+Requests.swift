@@ -44,8 +44,8 @@ extension Engine {
         guard !chain.isEmpty, let context = entry.context else {
             return send(request, secret: [], known: known, lane, entry, attempt)
         }
-        lane.chain = Task { [weak self, id = entry.id, number = lane.number] in
-            let result = await Self.run(chain, request, context)
+        lane.chain = Task { [weak self, engine = ObjectIdentifier(self), id = entry.id, number = lane.number] in
+            let result = await MiddlewareCall.inChain(of: engine) { await Self.run(chain, request, context) }
             await self?.requestChainEnded(result, chain, known: known, number, id)
         }
     }
@@ -179,19 +179,11 @@ extension Engine {
         grow(entry, attempt)
     }
 
-    private func attach(_ counters: LiveCounters, _ entry: TaskEntry) throws(DownloadError) {
-        guard !counters.isAttached else { return }
-        do {
-            try counters.attach(path: workPath.infoPath(entry.id))
-        } catch {
-            throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be mapped.")
-        }
-    }
-
     /// Takes over into the record what a response head says about the file.
     func adopt(_ receiver: RangeReceiver, _ entry: TaskEntry, _ attempt: Attempt) throws(DownloadError) {
         guard let head = receiver.head, let decision = receiver.decision else { return }
         attempt.head = head
+        receiver.isRecorded = true
         let total: Int64?
         switch decision {
         case .append(_, _, let length):
@@ -200,6 +192,13 @@ extension Engine {
                 entry.record.ranges = [SavedRange(start: 0, end: length)]
                 entry.rangesChanged = true
             }
+        case .startOver(let length) where !receiver.askedEngine:
+            // A small body into an empty part: its counter may have moved on already.
+            total = length
+            entry.record.ranges = [SavedRange(start: 0, end: length)]
+            entry.record.pieces = nil
+            entry.rangesChanged = true
+            entry.record.validator = nil
         case .startOver(let length):
             total = length
             if entry.record.received > 0 {

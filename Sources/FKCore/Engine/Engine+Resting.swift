@@ -4,7 +4,7 @@ import FKMiddleware
 ///
 /// ```text
 /// new, waiting in the queue  -> parked  -> its turn, a verb, a question -> in memory, as it was
-/// complete                   -> retired -> a verb, a question           -> in memory, read anew
+/// complete, in error         -> retired -> a verb, a question           -> in memory, read anew
 /// ```
 ///
 /// Only in an engine that runs chosen tasks, the command line's: an application asks for all of its tasks again and again.
@@ -23,11 +23,10 @@ extension Engine {
         dropFromMemory(entry)
     }
 
-    /// A finished task leaves the memory.
+    /// A task that is complete or has failed leaves the memory.
     func retire(_ entry: TaskEntry) {
-        guard mayRest, entry.attempt == nil, entry.record.state == .complete, !entry.awaitsProof, !entry.isDirty,
-            !entry.isOpen,
-            tasks[entry.id] === entry
+        guard mayRest, entry.attempt == nil, entry.record.state == .complete || entry.record.state == .error,
+            !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, !entry.isOpen, entry.workIfAny == nil, tasks[entry.id] === entry
         else { return }
         retired.insert(entry.id)
         taskLimiters[entry.id] = nil

@@ -57,7 +57,8 @@ extension Engine {
     package func add(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32? = nil
     ) async throws -> [EngineReply.Added] {
-        try checkOpen()
+        try beginOperation()
+        defer { endOperation() }
         let barrel = try name.map { try openBarrel($0, creating: true) }
         var results: [EngineReply.Added] = []
         results.reserveCapacity(descriptions.count)
@@ -171,6 +172,7 @@ extension Engine {
             let known = new == nil ? try find(id) : nil
             if let known {
                 entry = known
+                if entry.isRecovered { write(entry) }
                 try check(description)
                 checksum = try readmit(entry, as: description, mayRun: run || scope == .all)
                 join(entry, group: group)
@@ -211,12 +213,14 @@ extension Engine {
 
     /// A task in memory or on disk; nil when there is none of that id.
     func find(_ id: TaskID) throws -> TaskEntry? {
+        guard mayWrite else { return lookUp(id) }
         if let entry = tasks[id] ?? unrest(id) { return entry }
         if hasLoadedAll { return nil }
         return load(id)
     }
 
     func find(_ selector: TaskSelector) throws -> [TaskEntry] {
+        guard mayWrite else { return try lookUp(selector) }
         switch selector {
         case .id(let id):
             return try find(id).map { [$0] } ?? []
@@ -239,7 +243,7 @@ extension Engine {
 
     /// Reads every record of the work path that is not in memory yet.
     package func loadAll() {
-        guard !hasLoadedAll else { return }
+        guard !hasLoadedAll, mayWrite else { return }
         for id in workPath.allTaskIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
     }
@@ -289,18 +293,28 @@ extension Engine {
     }
 
     /// What a task that its last engine left running, or in the middle of being published, becomes.
+    ///
+    /// Before the queue is activated this happens in memory alone: to ask for a task writes nothing.
     private func recover(_ entry: TaskEntry) {
         forgetLeftBehind(entry)
         if entry.record.state == .complete, removeSetAside(of: entry) { write(entry) }
         switch entry.record.state {
         case .action where isPublished(entry) && chains.response.isEmpty:
-            complete(entry)
+            if isActive {
+                complete(entry)
+            } else {
+                entry.record.finish(received: entry.received, at: clock.date)
+                entry.record.partName = nil
+                entry.record.state = .complete
+                noteUnsynced(entry)
+                entry.isRecovered = true
+            }
         case .action, .prepare:
             entry.record.state = entry.record.task.type == .background ? .idle : .suspend
             // The attempt did not fail: its process ended.
             entry.record.attempts = max(0, entry.record.attempts - 1)
             entry.record.waiting = nil
-            write(entry)
+            writeRecovered(entry)
         case .complete where entry.record.isRenameMissing:
             // The record was written before the bytes had to be on the disk: after a power cut only synced ones count.
             entry.record.state = .action
@@ -308,7 +322,7 @@ extension Engine {
             entry.record.path = nil
             entry.record.finished = nil
             entry.record.state = entry.record.task.type == .background ? .idle : .suspend
-            write(entry)
+            writeRecovered(entry)
         case .complete where entry.record.needsProof():
             demandProof(of: entry)
         case .idle:
@@ -317,5 +331,11 @@ extension Engine {
         }
         if scope == .all { admit(entry) }
         account(entry)
+    }
+
+    /// Writes what was brought into order, or leaves that to the activation of the queue, a verb or an addition.
+    func writeRecovered(_ entry: TaskEntry) {
+        entry.isRecovered = true
+        if isActive { write(entry) }
     }
 }

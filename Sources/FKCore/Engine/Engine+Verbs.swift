@@ -12,7 +12,8 @@ extension Engine {
     func apply(
         to selector: TaskSelector, forAll: Bool = false, choose: (DownloadState) -> Verb
     ) async throws -> [VerbResult] {
-        try checkOpen()
+        try beginOperation()
+        defer { endOperation() }
         let entries = try find(selector)
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
@@ -22,13 +23,21 @@ extension Engine {
         for (entry, verb) in chosen where [.suspend, .cancel, .trash].contains(verb) && entry.attempt == nil {
             ready.remove(entry.id)
         }
+        // A middleware may wait for this verb, and its attempt for the middleware: nobody waits for one in here.
+        var waits = !MiddlewareCall.isInside(ObjectIdentifier(self), .chain)
         var results: [VerbResult] = []
-        for (entry, verb) in chosen { results.append(await apply(verb, to: entry, forAll: forAll)) }
+        for (entry, verb) in chosen {
+            if entry.isRecovered { write(entry) }
+            results.append(await apply(verb, to: entry, forAll: forAll, waits: &waits))
+        }
         schedule()
         return results
     }
 
-    private func apply(_ verb: Verb, to entry: TaskEntry, forAll: Bool) async -> VerbResult {
+    /// - Parameter waits: whether to wait for middlewares; set to false once one did not return.
+    private func apply(
+        _ verb: Verb, to entry: TaskEntry, forAll: Bool, waits: inout Bool
+    ) async -> VerbResult {
         let before = entry.standing
         var result = VerbResult(
             id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
@@ -40,48 +49,59 @@ extension Engine {
             return result
         case .to(let after, let effect):
             result.after = after
-            result.note = await carryOut(effect, on: entry, to: after)
+            result.note = await carryOut(effect, on: entry, to: after, waits: &waits)
         }
         return result
     }
 
-    private func carryOut(_ effect: StateMachine.Effect, on entry: TaskEntry, to state: DownloadState) async -> String {
-        switch effect {
-        case .queue:
+    private func carryOut(
+        _ effect: StateMachine.Effect, on entry: TaskEntry, to state: DownloadState, waits: inout Bool
+    ) async -> String {
+        if effect == .queue {
             entry.record.attempts = 0
             entry.urlIndex = 0
             entry.workIfAny?.previousError = nil
             queue(entry)
             write(entry)
             return isActive ? "queued" : "queued: it starts with the next run"
-        case .stopKeepingBytes:
-            withdraw(entry)
-            change(entry, to: state)
-            await stopAttempt(of: entry, .keepingBytes)
+        }
+        withdraw(entry)
+        // First of all: a task that is still idle or running would be started again when its slot becomes free.
+        change(entry, to: state)
+        if effect == .stopDroppingBytes {
+            entry.record.error = nil
+            entry.record.waiting = nil
+        }
+        let attempt = entry.attempt
+        let stop: Attempt.Stop = effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes
+        if await !stopAttempt(of: entry, stop, patiently: waits) { waits = false }
+        if entry.attempt != nil, entry.attempt === attempt { return Self.accepted(effect) }
+        switch effect {
+        case .queue, .stopKeepingBytes:
             write(entry)
             return "suspended, \(ByteSize.format(entry.received)) kept"
         case .stopDroppingBytes:
-            withdraw(entry)
-            change(entry, to: state)
-            await stopAttempt(of: entry, .droppingBytes)
             // Somebody may have queued it again meanwhile: what runs then is another attempt.
             guard entry.record.state == state else { return "cancelled, unfinished bytes dropped" }
             removePart(of: entry.record)
             dropBytes(of: entry)
-            entry.record.error = nil
-            entry.record.waiting = nil
             write(entry)
             return "cancelled, unfinished bytes dropped"
         case .forget:
-            withdraw(entry)
-            let record = entry.record
-            // First of all: a task that is still idle or running would be started again when its slot becomes free.
-            change(entry, to: .unknown)
-            await stopAttempt(of: entry, .droppingBytes)
-            let note = removeFiles(of: record)
-            forget(entry)
-            return note
+            // An attempt forgets its task when it ends.
+            return attempt?.trashNote ?? forget(entry)
         }
+    }
+
+    /// What is said while a middleware is at work for the task.
+    private static func accepted(_ effect: StateMachine.Effect) -> String {
+        let what =
+            switch effect {
+            case .queue, .stopKeepingBytes: "suspended, its bytes are kept"
+            case .stopDroppingBytes: "cancelled, unfinished bytes are dropped"
+            case .forget: "forgotten, its files are deleted"
+            }
+        return "\(what): takes effect when its middleware has returned"
     }
 
     /// Takes a task out of every queue.
@@ -120,15 +140,22 @@ extension Engine {
         return note
     }
 
-    /// Removes the info file and everything in memory.
-    private func forget(_ entry: TaskEntry) {
+    /// Deletes the files of a task in state `.unknown`, its info file, and everything in memory.
+    ///
+    /// - Returns: what became of the files.
+    func forget(_ entry: TaskEntry) -> String {
+        guard mayWrite else { return "forgotten" }
+        let note = removeFiles(of: entry.record)
         unlink(workPath.infoPath(entry.id))
-        for name in entry.record.barrels { leave(entry, barrelNamed: name) }
+        let barrels = entry.record.barrels
+        for name in barrels { leave(entry, barrelNamed: name) }
         entry.isAdmitted = false
         account(entry)
         dropFromMemory(entry)
         taskLimiters[entry.id] = nil
         endListeners(observers.removeAll(.id(entry.id)))
+        for name in barrels { endBarrelSequences(name) }
+        return note
     }
 }
 

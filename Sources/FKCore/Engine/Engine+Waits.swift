@@ -48,6 +48,7 @@ extension Engine {
 
     /// Writes down why tasks wait, where that has changed: other processes show it, and the next engine keeps to the pauses.
     func tellWaits() {
+        guard mayWrite else { return }
         var notice = WaitNotice()
         let waits = !ready.isEmpty && !isClosing
         for (site, pause) in hosts.pauses { notice.hosts[site] = .init(until: pause.date) }

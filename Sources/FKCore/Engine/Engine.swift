@@ -46,9 +46,16 @@ package actor Engine {
     var configure: Configure
     var isActive = false
     var isClosing = false
-    private var isClosed = false
-    /// Who asked to close while it was closing already.
+    private(set) var isClosed = false
+    /// The same for any thread, and true from the beginning of the closing on.
+    nonisolated let hasClosed = Locked(false)
+    /// Another engine has the work path.
+    private(set) var hasLostLock = false
+    /// Callers of `close()`.
     private var whenClosed: [CheckedContinuation<Void, Never>] = []
+    /// Verbs and additions that have begun and not ended.
+    private var operations = 0
+    private var whenIdle: CheckedContinuation<Void, Never>?
     var isScheduling = false
     /// Every record of the work path has been read.
     var hasLoadedAll = false
@@ -87,7 +94,7 @@ package actor Engine {
     var alarms: Alarms
     /// Admitted tasks that can still run: idle or in action.
     var openCount = 0
-    var problems: [String] = []
+    var problems = Problems()
 
     /// Opens a work path and becomes its engine. Nothing runs before `activate()`.
     ///
@@ -123,7 +130,7 @@ package actor Engine {
         do {
             standingLimit = try StandingLimit.read(in: workPath)
         } catch {
-            problems = ["The work path's rate limit cannot be read, and does not hold until it is set again: \(error)"]
+            problems.append("The work path's rate limit cannot be read, and does not hold until it is set again: \(error)")
         }
         totalLimiter = RateLimiter(
             rate: Self.tightest(configure.rateLimit, standingLimit), now: clock.now)
@@ -133,6 +140,7 @@ package actor Engine {
         lastNotice = WaitNotice.load(from: workPath)
         hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfter)
         inbox.connect(self)
+        callbacks.connect(ObjectIdentifier(self))
     }
 
     /// Starts the 1-second polling timer and with it the queue (FKDownloader's `activateQueue`). Harmless when called
@@ -146,6 +154,7 @@ package actor Engine {
             findLost()
             lock.noteExamined()
         }
+        for entry in tasks.values where entry.isRecovered { write(entry) }
         if scope == .all {
             loadAll()
             if let group = try? group(of: own) { for entry in tasks.values { join(entry, group: group) } }
@@ -154,26 +163,64 @@ package actor Engine {
         onTimer()
     }
 
-    /// Stops what runs, keeps its bytes, writes every record and gives the work path free. Everybody who calls it
-    /// returns only then.
+    // MARK: Closing
+
+    /// Stops what runs, keeps its bytes, writes every record and releases the work path. Every caller returns only then,
+    /// except for a middleware that an attempt waits for (`MiddlewareCall`).
     package func close() async {
-        guard !isClosing else {
-            if !isClosed { await withCheckedContinuation { whenClosed.append($0) } }
-            return
-        }
+        beginClosing()
+        guard !isClosed, !MiddlewareCall.isInside(ObjectIdentifier(self), .chain) else { return }
+        await withCheckedContinuation { whenClosed.append($0) }
+    }
+
+    private func beginClosing() {
+        guard !isClosing else { return }
         isClosing = true
-        for entry in running.values { await stopAttempt(of: entry, .keepingBytes) }
+        hasClosed.withLock { $0 = true }
+        Task { await finishClosing() }
+    }
+
+    private func finishClosing() async {
+        let attempts = running.values.compactMap { signalStop(of: $0, .keepingBytes) }
+        attempts.forEach { $0.releaseWaiters() }
+        for attempt in attempts { await attempt.ended() }
+        if operations > 0 { await withCheckedContinuation { whenIdle = $0 } }
         await syncBeforeClosing()
         for entry in tasks.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }
         transport.shutdown()
         tellWaits()
-        observers.finish()
-        numbers.close()
+        reportBarrels()
+        endListeners(observers.finish())
+        if mayWrite { numbers.close() }
         lock.release()
         isClosed = true
         whenClosed.forEach { $0.resume() }
         whenClosed = []
+    }
+
+    /// Begins a request that changes tasks: the lock is held until `endOperation`.
+    ///
+    /// - Throws: `.cancelled` once the engine closes.
+    func beginOperation() throws(DownloadError) {
+        try checkOpen()
+        operations += 1
+    }
+
+    func endOperation() {
+        operations -= 1
+        if operations == 0 { whenIdle.take()?.resume() }
+    }
+
+    /// False once the lock is released or lost: what is on the disk is another engine's then.
+    var mayWrite: Bool { !isClosed && !hasLostLock }
+
+    /// The lock file was replaced: somebody else may be the engine, and this one stops without writing anything.
+    private func noteLostLock() {
+        hasLostLock = true
+        problems.append(
+            "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.")
+        beginClosing()
     }
 
     /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer. Of a closed one
@@ -188,10 +235,9 @@ package actor Engine {
         guard !isClosing else { throw DownloadError(.cancelled, "The downloader is closed.") }
     }
 
-    /// What could not be read or repaired so far; handed out once.
+    /// What could not be read or repaired so far, at most 1,000 texts; handed out once.
     package func takeProblems() -> [String] {
-        defer { problems = [] }
-        return problems
+        problems.take()
     }
 
     /// Applies a changed configuration to the running engine.
@@ -243,10 +289,13 @@ package actor Engine {
 
     /// The heartbeat, once a second: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
+        if lock.isReplaced { return noteLostLock() }
         try? lock.touch(clock.date)
         readMailbox()
         descriptors.relax(now: clock.now)
         watchLanes()
+        releaseLongWaiters()
+        recordSlowSmallFiles()
         syncFinished()
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }

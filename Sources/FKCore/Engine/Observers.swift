@@ -18,10 +18,22 @@ struct Observers {
         }
     }
 
+    /// What a listener was last told of each task: a URL may have several. All that is called "previous" is from here.
+    struct LastTold {
+        private var received: [TaskID: Int64] = [:]
+
+        /// What was told before; from now on `count` is. 0 the first time.
+        mutating func previous(of id: TaskID, now count: Int64) -> Int64 {
+            received.updateValue(count, forKey: id) ?? 0
+        }
+
+        mutating func forget(_ id: TaskID) { received[id] = nil }
+    }
+
     final class TaskListener {
         let number: UInt64
         let callback: @Sendable (DownloadInfo) -> Void
-        var previous: Int64 = 0
+        var told = LastTold()
         init(number: UInt64, callback: @escaping @Sendable (DownloadInfo) -> Void) {
             self.number = number
             self.callback = callback
@@ -44,8 +56,7 @@ struct Observers {
         let number: UInt64
         let target: Target
         let callback: @Sendable (AttemptInfo) -> Void
-        /// Received at the last report, by task: a URL may have several.
-        var previous: [TaskID: Int64] = [:]
+        var told = LastTold()
         init(number: UInt64, target: Target, callback: @escaping @Sendable (AttemptInfo) -> Void) {
             self.number = number
             self.target = target
@@ -53,26 +64,12 @@ struct Observers {
         }
     }
 
-    /// Somebody waits until all of some tasks have settled.
-    private final class Settling {
-        private var open: Set<TaskID>
-        private var continuation: CheckedContinuation<Void, Never>?
-        init(_ ids: [TaskID], continuation: CheckedContinuation<Void, Never>) {
-            open = Set(ids)
-            self.continuation = continuation
-        }
-
-        var isOver: Bool { continuation == nil }
-
-        func settled(_ id: TaskID) {
-            open.remove(id)
-            if open.isEmpty { finish() }
-        }
-
-        func finish() {
-            continuation?.resume()
-            continuation = nil
-        }
+    /// A caller that waits until all of some tasks have settled, or nothing can run any more.
+    private struct Wait {
+        let number: UInt64
+        /// Nil for a wait until nothing can run.
+        var open: Set<TaskID>?
+        let continuation: CheckedContinuation<Void, Never>
     }
 
     private var nextNumber: UInt64 = 0
@@ -81,9 +78,9 @@ struct Observers {
     private(set) var attempts: [AttemptListener] = []
     private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
-    private var onFinish: [UInt64: @Sendable () -> Void] = [:]
-    private var settling: [Settling] = []
-    private var draining: [CheckedContinuation<Void, Never>] = []
+    /// How listeners that are sequences end, by their numbers.
+    private var ends: [UInt64: @Sendable () -> Void] = [:]
+    private var waits: [Wait] = []
 
     /// Somebody wants the polled callbacks.
     var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
@@ -95,12 +92,21 @@ struct Observers {
 
     // MARK: Registering
 
-    mutating func add(_ listener: TaskListener, for target: Target) {
+    /// - Parameter end: for a sequence: called once, behind the last value, when nothing more can come.
+    mutating func add(_ listener: TaskListener, for target: Target, end: (@Sendable () -> Void)?) {
         tasks[target, default: []].append(listener)
+        ends[listener.number] = end
     }
 
-    mutating func add(_ listener: BarrelListener) { barrels.append(listener) }
-    mutating func add(_ listener: AttemptListener) { attempts.append(listener) }
+    mutating func add(_ listener: BarrelListener, end: (@Sendable () -> Void)?) {
+        barrels.append(listener)
+        ends[listener.number] = end
+    }
+
+    mutating func add(_ listener: AttemptListener, end: (@Sendable () -> Void)?) {
+        attempts.append(listener)
+        ends[listener.number] = end
+    }
 
     /// Every change of state of every task.
     mutating func addStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
@@ -115,14 +121,6 @@ struct Observers {
         return number
     }
 
-    /// What to call when the listener is removed from this side: by the engine closing, or its task being trashed.
-    mutating func addFinish(_ number: UInt64, _ body: @escaping @Sendable () -> Void) { onFinish[number] = body }
-
-    func contains(_ number: UInt64) -> Bool {
-        barrels.contains { $0.number == number } || attempts.contains { $0.number == number }
-            || tasks.values.contains { $0.contains { $0.number == number } }
-    }
-
     mutating func remove(_ number: UInt64) {
         for (target, listeners) in tasks where listeners.contains(where: { $0.number == number }) {
             let left = listeners.filter { $0.number != number }
@@ -132,7 +130,7 @@ struct Observers {
         attempts.removeAll { $0.number == number }
         states[number] = nil
         drained[number] = nil
-        onFinish[number] = nil
+        ends[number] = nil
     }
 
     /// - Returns: what is to be called once the listeners have heard all that is still on its way to them.
@@ -141,42 +139,98 @@ struct Observers {
             (tasks.removeValue(forKey: target) ?? []).map(\.number)
             + attempts.filter { $0.target == target }.map(\.number)
         attempts.removeAll { $0.target == target }
-        return numbers.compactMap { onFinish.removeValue(forKey: $0) }
+        return numbers.compactMap { ends.removeValue(forKey: $0) }
     }
+
+    // MARK: Sequences
+
+    /// True where a sequence of infos listens.
+    func hasInfoSequences(_ target: Target) -> Bool {
+        !ends.isEmpty && tasks[target]?.contains { ends[$0.number] != nil } ?? false
+    }
+
+    /// True where a sequence of attempts listens.
+    func hasAttemptSequences(_ target: Target) -> Bool {
+        !ends.isEmpty && attempts.contains { $0.target == target && ends[$0.number] != nil }
+    }
+
+    /// True where a sequence of a barrel's sums listens.
+    func hasSequences(ofBarrel name: String) -> Bool {
+        !ends.isEmpty && barrels.contains { $0.name.isExactly(name) && ends[$0.number] != nil }
+    }
+
+    /// Takes away the sequences of infos; callbacks stay.
+    ///
+    /// - Returns: as `removeAll`.
+    mutating func endInfoSequences(_ target: Target) -> [@Sendable () -> Void] {
+        let over = (tasks[target] ?? []).map(\.number).filter { ends[$0] != nil }
+        return end(over)
+    }
+
+    /// Takes away the sequences of attempts; callbacks stay.
+    mutating func endAttemptSequences(_ target: Target) -> [@Sendable () -> Void] {
+        end(attempts.filter { $0.target == target && ends[$0.number] != nil }.map(\.number))
+    }
+
+    /// Takes away the sequences of a barrel's sums; callbacks stay.
+    mutating func endSequences(ofBarrel name: String) -> [@Sendable () -> Void] {
+        end(barrels.filter { $0.name.isExactly(name) && ends[$0.number] != nil }.map(\.number))
+    }
+
+    private mutating func end(_ numbers: [UInt64]) -> [@Sendable () -> Void] {
+        let bodies = numbers.compactMap { ends[$0] }
+        numbers.forEach { remove($0) }
+        return bodies
+    }
+
+    // MARK: Everything
 
     /// - Returns: as `removeAll`.
     mutating func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
-        let ends = barrels.filter { $0.name.isExactly(name) }.compactMap { onFinish.removeValue(forKey: $0.number) }
+        let bodies = barrels.filter { $0.name.isExactly(name) }.compactMap { ends.removeValue(forKey: $0.number) }
         barrels.removeAll { $0.name.isExactly(name) }
-        return ends
+        return bodies
     }
 
-    mutating func finish() {
-        onFinish.values.forEach { $0() }
-        settling.forEach { $0.finish() }
-        draining.forEach { $0.resume() }
-        self = Observers()
+    /// Forgets all listeners and lets go who waits.
+    ///
+    /// - Returns: as `removeAll`.
+    mutating func finish() -> [@Sendable () -> Void] {
+        waits.forEach { $0.continuation.resume() }
+        defer { self = Observers() }
+        return Array(ends.values)
     }
 
     // MARK: Waiting
 
-    /// - Parameter ids: at least one.
-    mutating func waitForSettling(of ids: [TaskID], _ continuation: CheckedContinuation<Void, Never>) {
-        settling.append(Settling(ids, continuation: continuation))
+    /// Callers that wait.
+    var waitCount: Int { waits.count }
+
+    /// - Parameters:
+    ///   - ids: at least one; nil waits until nothing can run any more.
+    ///   - number: what `endWait` takes.
+    mutating func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
+        waits.append(Wait(number: number, open: ids.map { Set($0) }, continuation: continuation))
     }
+
+    /// The caller does not want to wait any longer.
+    mutating func endWait(_ number: UInt64) { endWaits { $0.number == number } }
 
     mutating func settled(_ id: TaskID) {
-        guard !settling.isEmpty else { return }
-        settling.forEach { $0.settled(id) }
-        settling.removeAll(where: \.isOver)
+        guard !waits.isEmpty else { return }
+        for index in waits.indices { waits[index].open?.remove(id) }
+        endWaits { $0.open?.isEmpty == true }
     }
-
-    mutating func waitForDrain(_ continuation: CheckedContinuation<Void, Never>) { draining.append(continuation) }
 
     /// Returns the callbacks to run.
     mutating func queueDrained() -> [@Sendable () -> Void] {
-        draining.forEach { $0.resume() }
-        draining = []
+        endWaits { $0.open == nil }
         return Array(drained.values)
+    }
+
+    private mutating func endWaits(where isOver: (Wait) -> Bool) {
+        guard waits.contains(where: isOver) else { return }
+        for wait in waits where isOver(wait) { wait.continuation.resume() }
+        waits.removeAll(where: isOver)
     }
 }

@@ -18,6 +18,8 @@ final class TaskEntry {
     var urlIndex = 0
     /// The record has changed since it was last written.
     var isDirty = false
+    /// What its last engine left was brought into order in memory alone: reading writes nothing.
+    var isRecovered = false
     /// Ranges were added, dropped or begun anew since the record was last written.
     var rangesChanged = false
     /// No live counter was ever written to the info file: a record without a word about them is safe.
@@ -25,6 +27,8 @@ final class TaskEntry {
     /// It was complete in another boot, and its file is compared before that counts again. Until then the record on disk
     /// says `complete` and names the other boot; only in memory the task queues for a slot and has an attempt.
     var awaitsProof = false
+    /// Bytes that download middlewares were last told of.
+    var reported: Int64 = 0
     /// Counted among the tasks that can still run.
     var isOpen = false
     /// The command whose limits hold for it (`CommandGroups`).
@@ -48,8 +52,6 @@ final class TaskEntry {
         var openInfo: OpenInfoFile?
         /// The connection that goes with the task's slot. It stays with the slot while only mirrors are at work.
         var permit: HostPermit?
-        /// `received` at the last report to middlewares.
-        var reported: Int64 = 0
     }
 
     private(set) var workIfAny: Work?
@@ -62,6 +64,9 @@ final class TaskEntry {
     }
 
     func forgetSpeed() { workIfAny?.speed = SpeedMeter() }
+
+    /// After the task's end the record has all that is needed.
+    func forgetWork() { workIfAny = nil }
 
     struct Account: Equatable {
         var received: Int64 = 0
@@ -92,12 +97,7 @@ final class TaskEntry {
     }
 
     /// Bytes in the part file at this moment.
-    var received: Int64 {
-        guard let counters = attempt?.counters else { return record.received }
-        var sum: Int64 = 0
-        for index in record.ranges.indices { sum += max(0, counters.load(index) - record.ranges[index].start) }
-        return sum
-    }
+    var received: Int64 { record.received(counters: attempt?.counters) }
 
     var account: Account {
         let received = received

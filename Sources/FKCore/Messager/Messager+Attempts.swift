@@ -11,18 +11,12 @@ extension Messager {
         Registration(number: try await engine.observeAttempts(selector, callback))
     }
 
-    /// The same as an asynchronous sequence. A slow reader misses nothing. The sequence ends behind a success, behind a
-    /// failure that no attempt follows, and behind an attempt that was stopped; and at once where `addAttempts` would
-    /// throw.
+    /// The same as an asynchronous sequence of the attempts of a known task. A slow reader misses nothing.
+    ///
+    /// The sequence ends behind a success, behind a failure that no attempt follows, and behind an attempt that was stopped;
+    /// for a URL with several tasks, when none of them runs or is queued either. It ends at once where there is no such task,
+    /// where it is complete, in error or cancelled already, and where `addAttempts` would throw.
     public func attempts(_ selector: TaskSelector) -> AsyncStream<AttemptInfo> {
-        stream(bufferingPolicy: .unbounded) { continuation in
-            try await engine.observeAttempts(selector) { info in
-                continuation.yield(info)
-                switch info.phase {
-                case .succeeded, .stopped, .failed(_, next: .gaveUp): continuation.finish()
-                case .began, .progressed, .failed: break
-                }
-            }
-        }
+        sequence(.all) { engine, yield, end in try await engine.observeAttempts(selector, end: end, yield) }
     }
 }

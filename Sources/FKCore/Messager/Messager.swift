@@ -38,6 +38,8 @@ public struct Messager: Sendable {
 
     /// Waits until the task is complete, in error, suspended or cancelled, and returns it; nil when there is none.
     ///
+    /// Returns the task as it is when the waiting Swift task is cancelled, or when the downloader closes.
+    ///
     /// Callbacks run on a queue of their own: the last of them may come after this has returned.
     public func finished(_ id: TaskID) async -> DownloadInfo? {
         await engine.waitUntilSettled(id)
@@ -64,45 +66,13 @@ public struct Messager: Sendable {
     /// Removes all callbacks of a task (by URL or by id, as they were added).
     public func removeInfo(_ selector: TaskSelector) async { await engine.stopObserving(selector) }
 
-    /// The same as an asynchronous sequence. A slow reader gets the newest info and misses older ones; the sequence
-    /// ends after the task is complete, in error, cancelled or gone, and at once where `addInfo` would throw.
+    /// The same as an asynchronous sequence of a known task. Every reader gets the first and the last info; a slow one gets
+    /// the newest and misses some in between.
+    ///
+    /// The sequence ends after the task is complete, in error, cancelled or gone; for a URL with several tasks, when all of
+    /// them are. It ends at once where there is no such task, and where `addInfo` would throw.
     public func infos(_ selector: TaskSelector) -> AsyncStream<DownloadInfo> {
-        stream { continuation in
-            try await engine.observe(selector) { info in
-                continuation.yield(info)
-                switch info.state {
-                case .complete, .error, .cancel, .unknown: continuation.finish()
-                default: break
-                }
-            }
-        }
-    }
-
-    /// A sequence that ends when its listener does, and takes its listener away when it ends.
-    func stream<Info: Sendable>(
-        bufferingPolicy: AsyncStream<Info>.Continuation.BufferingPolicy = .bufferingNewest(1),
-        _ observe: @escaping @Sendable (AsyncStream<Info>.Continuation) async throws -> UInt64
-    ) -> AsyncStream<Info> {
-        AsyncStream(bufferingPolicy: bufferingPolicy) { [engine] continuation in
-            // It may end before its listener's number is known.
-            let state = Locked<(isOver: Bool, number: UInt64?)>((false, nil))
-            continuation.onTermination = { _ in
-                let number = state.withLock { state in
-                    state.isOver = true
-                    return state.number
-                }
-                if let number { Task { await engine.stopObserving(number) } }
-            }
-            Task {
-                guard let number = try? await observe(continuation) else { return continuation.finish() }
-                await engine.onEnd(of: number) { continuation.finish() }
-                let isOver = state.withLock { state in
-                    state.number = number
-                    return state.isOver
-                }
-                if isOver { await engine.stopObserving(number) }
-            }
-        }
+        sequence(.firstAndNewest) { engine, yield, end in try await engine.observe(selector, end: end, yield) }
     }
 
     // MARK: Barrels
@@ -163,15 +133,10 @@ public struct Messager: Sendable {
         Registration(number: try await engine.observeBarrel(name, callback))
     }
 
-    /// The same as an asynchronous sequence; it ends once no member can run any more: complete, in
-    /// error, suspended or cancelled.
+    /// The same as an asynchronous sequence. Every reader gets the first and the last sum. It ends once no member can run
+    /// any more: complete, in error, suspended, cancelled or gone. For an empty barrel it ends behind its one sum, and at once
+    /// where there is no such barrel.
     public func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
-        stream { continuation in
-            try await engine.observeBarrel(name) { info in
-                continuation.yield(info)
-                let open = info.states.filter { !$0.key.isSettled }.values.reduce(0, +)
-                if open == 0, info.total > 0 { continuation.finish() }
-            }
-        }
+        sequence(.firstAndNewest) { engine, yield, end in try await engine.observeBarrel(name, end: end, yield) }
     }
 }

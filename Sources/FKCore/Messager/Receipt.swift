@@ -106,6 +106,7 @@ extension Messager {
 extension Engine {
     func receipts(_ selector: TaskSelector) throws -> [Receipt] {
         try find(selector).map { entry in
+            takeInlineHead(of: entry)
             var receipt = Receipt(entry.record)
             receipt.written = entry.received
             receipt.bytesPerSecond = Double(speedToRecord(of: entry, in: entry.record.state) ?? 0)

@@ -119,6 +119,19 @@ package final class EngineLock: Sendable {
         }
     }
 
+    /// True when another file has taken the place of the locked one: then this lock excludes nobody. False while there is
+    /// no file at all: whoever makes one is noticed the next time.
+    package var isReplaced: Bool {
+        state.withLock { state in
+            var ours = stat()
+            var named = stat()
+            guard state.descriptor >= 0, stat(path, &named) == 0, fstat(state.descriptor, &ours) == 0 else {
+                return false
+            }
+            return ours.st_ino != named.st_ino || ours.st_dev != named.st_dev
+        }
+    }
+
     /// Gives the lock up. Does nothing the second time.
     package func release() {
         state.withLock { state in

@@ -1,6 +1,9 @@
 import FKMiddleware
 
 extension SavedRange {
+    /// A position within the range.
+    package func clamped(_ position: Int64) -> Int64 { min(max(position, start), end ?? .max) }
+
     /// The range with its position moved forward to `counter`; anything behind the position or beyond the end changes
     /// nothing: a counter is a hint, the record is the promise.
     package func advanced(to counter: Int64) -> SavedRange {

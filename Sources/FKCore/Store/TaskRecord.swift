@@ -163,5 +163,14 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package var nextURL: String { nextURLIndex == 0 ? task.url : task.mirrors[nextURLIndex - 1] }
 
     /// Bytes in the part file or the finished file, as of the last write of the record.
-    package var received: Int64 { ranges.reduce(0) { $0 + ($1.position - $1.start) } }
+    package var received: Int64 { received(counters: nil) }
+
+    /// The same with the live counters of a task that runs: the one formula for it.
+    package func received(counters: LiveCounters?) -> Int64 {
+        var sum: Int64 = 0
+        for (index, range) in ranges.enumerated() {
+            sum += (counters.map { range.clamped($0.load(index)) } ?? range.position) - range.start
+        }
+        return sum
+    }
 }

@@ -12,7 +12,7 @@ import Synchronization
 /// ```
 final class RangeReceiver: TransportHandler, @unchecked Sendable {
     // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
-    // afterwards; `gateIsOpen`, `limit` and `hasHead` are atomics. The hand-over goes through the engine inbox's lock.
+    // afterwards, `isRecorded` to the engine always; `gateIsOpen`, `limit`, `hasHead` and `hasInlineHead` are atomics. The hand-over goes through the engine inbox's lock.
 
     /// How the response ended.
     enum Outcome {
@@ -53,6 +53,12 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// There is a head. Safe from any thread, at any time.
     var isAnswered: Bool { hasHead.load(ordering: .relaxed) }
     private let hasHead = Atomic<Bool>(false)
+    /// The body is written without the engine being asked. Safe from any thread; where it is true, so are reading `head`,
+    /// `decision` and `askedEngine`, which do not change any more.
+    var isInline: Bool { hasInlineHead.load(ordering: .acquiring) }
+    private let hasInlineHead = Atomic<Bool>(false)
+    /// The engine's own mark: what the head says is in the record.
+    var isRecorded = false
     private(set) var decision: ResumeRules.HeadDecision?
     private(set) var outcome: Outcome?
     /// Offset in the file where the next byte goes.
@@ -157,6 +163,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         }
         if isFresh, let length, length <= plan.inlineLimit {
             gateIsOpen.store(true, ordering: .relaxed)
+            hasInlineHead.store(true, ordering: .releasing)
         } else {
             askedEngine = true
             onGate(self)

@@ -1,0 +1,50 @@
+import FKMiddleware
+
+/// A call of the application's code by an engine. Tasks that the code starts inherit it, detached ones do not.
+///
+/// A verb waits until the attempt it stops has ended, and `close()` until every attempt has. Called by a middleware that
+/// the attempt waits for, either would wait for itself. So neither waits inside such a call: the request is accepted, and
+/// takes effect when the middleware has returned.
+final class MiddlewareCall: Sendable {
+    enum Kind: Sendable {
+        /// A request or response middleware: an attempt waits for it.
+        case chain
+        /// On the callback queue: only what follows on that queue waits for it.
+        case callback
+    }
+
+    @TaskLocal private static var current: MiddlewareCall?
+
+    private let engine: ObjectIdentifier
+    private let kind: Kind
+    private let isOver = Locked(false)
+
+    private init(_ engine: ObjectIdentifier, _ kind: Kind) {
+        self.engine = engine
+        self.kind = kind
+    }
+
+    /// Runs a chain of middlewares.
+    static func inChain<Result: Sendable>(
+        of engine: ObjectIdentifier, _ body: @Sendable () async -> Result
+    ) async -> Result {
+        let call = MiddlewareCall(engine, .chain)
+        defer { call.end() }
+        return await $current.withValue(call) { await body() }
+    }
+
+    /// Runs callbacks.
+    static func inCallback(of engine: ObjectIdentifier, _ body: () -> Void) {
+        let call = MiddlewareCall(engine, .callback)
+        defer { call.end() }
+        $current.withValue(call, operation: body)
+    }
+
+    /// True inside a call of this engine that has not returned yet.
+    static func isInside(_ engine: ObjectIdentifier, _ kind: Kind) -> Bool {
+        guard let current, current.engine == engine, current.kind == kind else { return false }
+        return !current.isOver.withLock { $0 }
+    }
+
+    private func end() { isOver.withLock { $0 = true } }
+}

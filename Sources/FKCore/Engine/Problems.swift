@@ -1,0 +1,25 @@
+/// Problems that nobody has asked for yet: each text once, and at most `limit` of them.
+struct Problems {
+    /// The first ones are kept: they are nearest to the cause.
+    static let limit = 1_000
+
+    private var texts: [String] = []
+    private var known: Set<String> = []
+    private var dropped = 0
+
+    mutating func append(_ text: String) {
+        guard known.insert(text).inserted else { return }
+        if texts.count < Self.limit {
+            texts.append(text)
+        } else {
+            known.remove(text)
+            dropped += 1
+        }
+    }
+
+    /// Hands out what was gathered since the last call.
+    mutating func take() -> [String] {
+        defer { self = Problems() }
+        return dropped == 0 ? texts : texts + ["\(dropped) more problems were reported and not kept."]
+    }
+}
