@@ -182,6 +182,15 @@ struct RulesContentDispositionTests {
             ("attachment; filename*=UTF-8''%; filename=b", "b"), ("attachment; filename*=UTF-8''%FF; filename=b", "b"),
             ("attachment; filename*=GBK''%D6%D0; filename=b", "b"), ("attachment; filename*=a.txt; filename=b", "b"),
             ("attachment; filename*=UTF-8''; filename=b", "b"),
+            // Fault 118
+            ("attachment; filename*=iso-8859-1''caf\u{e9}; filename=b", "b"),
+            ("attachment; filename=b; filename*=latin1''caf\u{c3}\u{a9}%E9", "b"),
+            ("attachment; filename*=us-ascii''caf\u{e9}; filename=b", "b"),
+            ("attachment; filename=\"caf\u{e9} 100%25 a%2Fb.txt\"", "caf\u{e9} 100%25 a%2Fb.txt"),
+            ("attachment; filename=\"cafe 100%25 a%2Fb.txt\"", "cafe 100%25 a%2Fb.txt"),
+            ("attachment; filename=\"caf%C3%A9 100%25 a%2Fb.txt\"", "caf\u{e9} 100%25 a%2Fb.txt"),
+            ("attachment; filename=\"caf\u{c3}\u{a9} %E4%B8%AD%20\"", "caf\u{e9} \u{4e2d}%20"),
+            ("attachment; filename=\"%E4%B8%AD%FF %zz%C3%A9\"", "%E4%B8%AD%FF %zz\u{e9}"),
         ])
     func present(value: String, expected: String) {
         #expect(ContentDisposition.fileName(value) == expected)

@@ -7,10 +7,13 @@ package enum ContentDisposition {
 
     /// The file name it gives, as sent and not cleaned (`FileNameRules.clean` does that); nil where it gives none.
     ///
-    /// `filename*` (RFC 8187) is preferred to `filename`, wherever it stands; one that cannot be decoded is passed
-    /// over. Understood besides the standard: no disposition type, unquoted values with blanks, a missing closing
-    /// quote, a quoted `filename*`, UTF-8 read as Latin-1, percent-encoded and RFC 2047 encoded names. In a quoted value
-    /// `\` escapes only `"` and itself, so that paths of Windows keep their separators.
+    /// `filename*` (RFC 8187) is preferred to `filename`, wherever it stands; one that cannot be decoded is
+    /// ignored, and so is one in another charset than UTF-8 that has raw bytes outside ASCII. Understood besides the standard: no disposition type, unquoted values with blanks, a
+    /// missing closing quote, a quoted `filename*`, UTF-8 read as Latin-1, percent-encoded and RFC 2047 encoded names. In a
+    /// quoted value `\` escapes only `"` and itself, so that paths of Windows keep their separators.
+    ///
+    /// A `filename` is percent-decoded by one rule: sequences of `%XX` that stand for UTF-8 outside ASCII are decoded, an
+    /// encoded ASCII character stays as it is. So `100%25.txt` keeps its `%`, and `a%2Fb.txt` never gets a separator.
     package static func fileName(_ value: String) -> String? {
         guard value.utf8.count <= maxBytes else { return nil }
         let parameters = parse(value)
@@ -18,7 +21,7 @@ package enum ContentDisposition {
             return extended
         }
         guard let plain = parameters.first(where: { $0.name == "filename" })?.value, !plain.isEmpty else { return nil }
-        return decodeEncodedWords(plain) ?? decodePercent(plain) ?? repairLatin1(plain) ?? plain
+        return decodeEncodedWords(plain) ?? decodePercent(repairLatin1(plain) ?? plain)
     }
 
     // MARK: Parameters
@@ -84,8 +87,12 @@ package enum ContentDisposition {
         let isWellFormed = bytes.indices.allSatisfy {
             bytes[$0] != UInt8(ascii: "%") || PercentCoding.value(bytes, at: $0) != nil
         }
-        guard isWellFormed else { return nil }
-        return text(PercentCoding.decoded(bytes), charset: trimmed(String(parts[0])))
+        let charset = trimmed(String(parts[0])).lowercased()
+        // Raw bytes outside ASCII have no place in this form. They were read as UTF-8 already: in any other charset they
+        // would come out as other letters.
+        let isReadable = charset == "utf-8" || charset == "utf8" || bytes.allSatisfy { $0 < 0x80 }
+        guard isWellFormed, isReadable else { return nil }
+        return text(PercentCoding.decoded(bytes), charset: charset)
     }
 
     private static func text(_ bytes: [UInt8], charset: String) -> String? {
@@ -121,14 +128,28 @@ package enum ContentDisposition {
         }
     }
 
-    /// Only where every `%` is one of an encoding and the result is not ASCII: `100%25.txt` may be meant as it stands.
-    private static func decodePercent(_ value: String) -> String? {
+    /// Decodes each run of `%XX` that is UTF-8 outside ASCII; what else is encoded stands as it was sent.
+    private static func decodePercent(_ value: String) -> String {
         let bytes = Array(value.utf8)[...]
-        guard bytes.contains(UInt8(ascii: "%")),
-            bytes.indices.allSatisfy({ bytes[$0] != UInt8(ascii: "%") || PercentCoding.value(bytes, at: $0) != nil }),
-            let text = PercentCoding.decodedString(bytes), !text.utf8.allSatisfy({ $0 < 0x80 })
-        else { return nil }
-        return text
+        guard bytes.contains(UInt8(ascii: "%")) else { return value }
+        var result: [UInt8] = []
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            var run: [UInt8] = []
+            var end = index
+            while end < bytes.endIndex, let byte = PercentCoding.value(bytes, at: end), byte >= 0x80 {
+                run.append(byte)
+                end += 3
+            }
+            if run.isEmpty {
+                result.append(bytes[index])
+                index += 1
+            } else {
+                result += String(validating: run, as: UTF8.self) != nil ? run[...] : bytes[index..<end]
+                index = end
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
     }
 
     /// UTF-8 bytes that the transport handed on as one character each.
