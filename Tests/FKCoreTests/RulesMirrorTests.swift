@@ -37,11 +37,49 @@ struct RulesServerDigestTests {
         "is nothing when it cannot be read",
         arguments: [
             "", "sha-256", "sha-256=", "sha-256=::", "sha-256=:!:", "sha-256=:AAAA:", "sha-256=47DEQpj8HBSa",
-            "crc32c=:AAAAAA==:", ",,=,",
+            "crc32c=:AAAAAA==:", ",,=,", "\(sha),", "\(sha) x", ",\(sha)", "\(sha),,\(sha)",
+            "SHA-256=\(sha.dropFirst(8))",
+            "\(sha), md5", "\(sha), md5=1", "\(sha), md5=:AAAA:", "\(sha), md5=:!!!!:", "\(sha);", "\(sha);A=1",
+            "\(sha);a=\"", "\(sha);a=?2", "\(sha);a=1.", "\(sha);a=@1.5", "\(sha);a=%\"%C3\"", "\(sha), x=(1 2)",
         ])
     func unreadable(_ value: String) {
         #expect(ServerDigest.parse(head(200, ["Repr-Digest": value])) == nil)
         #expect(ServerDigest.parse(head(200, ["Content-Digest": value])) == nil)
+    }
+
+    @Test(
+        "fault 109: what a dictionary of digests may hold besides (RFC 9651)",
+        arguments: [
+            "\(sha);a=\"x,\\\"y\";b=-1.5;c;d=?1;e=to/k:en;f=:AA==:;g=@-12;h=%\"%c3%a9\"; i=*x",
+            "\(sha) \t, \tx1=:AA:",
+            "*x-y_z.1=::, \(sha)", sha.replacing("uFU=:", with: "uFU:"),
+            "\(otherSha), \(sha)", "sha-256=:AAAA:, \(sha)",
+        ])
+    func dictionary(_ value: String) {
+        #expect(ServerDigest.parse(head(200, ["Repr-Digest": value]))?.hex == shaHex)
+    }
+
+    @Test("fault 109: the strongest algorithm decides, in whichever field; of one key the last value")
+    func strongest() throws {
+        let strong = "sha-512=:\(Data(repeating: 5, count: 64).base64EncodedString()):"
+        let sum = "sha-512=" + String(repeating: "05", count: 64)
+        func parse(_ fields: KeyValuePairs<String, String>, _ status: Int = 200) -> String? {
+            ServerDigest.parse(head(status, fields))?.description
+        }
+        #expect(parse(["Repr-Digest": "\(sha), \(strong)"]) == sum)
+        #expect(parse(["Repr-Digest": "\(strong), \(sha)"]) == sum)
+        #expect(parse(["Repr-Digest": sha, "Content-Digest": strong]) == sum)
+        #expect(parse(["Repr-Digest": sha, "Content-Digest": strong], 206) == "sha-256=\(shaHex)")
+        #expect(parse(["Repr-Digest": sha, "Digest": "SHA-512=\(strong.dropFirst(9).dropLast())"]) == sum)
+        #expect(parse(["Repr-Digest": sha, "Content-Digest": otherSha]) == "sha-256=\(shaHex)")
+        // Lines of one field are one dictionary; a malformed one spoils it, and no other field.
+        #expect(parse(["Repr-Digest": otherSha, "repr-digest": sha]) == "sha-256=\(shaHex)")
+        #expect(parse(["Repr-Digest": strong, "repr-digest": "x"]) == nil)
+        #expect(parse(["Repr-Digest": "\(strong),", "Content-Digest": sha]) == "sha-256=\(shaHex)")
+        let md5 = "1B2M2Y8AsgTpgAmY7PhCfg=="
+        #expect(parse(["Digest": "MD5=\(md5),,UNIXsum=1,MD5=AAAA"]) == nil)
+        #expect(parse(["Digest": ", MD5=AAAAAAAAAAAAAAAAAAAAAA==, MD5=\(md5), "])?.hasPrefix("md5=d41d8") == true)
+        #expect(parse(["Content-MD5": md5, "Content-Md5": md5]) == nil)
     }
 
     @Test("in a 206 counts only where it is of the whole")

@@ -10,19 +10,26 @@ import Foundation
 /// | `Digest` | RFC 3230 section 4.3.2 | with 200: servers differ in what they take for the instance of a 206 |
 /// | `Content-MD5` | RFC 2616 section 14.15 | with 200 |
 ///
-/// Of several digests sha-256 is preferred, then sha-512, sha-1, md5. What cannot be read is passed over.
+/// One rule for all of them: the strongest algorithm known here decides, whichever field has it; of two fields with the
+/// same algorithm the upper one of the table. Within a field the last value of an algorithm counts. A field with anything
+/// malformed in it, a digest of the wrong length included, is ignored as a whole.
 package enum ServerDigest {
-    private static let preferred: [Checksum.Algorithm] = [.sha256, .sha512, .sha1, .md5]
-
     package static func parse(_ head: ResponseHead) -> Checksum? {
         // Nearly no answer has one: look before anything is built.
         guard head.fields.contains(where: { isDigestField($0.name) }) else { return nil }
         var found = structured(head["Repr-Digest"])
         if head.status != 206 {
             found += structured(head["Content-Digest"]) + instance(head["Digest"])
-            if let md5 = head["Content-MD5"].flatMap({ checksum(.md5, base64: $0[...]) }) { found.append(md5) }
+            if let md5 = head["Content-MD5"].flatMap({ checksum(.md5, base64: $0) }) { found.append(md5) }
         }
-        return preferred.lazy.compactMap { algorithm in found.first { $0.algorithm == algorithm } }.first
+        return found.reduce(nil, stronger)
+    }
+
+    /// The first where both are as strong.
+    static func stronger(_ one: Checksum?, _ other: Checksum?) -> Checksum? {
+        guard let one, let other else { return one ?? other }
+        // Among those known, the longer digest is the stronger one.
+        return other.algorithm.byteCount > one.algorithm.byteCount ? other : one
     }
 
     private static func isDigestField(_ name: String) -> Bool {
@@ -34,40 +41,43 @@ package enum ServerDigest {
         }
     }
 
-    /// `sha-256=:base64:, sha-512=:base64:` (a dictionary of byte sequences, RFC 8941 section 3.2).
+    /// `sha-256=:base64:, sha-512=:base64:`.
     private static func structured(_ value: String?) -> [Checksum] {
-        members(value).compactMap { name, text in
-            let value = text.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
-            guard value.count >= 2, value.first == ":", value.last == ":" else { return nil }
-            return algorithm(name).flatMap { checksum($0, base64: value.dropFirst().dropLast()) }
+        guard let value, let members = DigestDictionary.parse(value) else { return [] }
+        var found: [Checksum] = []
+        for (key, bytes) in members.sorted(by: { $0.key < $1.key }) {
+            guard let algorithm = algorithm(key) else { continue }
+            guard let checksum = checksum(algorithm, bytes) else { return [] }
+            found.append(checksum)
         }
+        return found
     }
 
-    /// `SHA-256=base64,MD5=base64`; `SHA` is SHA-1.
+    /// `SHA-256=base64,MD5=base64`; `SHA` is SHA-1. Empty elements are allowed; what an unknown algorithm's value looks
+    /// like is its own affair.
     private static func instance(_ value: String?) -> [Checksum] {
-        members(value).compactMap { name, text in
-            algorithm(name).flatMap { checksum($0, base64: text[...]) }
+        var found: [Checksum.Algorithm: Checksum] = [:]
+        for element in (value ?? "").split(separator: ",").map({ $0.trimmingCharacters(in: .whitespaces) })
+        where !element.isEmpty {
+            let parts = element.split(separator: "=", maxSplits: 1).map(String.init)
+            guard parts.count == 2 else { return [] }
+            guard let algorithm = algorithm(parts[0]) else { continue }
+            guard let checksum = checksum(algorithm, base64: parts[1]) else { return [] }
+            found[algorithm] = checksum
         }
-    }
-
-    private static func members(_ value: String?) -> [(name: String, value: String)] {
-        (value ?? "").split(separator: ",").compactMap { member in
-            let parts = member.split(separator: "=", maxSplits: 1)
-            guard parts.count == 2 else { return nil }
-            return (
-                parts[0].trimmingCharacters(in: .whitespaces), parts[1].trimmingCharacters(in: .whitespaces)
-            )
-        }
+        return Array(found.values)
     }
 
     private static func algorithm(_ name: String) -> Checksum.Algorithm? {
         name.lowercased() == "sha" ? .sha1 : Checksum.Algorithm(name: name)
     }
 
-    private static func checksum(_ algorithm: Checksum.Algorithm, base64: Substring) -> Checksum? {
-        guard let bytes = Data(base64Encoded: base64.trimmingCharacters(in: .whitespaces)),
-            bytes.count == algorithm.byteCount
-        else { return nil }
+    private static func checksum(_ algorithm: Checksum.Algorithm, base64: String) -> Checksum? {
+        Data(base64Encoded: base64).flatMap { checksum(algorithm, Array($0)) }
+    }
+
+    private static func checksum(_ algorithm: Checksum.Algorithm, _ bytes: [UInt8]) -> Checksum? {
+        guard bytes.count == algorithm.byteCount else { return nil }
         return try? Checksum(algorithm, hex: bytes.map { String(format: "%02x", $0) }.joined())
     }
 }
