@@ -49,7 +49,7 @@ struct TransportRedirectTests {
         #expect(try lenient.follow(status: 302, to: "http://a.test/").keepsSecrets == false)
     }
 
-    @Test("count, circles and what is no target")
+    @Test("count, and what is no target")
     func refusals() throws {
         var counted = rules("http://a.test/0") { $0.maxRedirects = 2 }
         _ = try counted.follow(status: 302, to: "http://a.test/1")
@@ -57,10 +57,9 @@ struct TransportRedirectTests {
         #expect(throws: DownloadError.self) { try counted.follow(status: 302, to: "http://a.test/3") }
         #expect(counted.count == 2)
         for target in [
-            "http://a.test/#x", "ftp://a.test/", "file:///a", "http://", "http://a.test/\u{7f}", "http://a.test/\r\n",
+            "ftp://a.test/", "file:///a", "http://", "http://a.test/\u{7f}", "http://a.test/\r\n",
         ] {
             var rules = rules("http://user:secret@a.test/?key=secret")
-            if target == "http://a.test/#x" { _ = try rules.follow(status: 302, to: "http://a.test/") }
             let error = #expect(throws: DownloadError.self) { try rules.follow(status: 302, to: target) }
             #expect(error?.code == .redirect)
             #expect(error?.isRetryable == false)
@@ -68,11 +67,36 @@ struct TransportRedirectTests {
         }
     }
 
-    @Test("the same URL by another method is no circle")
-    func postThenGet() throws {
-        var rules = rules("http://a.test/", "POST")
+    @Test("fault 105: the same URL may come again and again, up to the limit")
+    func sameURL() throws {
+        var rules = rules("http://a.test/", "POST") { $0.maxRedirects = 3 }
         #expect(try rules.follow(status: 303, to: "http://a.test/").method == "GET")
-        #expect(throws: DownloadError.self) { try rules.follow(status: 303, to: "http://a.test/") }
+        #expect(try rules.follow(status: 303, to: "http://a.test/#x").keepsSecrets)
+        _ = try rules.follow(status: 302, to: "http://a.test/")
+        #expect(throws: DownloadError.self) { try rules.follow(status: 302, to: "http://a.test/") }
+    }
+
+    @Test(
+        "fault 108: a host outside ASCII becomes its IDNA form, and is then judged",
+        arguments: [
+            ("http://m\u{fc}nchen.test/\u{e9} x", "http://xn--mnchen-3ya.test/%C3%A9%20x"),
+            ("http://M\u{dc}NCHEN.test:8080/", "http://xn--mnchen-3ya.test:8080/"),
+            ("http://m%C3%BCnchen.test/", "http://xn--mnchen-3ya.test/"),
+            ("http://a.test/caf\u{e9}?\u{e9}", "http://a.test/caf%C3%A9?%C3%A9"),
+            ("http://\u{ff41}.test/", "http://a.test/"), ("ftp://m\u{fc}nchen.test/", nil),
+            ("http://m\u{fc}n:chen.test/", nil), ("http://\u{fc} x/", nil),
+        ] as [(String, String?)])
+    func beyondASCII(_ target: String, _ expected: String?) throws {
+        var rules = rules("http://a.test/")
+        let hop = try? rules.follow(status: 302, to: target)
+        #expect(hop?.url == expected)
+        #expect(hop?.keepsSecrets == expected.map { $0.hasPrefix("http://a.test/") })
+        var strict = self.rules("http://a.test/") { $0.allowsPrivateRedirect = false }
+        // Full-width digits: a loopback address once it is mapped.
+        #expect(throws: DownloadError.self) {
+            try strict.follow(
+                status: 302, to: "http://\u{ff11}\u{ff12}\u{ff17}.0.0.1/", fromAddress: "8.8.8.8")
+        }
     }
 
     @Test(

@@ -18,6 +18,10 @@
             errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
             errorBuffer.pointee = 0
             set(CURLOPT_SHARE, share)
+            // Cookies of redirects are kept and sent by libcurl's own rules. It keeps them through `reset()`; told of an
+            // empty file with every request, it would also keep the name of the file each time.
+            set(CURLOPT_COOKIEFILE, "")
+            set(CURLOPT_COOKIELIST, "RELOAD")
         }
 
         deinit {
@@ -35,6 +39,9 @@
             errorBuffer.pointee = 0
             set(CURLOPT_ERRORBUFFER, errorBuffer)
         }
+
+        /// Cookies are one transfer's: the next one with this handle must not send them.
+        func forgetCookies() { set(CURLOPT_COOKIELIST, "ALL") }
 
         func clearError() { errorBuffer.pointee = 0 }
 

@@ -223,6 +223,7 @@
             guard let transfer = transfers.removeValue(forKey: id) else { return }
             gate.ended(id)
             curl_multi_remove_handle(multi, transfer.easy.pointer)
+            transfer.easy.forgetCookies()
             // What is the same for the next request stays set; user and password do not wait in a pool.
             if transfer.easy.setup == nil { transfer.easy.reset() }
             if spares.count < Self.maxSpares { spares.append(transfer.easy) }

@@ -52,8 +52,13 @@
             set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
             configureConnection(options, isTLS: request.url.lowercased().hasPrefix("https:"))
             configureTrust(options)
+            let cookies = request.headers.filter { $0.isCookie }
+            // One field with those of a redirect: a second one is not allowed (RFC 6265 section 5.4).
+            if let value = cookies.first?.value { set(CURLOPT_COOKIE, value) }
             // "Name;" is libcurl's way to write a field without a value.
-            return setHeaders(request.headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" })
+            return setHeaders(
+                request.headers.filter { !$0.isCookie }
+                    .map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" })
         }
 
         private func configureMethod(_ request: OutgoingRequest) {
@@ -107,5 +112,9 @@
             defer { curl_easy_cleanup(easy) }
             return fk_easy_default_ca_file(easy).map { access($0, R_OK) == 0 } ?? false
         }()
+    }
+
+    extension ResponseHead.Field {
+        fileprivate var isCookie: Bool { !value.isEmpty && name.caseInsensitiveEquals("Cookie") }
     }
 #endif

@@ -3,7 +3,9 @@ import FKMiddleware
 /// Decides what becomes of a redirect (RFC 9110 section 15.4). Pure: one value per transfer, told of each redirect
 /// in turn, so that every transport follows by the same rules.
 ///
-/// - More redirects than allowed, or a request that was made before, are an error.
+/// - More redirects than allowed are an error. A URL may come twice, and may redirect to itself: servers do that to set a
+///   cookie, or until something is ready.
+/// - A host outside ASCII becomes its IDNA form, as in a URL that a person types (`URLNormalizer`).
 /// - Only http and https; https to http only where the options allow it.
 /// - From a public address to a private one only where the options allow it.
 /// - Once another origin was seen, secrets are gone for good, also if a later redirect leads back: the other origin
@@ -28,8 +30,6 @@ package struct RedirectRules: Sendable {
     private var method: String
     private var keepsBody = true
     private var keepsSecrets = true
-    /// Empty until the first redirect: most transfers have none.
-    private var seen: Set<String> = []
     /// How many redirects were followed.
     package private(set) var count = 0
 
@@ -87,7 +87,6 @@ package struct RedirectRules: Sendable {
     package mutating func follow(status: Int, to target: String, fromAddress: String? = nil) throws(DownloadError)
         -> Hop
     {
-        if seen.isEmpty { seen = [Self.key(method, url)] }
         guard count < maxRedirects else {
             throw refusal(
                 maxRedirects == 0
@@ -97,11 +96,10 @@ package struct RedirectRules: Sendable {
         if let objection = Self.objection(toLocation: target) {
             throw refusal("The redirect is refused: \(objection).")
         }
-        guard let from = URLOrigin(url), let to = URLOrigin(target) else {
-            throw refusal("The redirect leads to something that is not a URL with a host.")
-        }
+        let target = try inASCII(target)
+        guard let from = URLOrigin(url), let to = URLOrigin(target) else { throw noHost }
         guard to.scheme == "http" || to.scheme == "https" else {
-            throw refusal("The redirect to a \(to.scheme) URL is refused: only http and https are followed.")
+            throw schemeRefusal(target)
         }
         if from.scheme == "https", to.scheme == "http", !allowsInsecure {
             throw refusal("The redirect from https to http is refused because it gives up encryption.")
@@ -113,7 +111,6 @@ package struct RedirectRules: Sendable {
             if method != "GET" { keepsBody = false }
             method = "GET"
         }
-        guard seen.insert(Self.key(method, target)).inserted else { throw refusal("The server redirects in a circle.") }
         if to != URLOrigin(firstURL) { keepsSecrets = false }
         url = target
         count += 1
@@ -143,8 +140,21 @@ package struct RedirectRules: Sendable {
         DownloadError(.redirect, message, url: URLMasking.mask(url))
     }
 
-    /// Two URLs that differ in their fragment only make the same request.
-    private static func key(_ method: String, _ url: String) -> String {
-        "\(method) \(URLParts(url).requestURL)"
+    private var noHost: DownloadError { refusal("The redirect leads to something that is not a URL with a host.") }
+
+    /// What the rules below compare must be the host that is connected to, and libraries differ in how they read one
+    /// outside ASCII, or percent-encoded.
+    private func inASCII(_ target: String) throws(DownloadError) -> String {
+        if target.utf8.allSatisfy({ $0 < 0x80 }), !URLParts(target).hostPort.contains("%") { return target }
+        do {
+            return try URLNormalizer.normalize(target)
+        } catch {
+            throw error.code == .unsupportedScheme ? schemeRefusal(target) : noHost
+        }
+    }
+
+    private func schemeRefusal(_ target: String) -> DownloadError {
+        let scheme = URLParts(target).scheme?.lowercased() ?? "unknown"
+        return refusal("The redirect to a \(scheme) URL is refused: only http and https are followed.")
     }
 }
