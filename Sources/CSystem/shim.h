@@ -120,4 +120,27 @@ static inline ssize_t fk_get_attribute(int file, const char *name, void *value, 
 }
 static inline int fk_remove_attribute(int file, const char *name) { return fremovexattr(file, name); }
 #endif
+
+#if defined(__linux__)
+/* Foundation's own C interface to the libcurl that FoundationNetworking uses, which need not be the one we link. It is not
+   in a header of Foundation's. Where it is not linked, nothing is done. */
+extern int CFURLSession_easy_setopt_wc(
+    void *easy, int option, size_t (*callback)(char *, size_t, size_t, void *)) __attribute__((weak));
+extern int CFURLSession_easy_setopt_long(void *easy, int option, long value) __attribute__((weak));
+static inline size_t fk_drop_bytes(char *bytes, size_t size, size_t count, void *context) {
+    (void)bytes;
+    (void)context;
+    return size * count;
+}
+/* Drops the header lines that are still to come. */
+static inline void fk_foundation_drop_header_lines(void *easy) {
+    const int header_function = 20079; /* CURLOPT_HEADERFUNCTION */
+    if (CFURLSession_easy_setopt_wc) CFURLSession_easy_setopt_wc(easy, header_function, fk_drop_bytes);
+}
+/* Leaves the content coding of a body as it is. Returns 1 when that is so. */
+static inline int fk_foundation_keep_coding(void *easy) {
+    const int content_decoding = 158; /* CURLOPT_HTTP_CONTENT_DECODING */
+    return CFURLSession_easy_setopt_long && CFURLSession_easy_setopt_long(easy, content_decoding, 0) == 0;
+}
+#endif
 #endif

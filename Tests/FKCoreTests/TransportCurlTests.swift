@@ -20,6 +20,32 @@
             #expect(await handler.finished().error?.code == .cancelled)
         }
 
+        @Test("fault 104: interim responses do not extend the deadline of the head")
+        func interims() async throws {
+            let server = try FaultServer()
+            let gates = (0..<120).map { _ in Gate() }
+            let interim = FaultResponse.Step.text("HTTP/1.1 103 Early Hints\r\n\r\n")
+            server.route("/a") { _ in .raw(gates.flatMap { [interim, .stall($0)] }) }
+            let faucet = Task {
+                for gate in gates {
+                    try await Task.sleep(for: .milliseconds(250))
+                    gate.open()
+                }
+            }
+            defer { faucet.cancel() }
+            let transport = CurlTransport()
+            defer { transport.shutdown() }
+            var options = TransportConformance.Context.options
+            options.stallTimeout = 1
+            let handler = RecordingHandler()
+            _ = transport.start(
+                try TransportConformance.Context.request(server.url("/a"), options: options), handler: handler)
+            let record = await handler.finished()
+            #expect(record.error?.code == .timeout && record.head == nil)
+            // The client left while interim responses were still coming.
+            #expect(server.requests[0].end != .completed)
+        }
+
         @Test("shutdown closes every connection and the thread")
         func noLeaks() async throws {
             let server = try FaultServer()

@@ -27,12 +27,21 @@ struct TransportHeadTests {
             (["HTTP/1.1 206 OK", "Content-Length: 9223372036854775807"], .length(.max)),
             (["HTTP/1.1 200 OK", "Content-Length: 7, 7"], .length(7)),
             (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Content-Length: 7"], .delimited),
-            (["HTTP/1.1 200 OK", "Transfer-Encoding: identity", "Content-Length: 7"], .length(7)),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: identity", "Content-Length: 7"], .countedLength(7)),
             (["HTTP/1.1 200 OK", "Transfer-Encoding: Chunked"], .delimited),
             (["HTTP/1.1 200 OK", "Transfer-Encoding: gzip"], nil),
             (["HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"], nil),
             (["HTTP/1.1 200 OK", "Transfer-Encoding: gzip", "Transfer-Encoding: chunked"], nil),
-            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked, chunked"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding:", "Content-Length: 7"], .countedLength(7)),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: identity, identity", "Content-Length: 0"], .countedLength(0)),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: identity"], .untilClose),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked, chunked"], .delimited),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "transfer-encoding: chunked"], .delimited),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: identity, chunked"], .delimited),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked, identity"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked, gzip"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: chunked, another, chunked"], nil),
+            (["HTTP/1.1 200 OK", "Transfer-Encoding: identityx", "Content-Length: 7"], nil),
             (["HTTP/1.1 204 OK", "Content-Length: 7"], .noBody), (["HTTP/1.1 304 OK"], .noBody),
             (["HTTP/1.1 200 OK", "Content-Length: 9223372036854775808"], nil),
             (["HTTP/1.1 200 OK", "Content-Length: 7, 8"], nil), (["HTTP/1.1 200 OK", "Content-Length: 7,"], nil),
@@ -57,6 +66,20 @@ struct TransportHeadTests {
         #expect(head.fields == [.init("B", "2")])
         #expect(head.framing == .delimited)
         #expect(events[6...].allSatisfy { $0 == .more })
+    }
+
+    @Test("a Location keeps its bytes: UTF-8 as text, others percent-encoded")
+    func location() {
+        func location(_ value: [UInt8]) -> String? {
+            var collector = HeaderCollector(maxBytes: 1_000, maxLines: 20)
+            let lines = [Array("HTTP/1.1 302 Found\r\n".utf8), Array("LOCATION: ".utf8) + value + [13, 10], [13, 10]]
+            var last = HeaderCollector.Event.more
+            for line in lines { last = line.withUnsafeBytes { collector.add(line: $0) } }
+            if case .head(let head) = last { return head.fields.first?.value }
+            return nil
+        }
+        #expect(location(Array("/caf\u{e9}".utf8)) == "/caf\u{e9}")
+        #expect(location(Array("/caf".utf8) + [0xe9, 0x20, 0x78]) == "/caf%E9 x")
     }
 
     @Test("caps count interim responses too")

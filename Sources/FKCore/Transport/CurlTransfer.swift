@@ -19,27 +19,20 @@
         private(set) var next: OutgoingRequest?
         /// The end as decided by the handler or by us, whatever libcurl makes of the aborted callback.
         private(set) var outcome: Result<Void, DownloadError>?
-        private(set) var delivered: Int64 = 0
 
         private let request: TransportRequest
         private let clock: CurlClock
-        private let stallTimeout: Double
-        private let silenceBreakingBytes: Int
         private var rules: RedirectRules
         private var collector: HeaderCollector
-        private var framing: BodyFraming?
+        private var meter = BodyMeter()
+        private var framing: BodyFraming? { meter.framing }
         private(set) var isConnected = false
         /// Opens a connection of its own, whatever others are there.
         var opensConnection = false
         /// The server has answered over HTTP/1: a connection bears one transfer at a time.
         private(set) var isSerial = false
-        private var lastActivity: UInt64 = 0
-        /// Bytes of the body since then.
-        private var crumbs = 0
-        private var pausedUntil: UInt64?
+        private var watch: SilenceWatch
         private var redirectBody = 0
-        /// The body is not the file: that of a redirect that is followed, or of an error status.
-        private var isAside = false
         /// What `fk_easy_saw_close_notify` said last; asked only where the end of the body depends on it.
         private var closeNotify: Int32 = -1
         /// Where the present and the previous request went, when no proxy stood between.
@@ -61,8 +54,7 @@
             current = first
             self.easy = easy
             self.clock = clock
-            stallTimeout = request.options.allowedSilence
-            silenceBreakingBytes = request.options.silenceBreakingBytes
+            watch = SilenceWatch(request.options)
             rules = RedirectRules(url: current.url, method: current.method, options: request.options)
             collector = Self.collector(request.options)
         }
@@ -93,16 +85,16 @@
 
         /// Turns to the request that a redirect asks for.
         func follow(_ request: OutgoingRequest) {
+            previousPeer = peer
             current = request
             opensConnection = false
             next = nil
             collector = Self.collector(self.request.options)
-            framing = nil
+            meter = BodyMeter()
             isConnected = false
             redirectBody = 0
-            isAside = false
+            watch = SilenceWatch(self.request.options)
             closeNotify = -1
-            previousPeer = peer
             connected = nil
             easy.reset()
         }
@@ -111,35 +103,29 @@
 
         /// When this transfer needs attention by itself: the end of a pause or of the server's allowed silence.
         /// The time to connect is libcurl's to watch.
-        var deadline: UInt64 {
-            if let pausedUntil { return pausedUntil }
-            guard isConnected else { return .max }
-            let (sum, overflow) = lastActivity.addingReportingOverflow(UInt64(stallTimeout * 1e9))
-            return overflow ? .max : sum
-        }
+        var deadline: UInt64 { watch.deadline }
 
-        var isPaused: Bool { pausedUntil != nil }
+        var isPaused: Bool { watch.pausedUntil != nil }
 
-        var stallError: DownloadError {
-            let what =
-                framing == nil ? "sent no complete head" : crumbs > 0 ? "sent hardly anything" : "sent nothing"
-            return DownloadError(
-                .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: maskedURL, isRetryable: true)
-        }
+        var stallError: DownloadError { watch.error(hasHead: framing != nil, url: maskedURL) }
 
         /// Lets bytes flow again; they may arrive before this returns.
         ///
         /// - Returns: false when that ended the transfer.
         func unpause() -> Bool {
-            guard pausedUntil != nil else { return true }
-            pausedUntil = nil
+            guard isPaused else { return true }
+            watch.pausedUntil = nil
             touch()
             return curl_easy_pause(easy.pointer, CURLPAUSE_CONT) == CURLE_OK
         }
 
         private func touch() {
-            lastActivity = clock.now
-            crumbs = 0
+            watch.restart(clock.now)
+            clock.note(deadline)
+        }
+
+        private func setAside() {
+            watch.isAside = true
             clock.note(deadline)
         }
 
@@ -188,10 +174,8 @@
 
         private func receive(line: UnsafeRawBufferPointer) -> Bool {
             switch collector.add(line: line) {
-            case .more: return true
-            case .interim:
-                touch()
-                return true
+            // An interim response is no sign that the final one comes: it leaves the deadline as it is.
+            case .more, .interim: return true
             case .violation(let reason):
                 outcome = .failure(
                     DownloadError(
@@ -199,7 +183,7 @@
                 return false
             case .head(let head):
                 touch()
-                framing = head.framing
+                meter.framing = head.framing
                 if framing == .untilClose, isTLS { easy.set(CURLOPT_NOPROGRESS, false) }
                 return receive(head)
             }
@@ -213,50 +197,59 @@
             do {
                 if let hop = try rules.follow(head, fromAddress: peer, resolve: CurlEasy.resolve) {
                     next = current.following(hop, secrets: request.secretHeaders)
-                    isAside = true
-                    return true
+                    return readsRedirectBody(collected)
                 }
             } catch {
                 outcome = .failure(error)
                 return false
             }
-            isAside = head.status >= 400
+            if !head.carriesFile { setAside() }
             switch handler.transport(didReceive: head) {
-            case .deliver: return true
+            case .deliver:
+                guard meter.endsHere, current.method != "HEAD" else { return true }
+                outcome = .success(())
+                return false
             case .fail(let error):
                 outcome = .failure(error)
                 return false
             }
         }
 
-        private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
-            // What a redirect or an error has to say is not worth more than one allowed silence, however it drips in.
-            if !isAside {
-                crumbs += bytes.count
-                if crumbs >= silenceBreakingBytes {
-                    lastActivity = clock.now
-                    crumbs = 0
-                }
+        /// A redirect's body is read only so that its connection can be used again.
+        private func readsRedirectBody(_ head: HeaderCollector.Head) -> Bool {
+            setAside()
+            if current.method == "HEAD" { return true }
+            switch head.framing {
+            case .noBody, .delimited: return true
+            case .length(let length): return length <= Self.maxRedirectBody
+            case .countedLength, .untilClose: return false
             }
+        }
+
+        private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
+            watch.heard(bytes.count, clock.now)
             if next != nil {
                 // A short body is read so that the connection can be used again; a long one is not worth it.
                 redirectBody += bytes.count
                 return redirectBody > Self.maxRedirectBody ? 0 : bytes.count
             }
             if bytes.isEmpty { return 0 }
-            switch handler.transport(didReceive: bytes) {
+            let own = UnsafeRawBufferPointer(rebasing: bytes.prefix(meter.share(of: bytes.count)))
+            switch handler.transport(didReceive: own) {
             case .consumed:
-                delivered += Int64(bytes.count)
-                return bytes.count
+                meter.take(own.count)
+                guard meter.endsHere else { return bytes.count }
+                outcome = .success(())
+                return 0
             case .pause(let seconds):
-                pausedUntil = seconds.map { clock.after(seconds: $0) } ?? .max
+                watch.pausedUntil = seconds.map { clock.after(seconds: $0) } ?? .max
                 clock.note(deadline)
                 return Int(CURL_WRITEFUNC_PAUSE)
             case .enough:
-                delivered += Int64(bytes.count)
+                meter.take(own.count)
                 outcome = .success(())
                 // At the very end of the body the connection is still good; anywhere else it must be given up.
-                return framing == .length(delivered) ? bytes.count : 0
+                return framing == .length(meter.delivered) ? bytes.count : 0
             case .fail(let error):
                 outcome = .failure(error)
                 return 0
@@ -281,6 +274,12 @@
                             .incompleteBody, "The encrypted connection ended without saying that it was the end.",
                             url: maskedURL, isRetryable: true))
                 }
+                if meter.isCut, current.method != "HEAD" {
+                    return .failure(
+                        DownloadError(
+                            .incompleteBody, "The body ended before its end was due.", url: maskedURL,
+                            isRetryable: true))
+                }
                 if framing != nil { return .success(summary) }
                 return .failure(
                     DownloadError(
@@ -298,7 +297,8 @@
         }
 
         private var summary: TransportSummary {
-            TransportSummary(bodyBytes: delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
+            TransportSummary(
+                bodyBytes: meter.delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
         }
 
         /// The server whose connections it may share with others at the same time; nil when it cannot.

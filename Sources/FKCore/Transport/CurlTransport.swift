@@ -12,9 +12,9 @@
     /// - The thread starts with the first transfer. It uses no processor time while nothing arrives.
     /// - Callbacks come on that thread, so a handler that blocks holds up all transfers. A handler may call `start`,
     ///   `cancel`, `resume` and `shutdown` from inside a callback.
-    /// - `TransportOptions.stallTimeout` counts from the moment the request is sent: the complete head, or an interim
-    ///   response, must arrive within it, and then a byte of the body within it again and again. Paused time does not
-    ///   count.
+    /// - `TransportOptions.stallTimeout` counts from the moment the request is sent: the complete head must arrive within
+    ///   it, whatever interim responses (1xx) come before, and then a byte of the body within it again and again. Paused
+    ///   time does not count.
     public final class CurlTransport: Transport {
         /// The size of libcurl's receive buffer in bytes.
         static let receiveBufferSize = 512 << 10

@@ -89,8 +89,10 @@ package struct HeaderCollector {
         guard name.allSatisfy(HTTPToken.isTokenByte) else {
             return .violation("a field name holds a character it must not")
         }
-        fields.append(
-            .init(Self.text(name), Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])))))
+        let value = Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
+        let fieldName = Self.text(name)
+        let isLocation = fieldName.caseInsensitiveEquals("Location")
+        fields.append(.init(fieldName, isLocation ? Self.reference(value) : Self.text(value)))
         return .more
     }
 
@@ -119,84 +121,19 @@ package struct HeaderCollector {
         return UnsafeRawBufferPointer(rebasing: bytes[start..<end])
     }
 
+    /// A URL is bytes: those that are no UTF-8 are percent-encoded one by one, so that the server gets them back.
+    private static func reference(_ bytes: UnsafeRawBufferPointer) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        var encoded: [UInt8] = []
+        for byte in bytes {
+            if byte < 0x80 { encoded.append(byte) } else { PercentCoding.append(byte, to: &encoded) }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+
     /// UTF-8 where the bytes are valid UTF-8, else Latin-1 (RFC 9110 section 5.5 leaves the rest opaque).
     private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
         if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
         return String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
-    }
-}
-
-/// How the end of a message's body is known (RFC 9112 section 6.3).
-package enum BodyFraming: Sendable, Equatable {
-    /// 204 and 304 have no body, whatever their fields say.
-    case noBody
-    case length(Int64)
-    /// A last chunk (HTTP/1.1) or the end of the stream (HTTP/2).
-    case delimited
-    /// The server closes the connection; nothing tells a complete body from a cut one.
-    case untilClose
-
-    package struct Violation: Error, Equatable {
-        package var reason: String
-    }
-
-    /// Reads the framing fields, refuses contradictions, and removes a Content-Length that Transfer-Encoding overrides
-    /// (RFC 9112 section 6.3 rule 3), so that nobody takes it for the length of the body.
-    package static func determine(
-        status: Int, version: String, fields: inout [ResponseHead.Field]
-    ) -> Result<BodyFraming, Violation> {
-        let isHTTP1 = version.hasPrefix("1")
-        var isChunked = false
-        if isHTTP1 {
-            switch transferCoding(&fields) {
-            case .failure(let violation): return .failure(violation)
-            case .success(let found): isChunked = found
-            }
-        }
-        var length: Int64?
-        for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
-            // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
-            for part in field.value.split(separator: ",", omittingEmptySubsequences: false) {
-                guard let value = ContentLength.number(part.trimmingBlanks) else {
-                    return .failure(Violation(reason: "its Content-Length is not a length"))
-                }
-                guard length == nil || length == value else {
-                    return .failure(Violation(reason: "it has contradicting Content-Length fields"))
-                }
-                length = value
-            }
-        }
-        if isChunked { fields.removeAll { $0.name.caseInsensitiveEquals("Content-Length") } }
-        if status == 204 || status == 304 { return .success(.noBody) }
-        if isChunked { return .success(.delimited) }
-        if let length { return .success(.length(length)) }
-        return .success(isHTTP1 ? .untilClose : .delimited)
-    }
-
-    /// Whether the body is chunked. Any other coding would be written into the file as it is: a request without `TE`
-    /// permits none (RFC 9112 sections 6.1 and 7.4). `identity`, which RFC 2616 had, means nothing and is removed.
-    private static func transferCoding(_ fields: inout [ResponseHead.Field]) -> Result<Bool, Violation> {
-        let name = "Transfer-Encoding"
-        guard fields.contains(where: { $0.name.caseInsensitiveEquals(name) }) else { return .success(false) }
-        let codings = fields.filter { $0.name.caseInsensitiveEquals(name) }
-            .flatMap { $0.value.split(separator: ",").map(\.trimmingBlanks) }
-            .filter { !$0.isEmpty && !String($0).caseInsensitiveEquals("identity") }
-        if codings.isEmpty {
-            fields.removeAll { $0.name.caseInsensitiveEquals(name) }
-            return .success(false)
-        }
-        guard codings.count == 1, String(codings[0]).caseInsensitiveEquals("chunked") else {
-            return .failure(Violation(reason: "it has a Transfer-Encoding other than chunked, which nobody asked for"))
-        }
-        return .success(true)
-    }
-}
-
-extension Substring {
-    fileprivate var trimmingBlanks: Substring {
-        var text = utf8[...]
-        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
-        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
-        return Substring(text)
     }
 }

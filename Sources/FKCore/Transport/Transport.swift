@@ -16,6 +16,8 @@ import Foundation
 /// - All calls for one transfer come in order and never at the same time; `didFinish` comes exactly once and last,
 ///   also after a `cancel()` (then with `.cancelled`) and after `shutdown()`.
 /// - Redirects are followed inside (`RedirectRules`); the handler sees only the final response's head, once.
+/// - The body of any status but 200, 203 and 206 only explains the status. It is waited for one second at most, however it
+///   drips in; one that takes longer ends with `.timeout`. That of a redirect that is followed is never waited for longer.
 /// - Bytes are the body without transfer coding and *with* content coding left as it is.
 /// - A handler that is slow, or that answers `.pause`, holds the server back: memory for one transfer stays bounded.
 public protocol Transport: Sendable {
@@ -142,6 +144,21 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     public func values(of name: String) -> [String] {
         fields.lazy.filter { $0.name.caseInsensitiveEquals(name) }.map(\.value)
     }
+
+    /// The content coding that the body is in, nobody having asked for one: lower case, without `identity`, at most 100
+    /// characters, and `gzip` for `x-gzip` (RFC 9110 section 8.4.1). Nil for the plain bytes. Servers also name what is no
+    /// coding, such as `none`, `binary` or `UTF-8`.
+    var contentCoding: String? {
+        guard let value = self["Content-Encoding"] else { return nil }
+        let codings = value.lowercased().split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty && $0 != "identity" }
+            .map { ["x-gzip": "gzip", "x-compress": "compress"][$0] ?? $0 }
+        return codings.isEmpty ? nil : String(codings.joined(separator: ", ").prefix(100))
+    }
+
+    /// Whether the body can be a file or a part of one (RFC 9110 sections 15.3.1, 15.3.4 and 15.3.7). Any other status has
+    /// a body that only explains it.
+    var carriesFile: Bool { status == 200 || status == 203 || status == 206 }
 
     /// The same as Foundation's type, for middlewares.
     public var httpURLResponse: HTTPURLResponse? {

@@ -33,6 +33,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         /// What was done about it.
         var isHeld = false
         var task: URLSessionTask?
+        var keepsCoding = false
     }
 
     /// Nil when this Foundation's URLSession has no queue that can be suspended.
@@ -105,10 +106,33 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         var request = request
         request.timeoutInterval = Self.endless
         let task = session.dataTask(with: request)
-        gate.withLock { $0.task = task }
+        gate.withLock { gate in
+            gate.task = task
+            gate.keepsCoding = false
+        }
         self.transfer.withLock { $0 = transfer }
         task.resume()
+        #if canImport(FoundationNetworking)
+            keepCoding(of: task, turns: 100)
+        #endif
     }
+
+    #if canImport(FoundationNetworking)
+        /// Nothing is read before the task has begun: what reads has its turns on the same queue, and later ones.
+        private func keepCoding(of task: URLSessionTask, turns: Int) {
+            callbacks.async { [self] in
+                guard gate.withLock({ $0.task === task }) else { return }
+                guard let keepsCoding = FoundationTask.keepCoding(of: task) else {
+                    if turns > 0 { keepCoding(of: task, turns: turns - 1) }
+                    return
+                }
+                gate.withLock { if $0.task === task { $0.keepsCoding = keepsCoding } }
+            }
+        }
+    #endif
+
+    /// Whether the body of the present response comes in the content coding that its head names.
+    var keepsCoding: Bool { gate.withLock { $0.keepsCoding } }
 
     /// Closes the connections. The line must be idle.
     func close() {
@@ -123,6 +147,15 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
             return length == 0 ? nil : length
         #else
             return nil
+        #endif
+    }
+
+    /// Such a response, where it can be had; to be called where the callbacks come.
+    var silentResponse: HTTPURLResponse? {
+        #if canImport(FoundationNetworking)
+            gate.withLock { $0.task }.flatMap(FoundationTask.response)
+        #else
+            nil
         #endif
     }
 
@@ -194,6 +227,9 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
+        #if canImport(FoundationNetworking)
+            FoundationTask.dropTrailers(of: dataTask, response)
+        #endif
         if let response = response as? HTTPURLResponse { current?.receive(response) }
         completionHandler(.allow)
     }

@@ -28,6 +28,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         var isCancelled = false
         var isPaused = false
         var hasHead = false
+        /// The body only explains a status.
+        var isAside = false
         /// Seconds without a byte from the server.
         var silence = 0.0
         /// Bytes of the body since then.
@@ -47,11 +49,10 @@ final class URLSessionTransfer: @unchecked Sendable {
     private var rules: RedirectRules?
     private var next: OutgoingRequest?
     private var head: ResponseHead?
-    private var framing: BodyFraming?
+    private var meter = BodyMeter()
     private var outcome: Result<Void, DownloadError>?
     private var interims = 0
     private var wasChallenged = false
-    private var delivered: Int64 = 0
     /// What came after the handler paused, the piece that it did not take first. Bounded by what libcurl hands over
     /// between two looks at its queue.
     private var pending: [Data] = []
@@ -135,8 +136,8 @@ final class URLSessionTransfer: @unchecked Sendable {
     /// Interrupts a server that sends without end.
     func giveTurn() { line?.giveTurn() }
 
-    /// Ends a transfer whose server is silent for too long, or whose redirect has a long body: on Linux the whole of
-    /// it is kept in memory before anybody is told, and copied for each piece. One of unknown length gets half a second.
+    /// Ends a transfer whose server is silent for too long. A redirect or a 401 whose body is long, or takes longer than
+    /// half a second, is judged without it: on Linux the whole body would be kept in memory before anybody is told.
     ///
     /// - Parameter seconds: the time since the last check.
     func checkSilence(_ seconds: Double) {
@@ -148,23 +149,20 @@ final class URLSessionTransfer: @unchecked Sendable {
             return flow
         }
         let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
-        let stallTimeout = request.options.allowedSilence
+        let stallTimeout = flow.isAside ? SilenceWatch.asideSeconds : request.options.allowedSilence
         if flow.silence >= stallTimeout {
             let what =
                 !flow.hasHead ? "sent no complete head" : flow.crumbs > 0 ? "sent hardly anything" : "sent nothing"
-            return end(
-                .failure(
-                    DownloadError(
-                        .timeout, "The server \(what) for \(stallTimeout.formatted()) s.", url: url, isRetryable: true))
-            )
+            return end(.failure(Self.silence(what, stallTimeout, url)))
         }
         guard !flow.hasHead, let length else { return }
-        guard length > Self.maxRedirectBody || (length < 0 && flow.wordless >= Self.redirectSeconds) else { return }
-        end(
-            .failure(
-                DownloadError(
-                    .redirect, "The server redirects with a body that is too long for URLSession.", url: url,
-                    isRetryable: true)))
+        guard length > Self.maxRedirectBody || flow.wordless >= Self.redirectSeconds else { return }
+        line.post { self.judgeSilentResponse(line) }
+    }
+
+    private static func silence(_ what: String, _ seconds: Double, _ url: String) -> DownloadError {
+        DownloadError(
+            .timeout, "The server \(what) for \(seconds.formatted()) s.", url: url, isRetryable: true)
     }
 
     private static let maxRedirectBody: Int64 = 64 << 10
@@ -193,6 +191,25 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private static let maxInterims = 100
 
+    private func judgeSilentResponse(_ line: URLSessionLine) {
+        guard line === self.line, head == nil, next == nil, !isOver else { return }
+        guard let response = line.silentResponse else {
+            return endNow(
+                .failure(
+                    DownloadError(
+                        .redirect, "The server redirects with a body that is too long for URLSession.", url: maskedURL,
+                        isRetryable: true)))
+        }
+        // An interim response: the head is still to come.
+        guard response.statusCode >= 200 else { return }
+        receive(response)
+        if next != nil {
+            line.cancelTask()
+        } else if !isOver {
+            endNow(.failure(Self.silence("sent hardly anything", Self.redirectSeconds, maskedURL)))
+        }
+    }
+
     private func follow(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
         let from = current?.url ?? ""
         guard let hop = try rules?.follow(head, resolve: URLSessionOptions.resolve) else { return nil }
@@ -213,22 +230,23 @@ final class URLSessionTransfer: @unchecked Sendable {
         if let violation = HeadLimits.violation(of: head, request.options) { throw invalid(violation) }
         switch BodyFraming.determine(status: head.status, version: head.httpVersion, fields: &head.fields) {
         case .failure(let violation): throw invalid(violation.reason)
-        case .success(let framing): self.framing = framing
+        case .success(let framing): meter.framing = framing
         }
         self.head = head
         flow.withLock { flow in
             flow.hasHead = true
+            flow.isAside = !head.carriesFile
             flow.silence = 0
         }
         if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
         // Foundation has undone the coding: the bytes to come are not those that the head describes.
-        let coding = head["Content-Encoding"]?.lowercased() ?? "identity"
-        if coding != "identity", head.status < 400, current?.method != "HEAD", framing != .noBody {
+        if let coding = head.contentCoding, head.carriesFile, current?.method != "HEAD", line?.keepsCoding != true {
             throw DownloadError(
                 .encodedBody,
                 "The server sent the body as \(coding), which nobody asked for, and URLSession decodes it.",
                 url: maskedURL)
         }
+        if meter.endsHere, current?.method != "HEAD" { endNow(.success(())) }
     }
 
     private func invalid(_ reason: String) -> DownloadError {
@@ -240,8 +258,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         guard head != nil else {
             return endNow(.failure(invalid("its body comes before its head")))
         }
-        // What an error has to say is not worth more than one allowed silence, however it drips in.
-        if head.map({ $0.status < 400 }) == true {
+        if head?.carriesFile == true {
             let enough = request.options.silenceBreakingBytes
             flow.withLock { $0.heard(data.count, enough: enough) }
         }
@@ -259,17 +276,22 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     /// - Returns: false when the handler paused.
     private func offer(_ data: Data) -> Bool {
-        let verdict = data.withUnsafeBytes { bytes in CallbackThreads.run { handler.transport(didReceive: bytes) } }
+        let share = meter.share(of: data.count)
+        let verdict = data.withUnsafeBytes { bytes in
+            CallbackThreads.run { handler.transport(didReceive: UnsafeRawBufferPointer(rebasing: bytes.prefix(share))) }
+        }
         switch verdict {
-        case .consumed: delivered += Int64(data.count)
+        case .consumed:
+            meter.take(share)
+            if meter.endsHere { endNow(.success(())) }
         case .pause(let seconds):
             pause(seconds)
             return false
         case .enough:
-            delivered += Int64(data.count)
+            meter.take(share)
             outcome = .success(())
             // At the very end of the body the connection is still good; anywhere else it must be given up.
-            if framing != .length(delivered) { line?.cancelTask() }
+            if meter.framing != .length(meter.delivered) { line?.cancelTask() }
         case .fail(let error): endNow(.failure(error))
         }
         return true
@@ -300,8 +322,9 @@ final class URLSessionTransfer: @unchecked Sendable {
         }
         line?.hold(false)
         while !isOver, let piece = pending.first {
-            guard offer(piece) else { return }
+            // Taken out before the handler sees it: where the handler ends the transfer, all that waits is dropped.
             pending.removeFirst()
+            guard offer(piece) else { return pending.insert(piece, at: 0) }
         }
         pending.removeAll()
         if let (response, error) = completion { complete(response, error) }
@@ -360,6 +383,11 @@ final class URLSessionTransfer: @unchecked Sendable {
                     .connectionLost, "The server closed the connection in the middle of the response's head.",
                     url: maskedURL, isRetryable: true))
         }
+        if meter.isCut, current?.method != "HEAD" {
+            return .failure(
+                DownloadError(
+                    .incompleteBody, "The body ended before its end was due.", url: maskedURL, isRetryable: true))
+        }
         return .success(summary)
     }
 
@@ -371,7 +399,8 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 
     private var summary: TransportSummary {
-        TransportSummary(bodyBytes: delivered, lengthVerified: framing != .untilClose || current?.method == "HEAD")
+        TransportSummary(
+            bodyBytes: meter.delivered, lengthVerified: meter.framing != .untilClose || current?.method == "HEAD")
     }
 
     private var maskedURL: String { URLMasking.mask(current?.url ?? request.urlRequest.url?.absoluteString ?? "") }

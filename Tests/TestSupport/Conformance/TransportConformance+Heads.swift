@@ -98,6 +98,10 @@ extension TransportConformance {
             { $0["X-A"] == "1 2" && $0["X-B"] == "3" }
         ),
         ("an empty value", "HTTP/1.1 200 OK\r\nX-A:\r\nContent-Length: 3\r\n\r\n", { $0["X-A"]?.isEmpty == true }),
+        (
+            "a value of blanks only", "HTTP/1.1 200 OK\r\nX-A: \t \r\nContent-Length: 3\r\n\r\n",
+            { $0["X-A"]?.isEmpty == true }
+        ),
         ("a folded line", "HTTP/1.1 200 OK\r\nX-A: 1\r\n \t 2\r\nContent-Length: 3\r\n\r\n", { $0["X-A"] == "1 2" }),
         (
             "bytes that are not UTF-8 are Latin-1", "HTTP/1.1 200 OK\r\nX-A: caf\u{e9}\r\nContent-Length: 3\r\n\r\n",
