@@ -153,11 +153,36 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 8: an encoding nobody asked for is refused", arguments: ["gzip", "br", "deflate", "x-new", "gzip, gzip"])
-    func encoded(_ coding: String) async throws {
-        let (info, live, requests) = try await fetch { _ in .ok(Self.content, headers: ["Content-Encoding": coding]) }
-        expectNothing(info, live, .encodedBody)
-        #expect(live.names == [] && requests.map { $0["Accept-Encoding"] } == ["identity"])
+        "fault 107: bytes in a coding nobody asked for are kept as sent, and the record says so once",
+        arguments: ["gzip", "br", "none", "binary", "UTF-8", "X-GZIP", "gzip, gzip", "identity", ""], [300_000, 1_000])
+    func encoded(_ coding: String, _ count: Int) async throws {
+        let body = Array(Self.content.prefix(count))
+        let (info, live, requests) = try await fetch { request in
+            // The first answer is cut: its coding is told again with the rest.
+            let answer = FaultResponse.ranged(body, for: request, etag: "\"1\"").setting("Content-Encoding", coding)
+            return request.index == 0 ? answer.cut(at: count / 2) : answer
+        }
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try live.out("a") == body)
+        #expect(requests.map { $0["Accept-Encoding"] } == ["identity", "identity"])
+        #expect(requests[1]["Range"] == "bytes=\(count / 2)-")
+        let record = try InfoFile.read(WorkPath(live.folder.path + "/work").infoPath(info.id)).record
+        let plain = coding == "identity" || coding.isEmpty
+        #expect(record.validator?.coding == (plain ? nil : coding == "X-GZIP" ? "gzip" : coding.lowercased()))
+        #expect(record.history.filter { $0.by == "coding" }.count == (plain ? 0 : 1))
+    }
+
+    @Test("fault 107: a rest in another coding than the part began with starts again", arguments: [true, false])
+    func changedCoding(_ beginsEncoded: Bool) async throws {
+        let (info, live, requests) = try await fetch { request in
+            let answer = FaultResponse.ranged(Self.content, for: request, etag: "\"1\"")
+            let isFirst = request.index == 0
+            let coded = isFirst == beginsEncoded ? answer.setting("Content-Encoding", "gzip") : answer
+            return isFirst ? coded.cut(at: 100_000) : coded
+        }
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try live.out("a") == Self.content)
+        #expect(requests.map { $0["Range"] } == [nil, "bytes=100000-", nil])
     }
 
     @Test("fault 10: 200 with an empty body is a file of no bytes", arguments: [true, false])
@@ -165,6 +190,62 @@ struct FaultHTTPTests {
         let (info, live, _) = try await fetch { _ in hasLength ? .ok([]) : .chunked([]) }
         #expect(info.state == .complete)
         #expect(try live.out("a") == [])
+    }
+
+    @Test(
+        "fault 106: chunked twice, identity and an empty Transfer-Encoding are read as curl reads them",
+        arguments: [
+            "chunked, chunked", "chunked\r\nTransfer-Encoding: chunked", "identity, chunked", "identity", "",
+            "identity, identity",
+        ], [0, 1, 3])
+    func transferCoding(_ field: String, _ length: Int) async throws {
+        // Kept open: the end of the body is to be known without the connection's.
+        let gate = Gate()
+        let body = Array("abc".utf8.prefix(length))
+        let chunks = "\(length == 0 ? "" : "\(length)\r\n\(String(decoding: body, as: UTF8.self))\r\n")0\r\n\r\n"
+        let rest = field.contains("chunked") ? Array(chunks.utf8) : body + Array("beyond".utf8)
+        let fields = "Transfer-Encoding: \(field)\r\nContent-Length: \(length)"
+        let (info, live, _) = try await fetch(settings: { $0.transport.stallTimeout = 3_600 }) { _ in
+            .raw([.text("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n"), .send(rest), .stall(gate)])
+        }
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(try live.out("a") == body)
+    }
+
+    @Test("fault 106: identity with fewer bytes than Content-Length is never whole")
+    func cutIdentity() async throws {
+        let (info, live, _) = try await fetch { _ in
+            .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 9\r\n\r\nabc")
+        }
+        expectNothing(info, live, .incompleteBody)
+    }
+
+    @Test(
+        "fault 106: a coding that nobody asked for is refused",
+        arguments: ["chunked, identity", "chunked, gzip", "gzip, chunked", "identityx", "chunked, another, chunked"])
+    func refusedCoding(_ field: String) async throws {
+        let (info, live, _) = try await fetch { _ in
+            .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: \(field)\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+        }
+        expectNothing(info, live, .protocolViolation)
+    }
+
+    // MARK: Bodies beside the file
+
+    @Test(
+        "fault 103: the body of an error without an end is waited for a second, or 512 bytes",
+        arguments: [404, 503, 401, 202, 300], ["Content-Length: 9999", "X-A: 1", "Transfer-Encoding: chunked"])
+    func endlessError(_ status: Int, _ field: String) async throws {
+        let gate = Gate()
+        let body = field.hasPrefix("Transfer") ? "5\r\nsorry\r\n" : "sorry"
+        let (info, live, _) = try await fetch(
+            settings: {
+                $0.transport.stallTimeout = 3_600
+                $0.retry.maxAttempts = 1
+            }
+        ) { _ in .raw([.text("HTTP/1.1 \(status) No\r\n\(field)\r\n\r\n\(body)"), .stall(gate)]) }
+        expectNothing(info, live, .httpStatus)
+        #expect(info.error?.status == status && info.error?.underlying == "sorry")
     }
 
     // MARK: Digests

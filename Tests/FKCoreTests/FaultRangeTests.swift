@@ -156,16 +156,8 @@ struct FaultRangeTests {
         }
     }
 
-    @Test("fault 27: an encoded 206 is refused and what is held is kept", arguments: RangeShape.all)
+    @Test("fault 27: a 206 that is encoded where the part is not starts again", arguments: RangeShape.all)
     func encoded(_ shape: RangeShape) async throws {
-        let result = try await RangeScene(shape: shape) {
-            Self.honest($0, $1).adding("Content-Encoding", "gzip")
-        }.run()
-        if shape.isRunning {
-            #expect(result.info.state == .complete, "\(String(describing: result.info.error))")
-        } else {
-            #expect(result.info.error?.code == .encodedBody)
-            #expect(result.info.count.received >= 100_000)
-        }
+        try await survives(shape) { Self.honest($0, $1).adding("Content-Encoding", "gzip") }
     }
 }

@@ -125,6 +125,9 @@ struct RulesMirrorTrialTests {
         Row(name: "another unit", range: "items 1000-5095/9000", expected: "answers 206"),
         Row(name: "no validator", etag: nil, expected: "no strong validator"),
         Row(name: "a weak tag", etag: "W/\"m\"", expected: "no strong validator"),
+        Row(
+            name: "encoded as ours is", fields: [.init("Content-Encoding", "gzip")],
+            validator: Validator(etag: "\"m\"", coding: "gzip"), expected: "same"),
         Row(name: "encoded", fields: [.init("Content-Encoding", "gzip")], expected: "encodes"),
         Row(
             name: "another digest", fields: [digest(of: [1])],

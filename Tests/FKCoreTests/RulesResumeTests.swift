@@ -74,9 +74,13 @@ struct RulesDecideTests {
         .refusal(
             "fault 5: overflow", head(200, ["Content-Length": "9223372036854775808"]), Ask(), empty,
             gives: .protocolViolation),
-        .refusal(
-            "fault 8: coding nobody asked for", head(200, ["Content-Encoding": "gzip"]), Ask(), empty,
-            gives: .encodedBody),
+        .answer(
+            "fault 107: coding nobody asked for", head(200, ["Content-Encoding": "gzip"]), Ask(), empty,
+            gives: .startOver(total: nil)),
+        .answer(
+            "fault 107: ranges ignored, and encoded under our tag",
+            head(200, ["Content-Length": "1000", "ETag": tag, "Content-Encoding": "gzip"]),
+            gives: .startOver(total: 1000)),
         .refusal(
             "fault 73: longer than allowed", head(200, ["Content-Length": "11"]), Ask(), .init(maxSize: 10),
             gives: .tooLarge),
@@ -125,7 +129,8 @@ struct RulesDecideTests {
         .answer(
             "the first connection of several asks for all", head(200, ["Content-Length": "9"]), Ask(), empty,
             segments: 4, gives: .startOver(total: 9)),
-        .refusal("fault 8 when resuming", head(200, ["Content-Encoding": "br"]), gives: .encodedBody),
+        .answer(
+            "fault 107 when resuming", head(200, ["Content-Encoding": "br"]), gives: .startOver(total: nil)),
         .refusal(
             "fault 73 when resuming", head(200, ["Content-Length": "1001"]), resumed, .init(length: 9, maxSize: 1000),
             gives: .tooLarge),
@@ -226,7 +231,16 @@ struct RulesDecideTests {
         .answer(
             "fault 26: multipart", part("bytes 100-999/1000", ["Content-Type": "Multipart/Byteranges; boundary=x"]),
             gives: .askAgain(.oneStream)),
-        .refusal("fault 27: encoded", part("bytes 100-999/1000", ["Content-Encoding": "gzip"]), gives: .encodedBody),
+        .answer(
+            "fault 27: encoded", part("bytes 100-999/1000", ["Content-Encoding": "gzip"]),
+            gives: .askAgain(.withoutRange)),
+        .answer(
+            "fault 107: in the coding it began with", part("bytes 100-999/1000", ["Content-Encoding": "X-GZip"]),
+            resumed, .init(length: 1000, validator: Validator(etag: tag, coding: "gzip")),
+            gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "fault 107: plain where it began encoded", part("bytes 100-999/1000"), resumed,
+            .init(length: 1000, validator: Validator(etag: tag, coding: "gzip")), gives: .askAgain(.withoutRange)),
         .refusal(
             "lengths that contradict each other", part("bytes 100-999/1000", ["Content-Length": "5"]),
             gives: .protocolViolation),

@@ -233,7 +233,17 @@ extension Engine {
             entry.record.source = source
         }
         // A server may tell it only with a part of the file.
-        if let digest = digest ?? ServerDigest.parse(head) { entry.record.validator?.digest = digest }
+        if let digest = ServerDigest.stronger(digest, ServerDigest.parse(head)) {
+            entry.record.validator?.digest = digest
+        }
+        noteCoding(entry)
+    }
+
+    /// Says once that the file is not in plain bytes, though those were asked for.
+    private func noteCoding(_ entry: TaskEntry) {
+        guard let coding = entry.record.validator?.coding else { return }
+        let what = "the server sends the file with Content-Encoding \(coding): its bytes are kept as sent"
+        if !entry.record.history.contains(where: { $0.what == what }) { remember(entry, by: "coding", what) }
     }
 
     /// The digest the finished file must have: the one the task was given, else the one a server told.
@@ -255,7 +265,7 @@ extension ResponseHead {
     private static let kept = Dictionary(
         grouping: [
             "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
-            "accept-ranges",
+            "accept-ranges", "content-encoding",
         ], by: \.utf8.count)
 
     /// The head as it is kept in an info file: only fields that say something about the file, and of the URL nothing that

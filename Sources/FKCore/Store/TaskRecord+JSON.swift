@@ -36,6 +36,7 @@ extension TaskRecord {
             text.optional("lastModified", validator.lastModified)
             text.optional("date", validator.date)
             try text.rare("digest", validator.digest)
+            text.optional("coding", validator.coding)
             text.endObject()
         }
         text.optional("source", source)

@@ -171,6 +171,7 @@ extension Validator {
             }
             digest = value
         }
+        if scanner.has("coding") { coding = try scanner.text() }
         try scanner.endObject()
     }
 }

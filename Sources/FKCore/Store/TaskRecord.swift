@@ -10,12 +10,18 @@ package struct Validator: Codable, Sendable, Hashable {
     package var date: String?
     /// The digest of the whole file that the server told (`ServerDigest`).
     package var digest: Checksum?
+    /// The coding that the bytes are in (`ResponseHead.contentCoding`); nil for the plain file.
+    package var coding: String?
 
-    package init(etag: String? = nil, lastModified: String? = nil, date: String? = nil, digest: Checksum? = nil) {
+    package init(
+        etag: String? = nil, lastModified: String? = nil, date: String? = nil, digest: Checksum? = nil,
+        coding: String? = nil
+    ) {
         self.etag = etag
         self.lastModified = lastModified
         self.date = date
         self.digest = digest
+        self.coding = coding
     }
 }
 
@@ -72,7 +78,7 @@ package struct Waiting: Codable, Sendable, Hashable {
 package struct Verdict: Codable, Sendable, Hashable {
     package var time: Date
     /// `attempt`, `resume` (bytes were dropped), `range` (asked again in another way), `proof` (found whole after
-    /// another boot), or a middleware's name.
+    /// another boot), `coding` (the bytes are in a content coding nobody asked for), or a middleware's name.
     package var by: String
     package var what: String
     package init(time: Date, by: String, what: String) {

@@ -7,6 +7,7 @@ import FKMiddleware
 /// | what the two say | then |
 /// | --- | --- |
 /// | another length, or no length | never joined |
+/// | another content coding | never joined |
 /// | digests of the same kind that differ | never joined |
 /// | the same digest, or the same strong tag | joined |
 /// | the same length and nothing else | joined when up to 4 KiB before the seam are the same bytes, and are no run of a single value, which any file may have |
@@ -30,6 +31,7 @@ extension ResumeRules {
 
     /// The comparison that holds for this answer.
     static func compare(_ head: ResponseHead, _ known: Known) -> Comparison {
+        if isInAnotherCoding(head, known.validator) { return .different }
         let answer = validator(of: head)
         return known.isOtherSource ? compareMirrors(known.validator, answer) : compare(known.validator, answer)
     }
@@ -49,6 +51,10 @@ extension ResumeRules {
         }
         if head.status == 206, range?.total == nil, known.isOtherSource || known.length == nil {
             return "the length of the file there is not known"
+        }
+        if isInAnotherCoding(head, known.validator) {
+            func name(_ coding: String?) -> String { coding ?? "plain bytes" }
+            return "the server sends \(name(head.contentCoding)), the part is of \(name(known.validator?.coding))"
         }
         if compare(head, known) == .different { return "the file there is another one: its validators differ" }
         if let range = range?.range, range.first != ask.start - ask.overlap {

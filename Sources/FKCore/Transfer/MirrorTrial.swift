@@ -62,8 +62,8 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
         guard range.first == start, received.count == held.count else {
             return .refused(reason: "it sent the bytes from \(range.first), \(received.count) of \(held.count)")
         }
-        guard head["Content-Encoding"].map({ $0.lowercased() == "identity" }) ?? true else {
-            return .refused(reason: "it encodes the body though the plain bytes were asked for")
+        guard !ResumeRules.isInAnotherCoding(head, validator ?? Validator()) else {
+            return .refused(reason: "it encodes the body in another way than the server of the bytes held")
         }
         let own = ResumeRules.validator(of: head)
         guard ResumeRules.strongValidator(own) != nil else {

@@ -214,6 +214,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if var refusal {
+            // An encoded page is no text.
+            if head?.contentCoding != nil, String(validating: reason, as: UTF8.self) == nil { reason = [] }
             refusal.underlying = ErrorPage.text(reason).map { plan.echo.mask($0, url: head?.url) }
             outcome = .ended(.failure(refusal))
         }

@@ -143,7 +143,6 @@ package enum ResumeRules {
     // MARK: 200
 
     private static func whole(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> HeadDecision {
-        if let error = encodingError(head) { return .refuse(error) }
         let length: Int64?
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
         if let error = sizeError(length, known) { return .refuse(error) }
@@ -166,7 +165,6 @@ package enum ResumeRules {
         guard ask.usesRange else {
             return .refuse(badRange("The server sent a part of the file (206) though the whole was asked for."))
         }
-        if let error = encodingError(head) { return .refuse(error) }
         if head["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true { return .askAgain(.oneStream) }
         let unusable: Again = ask.again == nil ? .plainRange : .oneStream
         // None, another unit, or one that ends before it begins or beyond its total (RFC 9110 section 14.4): nobody can
@@ -227,18 +225,6 @@ package enum ResumeRules {
     // MARK: Errors
 
     private static func badRange(_ message: String) -> DownloadError { DownloadError(.badRange, message) }
-
-    /// Identity is what is asked for; an encoded body is not the file (RFC 9110 section 8.4).
-    private static func encodingError(_ head: ResponseHead) -> DownloadError? {
-        guard let coding = head["Content-Encoding"]?.trimmingCharacters(in: .whitespaces),
-            !coding.isEmpty, coding.lowercased() != "identity"
-        else { return nil }
-        let shown = String(
-            String.UnicodeScalarView(coding.unicodeScalars.prefix(40).filter { (0x20...0x7e).contains($0.value) }))
-        return DownloadError(
-            .encodedBody, "The server encoded the body (\(shown)) though the plain bytes were asked for.",
-            status: head.status)
-    }
 
     private static func sizeError(_ total: Int64?, _ known: Known) -> DownloadError? {
         guard let total, let limit = known.maxSize, total > limit else { return nil }

@@ -7,7 +7,13 @@ extension ResumeRules {
     package static func validator(of head: ResponseHead) -> Validator {
         Validator(
             etag: head.first("ETag"), lastModified: head.first("Last-Modified"), date: head.first("Date"),
-            digest: ServerDigest.parse(head))
+            digest: ServerDigest.parse(head), coding: head.carriesFile ? head.contentCoding : nil)
+    }
+
+    /// Whether the body is in another coding than the bytes held: the two cannot be joined, whatever their validators say.
+    static func isInAnotherCoding(_ head: ResponseHead, _ known: Validator?) -> Bool {
+        guard head.carriesFile, let known else { return false }
+        return known.coding != head.contentCoding
     }
 
     /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response is

@@ -157,6 +157,7 @@ struct RecordText {
         add("barrels", record.barrels.joined(separator: ", "))
         let shown = DownloadRecord(record)
         add("type", shown.mimeType)
+        add("encoding", record.validator?.coding.map { "\($0), which was not asked for: the bytes are kept as sent" })
         add("checksum", record.task.options.checksum?.description)
         for (name, value) in record.task.attributes.sorted(by: { $0.key < $1.key }) {
             rows.append(("attribute", "\(name)=\(value)"))

@@ -22,6 +22,7 @@ enum TaskDocument {
             ("directory", .optional(record.task.directory)),
             ("fileName", .optional(record.task.fileName)),
             ("checksum", .optional(record.task.options.checksum?.description)),
+            ("contentEncoding", .optional(record.validator?.coding)),
             (
                 "attributes",
                 .object(record.task.attributes.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })
