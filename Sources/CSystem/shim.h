@@ -101,8 +101,15 @@ static inline void fk_join_thread(fk_thread thread) { pthread_join(thread.id, NU
 static inline void fk_detach_thread(fk_thread thread) { pthread_detach(thread.id); }
 
 /* Extended attributes, which are not among the headers that Swift imports on Linux, under one form for all systems. */
+#include <errno.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
+/* What a file without that attribute answers, where its file system could have one. */
+#if defined(ENOATTR)
+static const int fk_no_attribute = ENOATTR;
+#else
+static const int fk_no_attribute = ENODATA;
+#endif
 #if defined(__APPLE__)
 static inline int fk_set_attribute(int file, const char *name, const void *value, size_t size) {
     return fsetxattr(file, name, value, size, 0, 0);

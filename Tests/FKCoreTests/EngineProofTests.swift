@@ -19,7 +19,7 @@ struct EngineProofTests {
     /// A work path and a destination as another boot finds them.
     private func afterBoot(
         checksum: Bool = false, name: String? = nil, _ change: (inout TaskRecord) -> Void = { _ in },
-        file: (URL, Date) throws -> Void = { url, finished in try EngineProofTests.setTime(finished, of: url) }
+        file: (URL, Int64) throws -> Void = { _, _ in }
     ) async throws -> (Bench, TaskID) {
         let first = try await Bench(content: Self.content)
         let id = try await first.add("a") {
@@ -30,24 +30,25 @@ struct EngineProofTests {
         await first.downloader.close()
         var contents = try InfoFile.read(first.workPath.infoPath(id))
         contents.record.bootID = "another boot"
+        let written = try #require(contents.record.written).time
+        // The clock of the test is not that of the file system: what a folder's time is compared with is of the latter.
+        contents.record.started = Date(timeIntervalSince1970: Double(written) / 1e9 - 1)
+        contents.record.finished = Date(timeIntervalSince1970: Double(written) / 1e9)
         change(&contents.record)
         try InfoFile.update(
             first.workPath.infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
-        try file(first.folder.file("out/a"), contents.record.finished ?? Date())
+        try file(first.folder.file("out/a"), written)
         return (try await Bench(in: first.folder, content: Self.content), id)
     }
 
-    fileprivate static func setTime(_ date: Date, of url: URL) throws {
-        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: url.path)
-    }
-
-    private static func torn(_ bytes: [UInt8]) -> (URL, Date) throws -> Void {
-        { url, finished in
+    /// Other bytes in the same file, at the time of the last ones: as a power cut leaves it.
+    static func torn(_ bytes: [UInt8]) -> (URL, Int64) throws -> Void {
+        { url, written in
             let handle = try FileHandle(forWritingTo: url)
             try handle.truncate(atOffset: 0)
             try handle.write(contentsOf: Data(bytes))
             try handle.close()
-            try setTime(finished, of: url)
+            try setTime(written, of: url.path)
         }
     }
 
@@ -84,7 +85,9 @@ struct EngineProofTests {
 
     @Test("written to by somebody since: left alone")
     func edited() async throws {
-        let (bench, id) = try await afterBoot(file: { url, finished in try Self.torn([1, 2, 3])(url, finished + 3600) })
+        let (bench, id) = try await afterBoot(file: { url, written in
+            try Self.torn([1, 2, 3])(url, written + 3_600_000_000_000)
+        })
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.isEmpty)
         #expect(try bench.out("a") == [1, 2, 3])
@@ -92,9 +95,9 @@ struct EngineProofTests {
 
     @Test("not there, and nothing has changed in the folder since before it got its name: it never reached the disk")
     func lost() async throws {
-        let (bench, id) = try await afterBoot(file: { url, finished in
+        let (bench, id) = try await afterBoot(file: { url, written in
             try FileManager.default.removeItem(at: url)
-            try Self.setTime(finished - 1, of: url.deletingLastPathComponent())
+            try setTime(written - 1_000_000_000, of: url.deletingLastPathComponent().path)
         })
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content)
@@ -102,9 +105,9 @@ struct EngineProofTests {
 
     @Test("taken away by somebody: not fetched again by itself")
     func gone() async throws {
-        let (bench, id) = try await afterBoot(file: { url, finished in
+        let (bench, id) = try await afterBoot(file: { url, written in
             try FileManager.default.removeItem(at: url)
-            try Self.setTime(finished + 1, of: url.deletingLastPathComponent())
+            try setTime(written + 1_000_000_000, of: url.deletingLastPathComponent().path)
         })
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.isEmpty && bench.names.isEmpty)
@@ -123,29 +126,62 @@ struct EngineProofTests {
         record.pieces = nil
     }
 
+    /// The file was left so before the boot by a task of that work path.
+    private func leave(_ bytes: [UInt8], at url: URL, by workPath: String, _ id: TaskID) throws {
+        try Self.torn(bytes)(url, 1_000_000_000_000_000)
+        let file = open(url.path, O_RDWR)
+        defer { close(file) }
+        FileOwner(of: workPath).mark(file, try #require(FileIdentity(path: url.path)), as: id)
+    }
+
+    private func id(in folder: String, name: String? = nil) -> TaskID {
+        var task = TaskDescription(url: "http://h.example/a")
+        task.directory = folder
+        task.fileName = name
+        return task.id
+    }
+
     @Test("a file with the task's mark from before the boot is not in its own way", arguments: [nil, "a"])
     func leftover(_ name: String?) async throws {
         let (bench, id) = try await afterBoot(name: name) {
             forget(&$0)
         } file: { url, _ in
-            try Self.torn([0, 0])(url, Date(timeIntervalSince1970: 1_000_000))
+            let out = url.deletingLastPathComponent()
+            let work = out.deletingLastPathComponent().appendingPathComponent("work").path
+            try leave([0, 0], at: url, by: work, self.id(in: out.path, name: name))
         }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content)
         #expect(bench.names == ["a"])
     }
 
-    @Test("without the mark, or written to in this boot, it is a stranger's", arguments: [false, true])
-    func strangers(_ isMarked: Bool) async throws {
+    enum Stranger: CaseIterable { case unmarked, writtenSince, edited, ofAnotherWorkPath, copied }
+
+    @Test(
+        "without the mark, written to since, or of another work path, it is a stranger's", arguments: Stranger.allCases)
+    func strangers(_ stranger: Stranger) async throws {
         let (bench, id) = try await afterBoot {
             forget(&$0)
         } file: { url, _ in
-            if !isMarked { try FileManager.default.removeItem(at: url) }
-            _ = FileManager.default.createFile(atPath: url.path, contents: isMarked ? nil : Data([1]))
-            if isMarked {
-                try Self.torn([1])(url, Date())
-            } else {
-                try Self.setTime(Date(timeIntervalSince1970: 1_000_000), of: url)
+            let out = url.deletingLastPathComponent()
+            let work = out.deletingLastPathComponent().appendingPathComponent("work").path
+            switch stranger {
+            case .unmarked:
+                try FileManager.default.removeItem(at: url)
+                _ = FileManager.default.createFile(atPath: url.path, contents: Data([1]))
+                try setTime(1_000_000_000_000_000, of: url.path)
+            case .writtenSince:
+                try Self.torn([1])(url, Int64(Date().timeIntervalSince1970 * 1e9))
+            case .edited:
+                try leave([7], at: url, by: work, self.id(in: out.path))
+                try Self.torn([1])(url, 1_000_003_000_000_000)
+            case .ofAnotherWorkPath:
+                let other = try TemporaryFolder()
+                try leave([1], at: url, by: other.path, self.id(in: out.path))
+            case .copied:
+                try leave([1], at: url, by: work, self.id(in: out.path))
+                #expect(rename(url.path, url.path + ".backup") == 0)
+                _ = try Program.run("cp", ["-a", url.path + ".backup", url.path])
             }
         }
         #expect(await bench.finished(id)?.state == .complete)
@@ -154,9 +190,20 @@ struct EngineProofTests {
     }
 }
 
+/// Nanoseconds since 1970.
+func setTime(_ time: Int64, of path: String) throws {
+    var times = [timespec](
+        repeating: timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000)), count: 2)
+    guard utimensat(AT_FDCWD, path, &times, AT_SYMLINK_NOFOLLOW) == 0 else {
+        throw DownloadError(system: errno, "set the time of", path)
+    }
+}
+
 @Suite("Engine: syncing in the background", .timeLimit(.minutes(1)))
 struct EngineSyncingTests {
-    private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool { FileOwner.isMarked(bench.out + "/a", as: id) }
+    private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool {
+        FileOwner.mark(of: bench.out + "/a").isOf(id, orNone: false)
+    }
 
     @Test("a finished file has its checksums until it is synced; five seconds later its record says so")
     func later() async throws {

@@ -134,6 +134,7 @@ struct EngineRestartTests {
         record.ranges = [SavedRange(start: 0, end: record.expected, position: record.expected)]
         record.bootID = BootID.current
         record.path = folder.path + "/out/a"
+        record.written = FileIdentity(path: folder.path + "/out/a")
         record.partName = FileNameRules.partName(for: "a", id: record.id)
         _ = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
         return record.id

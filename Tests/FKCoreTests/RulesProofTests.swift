@@ -15,6 +15,11 @@ struct RulesProofTests {
         var later = 0.0
         var folder: Double? = 0
         var isComparable = true
+        var isRegular = true
+        var inode: UInt64 = 7
+        var mark = FileOwner.Mark.none
+        /// The record says when the task last wrote to the file, and to which.
+        var hasIdentity = true
         var expected: Int64 = 1_000
         var proof: FileProof
         var testDescription: String { name }
@@ -31,18 +36,38 @@ struct RulesProofTests {
         Row(name: "empty instead of long", length: 0, proof: .torn),
         Row(name: "shorter", length: 999, proof: .torn),
         Row(name: "longer", length: 1_001, proof: .torn),
-        Row(name: "written to long after", length: 5, later: 60, proof: .complete),
-        Row(name: "a coarse clock", length: 1_000, later: 1.9, proof: .compare),
-        Row(name: "older than the record", length: 1_000, later: -60, proof: .compare),
+        Row(name: "written to since", length: 1_000, later: 0.001, proof: .anothers),
+        Row(name: "a coarse clock", length: 1_000, later: -0.5, proof: .compare),
+        Row(name: "an earlier write of the task", length: 500, later: -59, proof: .torn),
+        Row(name: "from before the task", length: 1_000, later: -63, proof: .anothers),
+        Row(name: "another inode", length: 1_000, inode: 8, proof: .anothers),
+        Row(name: "another inode, where they may change", length: 1_000, inode: 8, mark: .unknown, proof: .compare),
+        Row(name: "another task's mark", length: 1_000, mark: .text("000000000000 x 7 1"), proof: .anothers),
+        Row(name: "a symlink", length: 1_000, isRegular: false, proof: .anothers),
+        Row(name: "no identity: the length", length: 1_000, hasIdentity: false, proof: .compare),
+        Row(name: "no identity: a coarse clock", length: 1_000, later: 1.9, hasIdentity: false, proof: .compare),
+        Row(name: "no identity: written to long after", length: 5, later: 60, hasIdentity: false, proof: .anothers),
+        Row(name: "no identity: before the task", length: 5, later: -63, hasIdentity: false, proof: .anothers),
     ]
 
     @Test("the table", arguments: rows)
     func table(_ row: Row) {
-        let file = row.length.map { FileProof.File(length: $0, modified: Self.finished + row.later) }
+        var record = TaskRecord.sample()
+        record.expected = row.expected
+        record.started = Self.finished - 60
+        record.finished = Self.finished
+        let time = Int64(Self.finished.timeIntervalSince1970) * 1_000_000_000
+        if row.hasIdentity { record.written = FileIdentity(inode: 7, length: row.expected, time: time) }
+        let file = row.length.map { length in
+            FileProof.File(
+                isRegular: row.isRegular,
+                identity: FileIdentity(
+                    inode: row.inode, length: length, time: time + Int64(row.later * 1e3) * 1_000_000),
+                mark: row.mark)
+        }
         #expect(
             FileProof.judge(
-                file, folderChanged: row.folder.map { Self.finished + $0 }, expected: row.expected,
-                finished: Self.finished, isComparable: row.isComparable)
+                file, of: record, folderChanged: row.folder.map { Self.finished + $0 }, isComparable: row.isComparable)
                 == row.proof)
     }
 

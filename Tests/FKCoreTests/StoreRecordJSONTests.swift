@@ -54,6 +54,12 @@ struct StoreRecordJSONTests {
         record.partName = FileNameRules.partName(for: "a", id: record.id)
         record.partTime = 1_800_000_000_000_000_001
         record.path = "/tmp/a"
+        record.written = FileIdentity(inode: .max, length: 1 << 62, time: 1_800_000_000_000_000_001)
+        record.setAside = [
+            SetAsideFile(
+                path: "/tmp/\(FileNameRules.rejectedName(for: "a", id: record.id, number: 2))",
+                written: FileIdentity(inode: 1, length: 2, time: -3))
+        ]
         record.leftBehind = ["/tmp/b", "/c/\"d\""]
         record.started = Date(timeIntervalSince1970: -1.5)
         record.finished = Date(timeIntervalSince1970: 0)

@@ -16,10 +16,11 @@ extension Engine {
     /// - Returns: with what the finished file must be compared first (`compare`); nothing is stored then.
     func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Checksum? {
         // A file that is about to be proven is a finished one.
-        let state = entry.awaitsProof ? .complete : entry.record.state
         let (task, effect) = try AskedAgain.decide(
-            entry.record.task, in: state, file: finishedFile(of: entry), length: entry.record.expected, asked: asked)
+            entry.record.task, in: entry.standing, file: finishedFile(of: entry), length: entry.record.expected,
+            asked: asked)
         if case .compare(let checksum) = effect { return checksum }
+        demandProofAgain(of: entry)
         try addAttributes(of: asked, to: entry)
         let old = entry.record.task.options
         store(task, in: entry)

@@ -50,7 +50,7 @@ extension Engine {
     /// The file goes back to where it was before it got its final name: a response chain that was interrupted with its
     /// process runs again, or the name could not be synced.
     func unpublish(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) {
-        guard let path = entry.record.path, let part = entry.record.partName else { return }
+        guard let path = entry.record.path, let part = entry.record.partName, entry.record.owns(path) else { return }
         entry.record.path = nil
         // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
         if Foundation.rename(path, folder.path(of: part)) == 0 { return }
@@ -71,7 +71,8 @@ extension Engine {
             try folder.checkReplaceable(name)
             return nil
         }
-        return folder.contains(name) && !folder.isLeftover(name, of: entry.id, before: BootID.began) ? name : nil
+        return folder.contains(name) && !folder.isLeftover(name, of: entry.id, owner, before: BootID.began)
+            ? name : nil
     }
 
     private func settleExisting(_ entry: TaskEntry, _ name: String, in folder: Folder) throws(DownloadError) {
@@ -80,6 +81,7 @@ extension Engine {
         let size = try folder.fileLength(name)
         entry.record.path = path
         entry.record.isForeign = true
+        entry.record.written = nil
         remember(entry, by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.expected = size
         entry.record.ranges = [SavedRange(start: 0, end: size, position: size)]
@@ -142,9 +144,7 @@ extension Engine {
         guard let time = entry.record.partTime, expectedDigest(of: entry) == nil,
             part.openedLength >= entry.record.ranges.map(\.position).max() ?? 0
         else { return false }
-        // Some file systems keep times no finer than 2 s, and round them once the file is out of memory.
-        let isRounded = part.openedTime % 10_000_000 == 0 && abs(part.openedTime - time) < 2_000_000_000
-        return part.openedTime != time && !isRounded
+        return !FileIdentity.isSameTime(part.openedTime, time)
     }
 
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {
@@ -152,7 +152,7 @@ extension Engine {
         let name = FileNameRules.partName(
             for: task.fileName ?? FileNameRules.name(url: task.url, head: nil), id: entry.id)
         entry.record.partName = name
-        let part = try PartFile(in: folder, name: name, owner: owner(of: entry))
+        let part = try PartFile(in: folder, name: name)
         guard part.openedLength > 0 else { return part }
         guard entry.isNew else {
             try part.truncate(to: 0)
@@ -160,11 +160,9 @@ extension Engine {
         }
         // Its info file was lost: somebody may still want the bytes.
         part.close()
-        _ = try folder.rename(name, to: "\(name).old", replacing: true)
-        problems.append("A part file without an info file was kept as \(folder.path(of: "\(name).old")).")
-        return try PartFile(in: folder, name: name, owner: owner(of: entry))
+        let final = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+        let kept = try keep(name, in: folder, for: final, entry.id)
+        problems.append("A part file without an info file was kept as \(kept).")
+        return try PartFile(in: folder, name: name)
     }
-
-    /// With `Durability.power` the record is on the disk before the name, so the file needs no mark.
-    private func owner(of entry: TaskEntry) -> TaskID? { configure.durability == .process ? entry.id : nil }
 }

@@ -44,12 +44,13 @@ extension Engine {
         case .success(let digest) where digest == checksum.hex:
             publish(entry, attempt)
         case .success(let digest):
-            let aside = FileNameRules.rejectedName(for: partlessName(entry, attempt), id: entry.id)
-            let moved = (try? attempt.folder.rename(attempt.part.name, to: aside, replacing: true)) == true
-            entry.work.setAside = moved ? attempt.folder.path(of: aside) : nil
+            let name = partlessName(entry, attempt)
+            let aside = try? setAside(
+                attempt.part.name, in: attempt.folder, attempt.part.identity, of: entry
+            ) { FileNameRules.rejectedName(for: name, id: entry.id, number: $0) }
             dropBytes(of: entry)
             let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
-            let place = moved ? " The bytes were set aside as \(attempt.folder.path(of: aside))." : ""
+            let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
             // Bytes of an earlier attempt or another mirror may be the wrong ones: once more, from the beginning.
             fail(
                 entry,
@@ -109,6 +110,7 @@ extension Engine {
         let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         do throws(DownloadError) {
             try attempt.folder.checkStillThere()
+            recordIdentity(entry, attempt)
             var number = 0
             while true {
                 let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
@@ -127,9 +129,10 @@ extension Engine {
                     _ = try attempt.folder.fileLength(candidate)
                     entry.record.path = path
                     entry.record.isForeign = true
+                    entry.record.written = nil
                     // What was written before the rename says nothing of this.
                     attempt.isRecordedComplete = false
-                    attempt.folder.remove(attempt.part.name)
+                    attempt.part.remove()
                     remember(entry, by: "existing", "\(path) was there already: it was kept")
                     complete(entry)
                     return false
@@ -143,15 +146,25 @@ extension Engine {
         }
     }
 
+    /// What shows from here on that the file is the task's: in the record, and on the file itself where that is not synced
+    /// before its record is. With `Durability.power` the record is on the disk before the name, so the file needs no mark.
+    private func recordIdentity(_ entry: TaskEntry, _ attempt: Attempt) {
+        entry.record.written = attempt.part.identity
+        guard configure.durability == .process, let identity = entry.record.written else { return }
+        attempt.part.mark(identity, as: entry.id, owner)
+    }
+
     /// A file under the wanted name that this task made before the system went down, and whose record was lost: it is set
-    /// aside until the task is complete, and its name taken. A file that was written to since is somebody's.
+    /// aside until the task is complete, and its name taken.
     private func takeBack(
         _ name: String, _ entry: TaskEntry, _ attempt: Attempt
     ) throws(DownloadError) -> Bool {
-        guard attempt.folder.isLeftover(name, of: entry.id, before: BootID.began) else { return false }
-        let aside = "\(attempt.part.name).old"
-        guard try attempt.folder.rename(name, to: aside, replacing: true) else { return false }
-        entry.work.setAside = attempt.folder.path(of: aside)
+        guard attempt.folder.isLeftover(name, of: entry.id, owner, before: BootID.began) else { return false }
+        _ = try setAside(name, in: attempt.folder, attempt.folder.status(of: name).map(FileIdentity.init), of: entry) {
+            FileNameRules.oldName(for: name, id: entry.id, number: $0)
+        }
+        try saveBeforeRename(entry, attempt)
+        if configure.durability == .power { try synchronizeInfo(entry) }
         return try attempt.folder.rename(attempt.part.name, to: name, replacing: false)
     }
 
@@ -189,12 +202,9 @@ extension Engine {
 
     /// After a crash between the rename and the last record: true when the file bears its final name already.
     func isPublished(_ entry: TaskEntry) -> Bool {
-        guard let path = entry.record.path, let partName = entry.record.partName, let expected = entry.record.expected
-        else { return false }
-        let folder = path.folderPart
+        guard let path = entry.record.path, let partName = entry.record.partName else { return false }
         var status = stat()
-        guard lstat("\(folder)/\(partName)", &status) != 0 else { return false }
-        return lstat(path, &status) == 0 && Int64(status.st_size) == expected
+        return lstat("\(path.folderPart)/\(partName)", &status) != 0 && entry.record.owns(path)
     }
 
     // MARK: The response chain
@@ -216,7 +226,7 @@ extension Engine {
     private func responseChainEnded(_ id: TaskID, _ end: ResponseChainEnd) {
         guard let entry = tasks[id], let attempt = entry.attempt else { return }
         attempt.chain = nil
-        takePlace(from: end.response, entry)
+        takePlace(from: end.response, entry, isStopped: attempt.stop != nil)
         if attempt.stop != nil { return attemptStopped(entry, attempt) }
         guard let (name, error) = end.failure else { return completeMoved(entry, attempt) }
         var failure: DownloadError
@@ -234,7 +244,7 @@ extension Engine {
 
     /// The file does not count, and the next attempt fetches it from the beginning.
     func reject(_ entry: TaskEntry, _ attempt: Attempt, _ failure: DownloadError) {
-        let place = setAside(entry, attempt)
+        let place = setAsideRejected(entry)
         removeLeftBehind(entry)
         dropBytes(of: entry)
         var failure = failure
@@ -243,12 +253,15 @@ extension Engine {
     }
 
     /// A rejected file never stays under its final name.
-    private func setAside(_ entry: TaskEntry, _ attempt: Attempt) -> String? {
-        guard let path = entry.record.path else { return nil }
-        let aside = FileNameRules.rejectedName(for: path.lastPathPart, id: entry.id)
-        let target = "\(path.folderPart)/\(aside)"
-        guard Foundation.rename(path, target) == 0 else { return nil }
-        return "the file was set aside as \(target)"
+    private func setAsideRejected(_ entry: TaskEntry) -> String? {
+        guard let path = entry.record.path, let written = entry.record.written,
+            FileIdentity(path: path)?.matches(written) == true, let folder = try? Folder(path: path.folderPart)
+        else { return nil }
+        let name = path.lastPathPart
+        let aside = try? setAside(name, in: folder, written, of: entry) {
+            FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
+        }
+        return aside.map { "the file was set aside as \($0)" }
     }
 
     /// After the last attempt has failed, response middlewares hear of it. What they throw changes nothing.
@@ -261,11 +274,11 @@ extension Engine {
 
     /// The end of a task that went well.
     func complete(_ entry: TaskEntry) {
+        if removeSetAside(of: entry) { entry.attempt?.isRecordedComplete = false }
         let isOnDisk = entry.attempt?.isRecordedComplete ?? false
         if !isOnDisk { entry.record.finish(received: entry.received, at: clock.date) }
         entry.attempt?.counters.store(0, entry.record.expected ?? 0)
         entry.record.partName = nil
-        if let path = entry.workIfAny?.setAside.take() { unlink(path) }
         taskLimiters[entry.id] = nil
         noteUnsynced(entry)
         end(entry, as: .complete)

@@ -168,7 +168,7 @@ extension Engine {
             let head = entry.attempt?.head
             if let attempt = entry.attempt, entry.received == 0 {
                 // Nothing worth keeping: an empty hidden file would only be in somebody's way.
-                attempt.folder.remove(attempt.part.name)
+                attempt.part.remove()
                 entry.record.partName = nil
             }
             entry.record.finished = clock.date
@@ -193,7 +193,9 @@ extension Engine {
         let attempt = entry.attempt
         if let attempt {
             foldCounters(entry, attempt)
-            if state != .complete, entry.record.received > 0 { entry.record.partTime = attempt.part.time }
+            if state != .complete, !entry.awaitsProof, entry.record.received > 0 {
+                entry.record.partTime = attempt.part.time
+            }
             attempt.part.close()
             attempt.counters.detach()
         }
@@ -221,17 +223,25 @@ extension Engine {
         if attempt.stop != .droppingBytes { attempt.stop = stop }
         attempt.lanes.forEach { $0.cancel() }
         attempt.chain?.cancel()
+        attempt.part.abandon()
         await withCheckedContinuation { attempt.whenEnded.append($0) }
     }
 
     /// Whatever was going on has reported back, and nobody wants it any more.
     func attemptStopped(_ entry: TaskEntry, _ attempt: Attempt) {
         foldCounters(entry, attempt)
-        if attempt.stop == .droppingBytes {
+        // A comparison has nothing to drop: its file is the finished one.
+        if attempt.stop == .droppingBytes, !entry.awaitsProof {
             // It may have got its final name already, and be in the hands of the response chain.
-            if isPublished(entry), let path = entry.record.path { unlink(path) }
+            if let path = entry.record.path, attempt.folder.status(of: attempt.part.name) == nil {
+                if entry.record.owns(path) {
+                    unlink(path)
+                } else if FileIdentity(path: path) != nil {
+                    problems.append("\(path) stays: it is not the file as the task left it.")
+                }
+            }
             removeLeftBehind(entry)
-            attempt.folder.remove(attempt.part.name)
+            attempt.part.remove()
             dropBytes(of: entry)
         }
         // While the engine closes, nobody has given a verb: the task goes on with the next engine.
@@ -251,6 +261,7 @@ extension Engine {
         entry.record.partTime = nil
         entry.record.pieces = nil
         entry.record.path = nil
+        entry.record.written = nil
         entry.record.lengthVerified = nil
         account(entry)
     }
@@ -267,7 +278,6 @@ extension Engine {
 
     /// Writes the record in place. A disk that refuses is reported and the record stays dirty, for the next tick.
     func write(_ entry: TaskEntry) {
-        guard !entry.awaitsProof else { return }
         do throws(DownloadError) {
             try save(entry)
             guard entry.record.leftBehind != nil else { return }
@@ -285,14 +295,15 @@ extension Engine {
     func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
         if let attempt = entry.attempt, written == nil { foldCounters(entry, attempt) }
         let state = entry.record.state
-        entry.record.state = written ?? state
+        // What is yet to be proven stays so in the record: complete, in the boot it was finished in.
+        entry.record.state = written ?? entry.standing
         defer { entry.record.state = state }
-        entry.record.bootID = BootID.current
+        if !entry.awaitsProof { entry.record.bootID = BootID.current }
         entry.record.bytesPerSecond = speedToRecord(of: entry, in: entry.record.state)
         do {
             try InfoFile.update(
                 workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
-                counters: entry.attempt?.counters, rangesChanged: entry.rangesChanged,
+                counters: entry.awaitsProof ? nil : entry.attempt?.counters, rangesChanged: entry.rangesChanged,
                 open: entry.workIfAny?.openInfo)
         } catch {
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")

@@ -5,10 +5,24 @@ import Foundation
 /// process that is killed in between has a file that is found, in one place or in both.
 extension Engine {
     /// Where the chain has left the file, and what else there is of it.
-    func takePlace(from response: DownloadResponse, _ entry: TaskEntry) {
+    ///
+    /// From here on the file counts as it is now: what middlewares have made of it is the task's. At its old name only the
+    /// file that was there is: another one that somebody has put there meanwhile stays. So does a new file under the old
+    /// name after a chain that was stopped: nothing says then that it is a middleware's.
+    func takePlace(from response: DownloadResponse, _ entry: TaskEntry, isStopped: Bool) {
+        let (oldPath, old) = (entry.record.path, entry.record.written)
         if let path = response.fileURL?.path { entry.record.path = path }
-        let left = response.leftBehind.map(\.path).filter { path in
-            entry.record.path.map { !Self.isOneName($0, path) } ?? true
+        guard let path = entry.record.path else { return }
+        let file = FileIdentity(path: path)
+        let isSamePath = oldPath?.isExactly(path) == true
+        if !isStopped || !isSamePath || file?.inode == old?.inode { entry.record.written = file }
+        let left = response.leftBehind.map(\.path).filter { other in
+            guard !Self.isOneName(path, other) else { return false }
+            guard oldPath?.isExactly(other) == true, let old, let file = FileIdentity(path: other),
+                file.inode != old.inode, !FileNames.areOfOneFile(path, other)
+            else { return true }
+            problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
+            return false
         }
         entry.record.leftBehind = left.isEmpty ? nil : left
     }
@@ -36,7 +50,7 @@ extension Engine {
         guard let left = entry.record.leftBehind else { return }
         entry.record.leftBehind = left.filter { path in
             guard let file = entry.record.path, !Self.isOneName(file, path) else { return false }
-            return FileNames.areOfOneFile(file, path) || FileOwner.isMarked(path, as: entry.id)
+            return FileNames.areOfOneFile(file, path) || owner.proves(path, entry.id)
         }
         removeLeftBehind(entry)
         write(entry)

@@ -10,8 +10,7 @@ extension Engine {
             guard let entry = readEntry(id, isNew: false), entry.record.needsProof(), !entry.record.isRenameMissing,
                 let path = entry.record.path, Self.file(path) == nil,
                 FileProof.judge(
-                    nil, folderChanged: Self.folderChanged(path), expected: entry.record.expected ?? 0,
-                    finished: entry.record.finished, isComparable: false) == .torn
+                    nil, of: entry.record, folderChanged: Self.folderChanged(path), isComparable: false) == .torn
             else { continue }
             tellLost(path, entry)
             forgetFile(of: entry)
@@ -48,25 +47,30 @@ extension Engine {
     }
 
     func prove(_ entry: TaskEntry) throws(DownloadError) {
-        // It is no attempt to fetch anything.
-        entry.record.attempts -= 1
         guard let path = entry.record.path, let expected = entry.record.expected else { return try fetchAgain(entry) }
         let checksum = expectedDigest(of: entry)
         let pieces = PieceChecksum.covering(entry.record.pieces, length: expected)
-        switch FileProof.judge(
-            Self.file(path), folderChanged: Self.folderChanged(path), expected: expected,
-            finished: entry.record.finished,
+        let proof = FileProof.judge(
+            Self.file(path), of: entry.record, folderChanged: Self.folderChanged(path),
             isComparable: checksum != nil || pieces != nil)
-        {
-        case .complete: proven(entry)
-        case .torn: try fetchAgain(entry)
+        if proof == .torn { return try fetchAgain(entry) }
+        // It is no attempt to fetch anything.
+        entry.record.attempts -= 1
+        switch proof {
+        case .complete, .torn: proven(entry, "the file was taken away after the task was complete")
+        case .anothers:
+            problems.append("\(path) is not the file as the task left it: it stays as it is, and was not compared.")
+            proven(entry, "\(path) is not the file as the task left it: it stays as it is")
         case .compare:
-            let folder = try Folder(path: path.folderPart)
-            let file = try PartFile(in: folder, name: path.lastPathPart)
-            let attempt = Attempt(
-                folder: folder, part: file, counters: LiveCounters(entry.record.ranges), isResumed: true,
+            let file: PartFile
+            do {
+                file = try PartFile(reading: path.lastPathPart, in: try Folder(path: path.folderPart))
+            } catch {
+                return notCompared(entry, path, error)
+            }
+            entry.attempt = Attempt(
+                folder: file.folder, part: file, counters: LiveCounters(entry.record.ranges), isResumed: true,
                 url: entry.nextURL, plan: [])
-            entry.attempt = attempt
             offEngine(entry.id) { () throws(DownloadError) -> Bool in
                 let isSame =
                     if let checksum {
@@ -78,9 +82,10 @@ extension Engine {
                 return isSame
             } then: { engine, entry, attempt, result in
                 switch result {
-                case .success(true): engine.proven(entry)
+                case .success(true):
+                    engine.proven(entry, "the file is whole, although the system went down before it was synced")
                 case .success(false): engine.unproven(entry, attempt)
-                case .failure(let error): engine.fail(entry, error, resumed: false)
+                case .failure(let error): engine.notCompared(entry, path, error)
                 }
             }
         }
@@ -88,9 +93,9 @@ extension Engine {
 
     private static func file(_ path: String) -> FileProof.File? {
         var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        return FileProof.File(
-            length: Int64(status.st_size), modified: Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9))
+        guard lstat(path, &status) == 0 else { return nil }
+        let isRegular = status.st_mode & S_IFMT == S_IFREG
+        return FileProof.File(isRegular: isRegular, identity: FileIdentity(status), mark: FileOwner.mark(of: path))
     }
 
     private static func folderChanged(_ path: String) -> Date? {
@@ -99,9 +104,9 @@ extension Engine {
         return Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
     }
 
-    private func proven(_ entry: TaskEntry) {
+    private func proven(_ entry: TaskEntry, _ what: String) {
         entry.awaitsProof = false
-        remember(entry, by: "proof", "the file is whole, although the system went down before it was synced")
+        remember(entry, by: "proof", what)
         entry.record.synced = true
         entry.record.pieces = nil
         entry.record.error = nil
@@ -110,26 +115,63 @@ extension Engine {
         end(entry, as: .complete)
     }
 
+    /// Nothing is known of a file that cannot be read now: it stays, complete as it was, until the next engine looks.
+    private func notCompared(_ entry: TaskEntry, _ path: String, _ error: DownloadError) {
+        problems.append(
+            "\(path) could not be compared with what was received. \(error.message) "
+                + "It stays as it is, and the next run looks at it again.")
+        end(entry, as: .complete)
+    }
+
+    /// Ends the comparison, or the waiting for it, and nothing else: the file and the record stay as they are.
+    ///
+    /// - Returns: false when there was none.
+    func endProof(of entry: TaskEntry) async -> Bool {
+        guard entry.awaitsProof, entry.record.state != .complete, entry.attempt != nil || isActive && entry.isAdmitted
+        else { return false }
+        withdraw(entry)
+        entry.isAdmitted = false
+        change(entry, to: .complete)
+        account(entry)
+        await stopAttempt(of: entry, .keepingBytes)
+        return true
+    }
+
+    /// Somebody asks again for a task whose comparison was ended or was not possible.
+    func demandProofAgain(of entry: TaskEntry) {
+        guard entry.awaitsProof, entry.record.state == .complete, entry.attempt == nil else { return }
+        entry.isAdmitted = false
+        change(entry, to: .idle)
+    }
+
     private func unproven(_ entry: TaskEntry, _ attempt: Attempt) {
         attempt.part.close()
         entry.attempt = nil
+        entry.record.attempts += 1
         do throws(DownloadError) { try fetchAgain(entry) } catch { fail(entry, error, resumed: false) }
     }
 
     /// The file is not what was received. It is set aside until the task is complete, and for good where nothing shows that
-    /// it is the task's own.
+    /// only the task has written to it.
     private func fetchAgain(_ entry: TaskEntry) throws(DownloadError) {
         entry.awaitsProof = false
-        if let path = entry.record.path {
-            let aside = "\(path.folderPart)/\(FileNameRules.partName(for: path.lastPathPart, id: entry.id)).old"
-            guard Foundation.rename(path, aside) == 0 || errno == ENOENT else {
-                throw DownloadError(system: errno, "set aside", path, in: .destination)
-            }
-            tellLost(path, entry)
-            if FileOwner.isMarked(aside, as: entry.id) { entry.work.setAside = aside }
+        guard let path = entry.record.path, let identity = FileIdentity(path: path) else {
+            forgetFile(of: entry)
+            return try fetch(entry)
         }
+        let folder = try Folder(path: path.folderPart)
+        let (name, id) = (path.lastPathPart, entry.id)
+        let isOurs = owner.proves(path, id)
+        tellLost(path, entry)
         forgetFile(of: entry)
-        entry.record.attempts += 1
+        if isOurs {
+            _ = try setAside(name, in: folder, identity, of: entry) {
+                FileNameRules.oldName(for: name, id: id, number: $0)
+            }
+        } else {
+            let kept = try keep(name, in: folder, for: name, id)
+            problems.append("What bore the name \(path) was kept as \(kept).")
+        }
         try fetch(entry)
     }
 }

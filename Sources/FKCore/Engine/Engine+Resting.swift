@@ -25,7 +25,8 @@ extension Engine {
 
     /// A finished task leaves the memory.
     func retire(_ entry: TaskEntry) {
-        guard mayRest, entry.attempt == nil, entry.record.state == .complete, !entry.isDirty, !entry.isOpen,
+        guard mayRest, entry.attempt == nil, entry.record.state == .complete, !entry.awaitsProof, !entry.isDirty,
+            !entry.isOpen,
             tasks[entry.id] === entry
         else { return }
         retired.insert(entry.id)

@@ -291,6 +291,7 @@ extension Engine {
     /// What a task that its last engine left running, or in the middle of being published, becomes.
     private func recover(_ entry: TaskEntry) {
         forgetLeftBehind(entry)
+        if entry.record.state == .complete, removeSetAside(of: entry) { write(entry) }
         switch entry.record.state {
         case .action where isPublished(entry) && chains.response.isEmpty:
             complete(entry)

@@ -17,7 +17,7 @@ extension Engine {
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
-        let chosen = entries.map { (entry: $0, verb: choose($0.record.state)) }
+        let chosen = entries.map { (entry: $0, verb: choose($0.standing)) }
         // What is about to be stopped must not get the slot of another one that is.
         for (entry, verb) in chosen where [.suspend, .cancel, .trash].contains(verb) && entry.attempt == nil {
             ready.remove(entry.id)
@@ -29,14 +29,14 @@ extension Engine {
     }
 
     private func apply(_ verb: Verb, to entry: TaskEntry, forAll: Bool) async -> VerbResult {
-        let before = entry.record.state
+        let before = entry.standing
         var result = VerbResult(
             id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
         )
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
         case .noOp(let reason):
-            result.applied = false
-            result.note = reason
+            result.applied = [.suspend, .cancel].contains(verb) ? await endProof(of: entry) : false
+            result.note = result.applied ? "complete: only the comparison of its file has ended" : reason
             return result
         case .to(let after, let effect):
             result.after = after
@@ -78,39 +78,46 @@ extension Engine {
             // First of all: a task that is still idle or running would be started again when its slot becomes free.
             change(entry, to: .unknown)
             await stopAttempt(of: entry, .droppingBytes)
-            let removed = removeFiles(of: record)
+            let note = removeFiles(of: record)
             forget(entry)
-            return removed.isEmpty ? "forgotten" : "forgotten, deleted \(removed.joined(separator: ", "))"
+            return note
         }
     }
 
     /// Takes a task out of every queue.
-    private func withdraw(_ entry: TaskEntry) {
+    func withdraw(_ entry: TaskEntry) {
         ready.remove(entry.id)
         alarms.wakes.remove(entry.id)
     }
 
     private func removePart(of record: TaskRecord) {
         guard let name = record.partName else { return }
-        let folder = record.task.directory ?? workPath.filesFolder(record.id)
-        unlink("\(folder)/\(name)")
+        let path = "\(record.task.directory ?? workPath.filesFolder(record.id))/\(name)"
+        if TaskRecord.isOrdinary(path) { unlink(path) }
     }
 
-    /// Deletes what this task wrote, and nothing else: a file that was there before, or that has changed since, stays.
-    private func removeFiles(of record: TaskRecord) -> [String] {
-        var removed: [String] = []
+    /// Deletes what this task wrote, and nothing else: a file that was there before, or that is another one by now, stays.
+    ///
+    /// - Returns: what became of the files.
+    private func removeFiles(of record: TaskRecord) -> String {
+        var note = "forgotten"
         removePart(of: record)
-        if let path = record.path, record.isForeign != true {
-            var status = stat()
-            let isOurs = lstat(path, &status) == 0 && Int64(status.st_size) == record.expected
-            if isOurs, unlink(path) == 0 { removed.append(path) }
+        if let path = record.path, record.isForeign != true, FileIdentity(path: path) != nil {
+            if !record.owns(path) {
+                note += "; \(path) stays: it is not the file as this task left it"
+            } else if unlink(path) == 0 {
+                note += ", deleted \(path)"
+            } else if errno != ENOENT {
+                note += "; \(path) stays: \(String(cString: strerror(errno)))"
+            }
         }
+        for file in record.setAside ?? [] { file.remove() }
         let folder = record.task.directory ?? workPath.filesFolder(record.id)
-        let aside = FileNameRules.rejectedName(
-            for: record.task.fileName ?? FileNameRules.name(url: record.task.url, head: record.response), id: record.id)
-        unlink("\(folder)/\(aside)")
+        let name = record.task.fileName ?? FileNameRules.name(url: record.task.url, head: record.response)
+        let rejected = "\(folder)/\(FileNameRules.rejectedName(for: name, id: record.id))"
+        if record.setAside == nil, record.ownsRejected(rejected) { unlink(rejected) }
         if record.task.directory == nil { rmdir(folder) }
-        return removed
+        return note
     }
 
     /// Removes the info file and everything in memory.

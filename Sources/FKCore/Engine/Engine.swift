@@ -38,6 +38,8 @@ package actor Engine {
     let transport: any Transport
     let scope: Scope
     let lock: EngineLock
+    /// Marks finished files as those of this work path.
+    let owner: FileOwner
     let mailbox: Mailbox
     let numbers: SubmissionCounter
 
@@ -107,6 +109,7 @@ package actor Engine {
         }
         self.workPath = workPath
         self.lock = lock
+        owner = FileOwner(of: workPath.root)
         self.configure = configure
         self.scope = scope
         self.transport = transport

@@ -22,8 +22,8 @@ final class TaskEntry {
     var rangesChanged = false
     /// No live counter was ever written to the info file: a record without a word about them is safe.
     var hasCleanCounters: Bool
-    /// It was complete in another boot and is looked at before it counts as complete again. Until then its record stays on
-    /// disk as it is.
+    /// It was complete in another boot, and its file is compared before that counts again. Until then the record on disk
+    /// says `complete` and names the other boot; only in memory the task queues for a slot and has an attempt.
     var awaitsProof = false
     /// Counted among the tasks that can still run.
     var isOpen = false
@@ -46,8 +46,6 @@ final class TaskEntry {
         /// The info file, where it stays open: from the reading of a task that rested to the first gate, and from the
         /// moment the final name is written down to the end of the attempt.
         var openInfo: OpenInfoFile?
-        /// Where bytes with a wrong digest were put, while the next attempt may do better.
-        var setAside: String?
         /// The connection that goes with the task's slot. It stays with the slot while only mirrors are at work.
         var permit: HostPermit?
         /// `received` at the last report to middlewares.
@@ -83,6 +81,9 @@ final class TaskEntry {
         host = ""
         host = HostName.site(nextURL)
     }
+
+    /// The state that verbs are decided on: a task whose file is compared is complete.
+    var standing: DownloadState { awaitsProof && record.state != .unknown ? .complete : record.state }
 
     /// The plan's entry that the next attempt takes.
     var nextURL: String {

@@ -2,38 +2,106 @@ import CSystem
 import FKMiddleware
 import Foundation
 
-/// The mark a task leaves on the file it makes, until that is on the disk itself: the task's id, as an extended attribute.
+/// The mark a task leaves on the file it makes, until that is on the disk itself: an extended attribute that names the
+/// task, the work path, and the file as it was left.
 ///
 /// After a power cut a file may bear its final name while the record that says whose it is was lost, because a name goes
 /// through the file system's journal and the bytes of a record do not. The mark goes through the journal as well, before
 /// the name. File systems without extended attributes have no mark; the file then counts as a stranger's.
-enum FileOwner {
-    /// A text that calls take as it stands, where a `String` would be copied for each.
-    private static let nameText: StaticString = "user.fkdownloader.task"
-    private static var name: UnsafePointer<CChar> {
-        UnsafeRawPointer(nameText.utf8Start).assumingMemoryBound(to: CChar.self)
-    }
-    /// Longer than any id.
-    private static let room = 64
+struct FileOwner: Sendable {
+    /// What a file says about its owner.
+    enum Mark: Hashable {
+        /// The file system has no such attributes, or they cannot be read.
+        case unknown
+        case none
+        /// `<first 12 digits of the id> <work path> <inode> <time>`; earlier versions wrote the digits alone.
+        case text(String)
 
-    static func mark(_ file: Int32, as id: TaskID) {
-        var text = id.short
-        text.withUTF8 { _ = fk_set_attribute(file, name, $0.baseAddress, $0.count) }
-    }
-
-    static func isMarked(_ file: Int32, as id: TaskID) -> Bool {
-        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { buffer in
-            let count = fk_get_attribute(file, name, buffer.baseAddress, buffer.count)
-            return count > 0 && buffer.prefix(count).elementsEqual(id.short.utf8)
+        /// True for the task's own mark, whatever became of the file since.
+        func isOf(_ id: TaskID, orNone: Bool) -> Bool {
+            guard case .text(let text) = self else { return orNone }
+            return text.utf8.prefix { $0 != UInt8(ascii: " ") }.elementsEqual(id.short.utf8)
         }
     }
 
-    static func isMarked(_ path: String, as id: TaskID) -> Bool {
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard file >= 0 else { return false }
-        defer { close(file) }
-        return isMarked(file, as: id)
+    /// A text that calls take as it stands, where a `String` would be copied for each.
+    private static let nameText: StaticString = "user.fkdownloader.task"
+    private static let workPathText: StaticString = "user.fkdownloader.workpath"
+    /// Longer than any mark.
+    private static let room = 128
+
+    /// Tells work paths apart that have the same tasks. Nil where the work path cannot bear an attribute: then nothing
+    /// is marked.
+    let workPath: String?
+
+    init(workPath: String?) { self.workPath = workPath }
+
+    /// Reads the work path's own attribute, or gives it a new one. It is made once, and moves with the folder.
+    ///
+    /// - Parameter folder: the work path, of which the caller is the engine.
+    init(of folder: String) {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            workPath = nil
+            return
+        }
+        defer { close(descriptor) }
+        if case .text(let text) = Self.read(descriptor, Self.workPathText) {
+            workPath = text
+            return
+        }
+        let new = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
+        workPath = Self.write(new, descriptor, Self.workPathText) ? new : nil
     }
 
-    static func clear(_ file: Int32) { _ = fk_remove_attribute(file, name) }
+    /// To be called when nothing more is written to the file.
+    func mark(_ file: Int32, _ identity: FileIdentity, as id: TaskID) {
+        guard let workPath else { return }
+        _ = Self.write("\(id.short) \(workPath) \(identity.inode) \(identity.time)", file, Self.nameText)
+    }
+
+    /// Whether a task of this work path has written the file, and nobody since. A power cut may have cut its length.
+    func proves(_ file: Int32, _ id: TaskID) -> Bool {
+        var status = stat()
+        guard let workPath, fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            case .text(let text) = Self.read(file, Self.nameText)
+        else { return false }
+        let parts = text.split(separator: " ")
+        guard parts.count == 4, parts[0] == id.short, parts[1] == workPath, let time = Int64(parts[3]) else {
+            return false
+        }
+        return parts[2] == String(status.st_ino) && FileIdentity.isSameTime(status.modificationTime, time)
+    }
+
+    func proves(_ path: String, _ id: TaskID) -> Bool {
+        Self.withFile(path) { proves($0, id) } ?? false
+    }
+
+    static func mark(of path: String) -> Mark { withFile(path) { read($0, nameText) } ?? .unknown }
+
+    static func clear(_ file: Int32) { _ = fk_remove_attribute(file, pointer(nameText)) }
+
+    private static func withFile<Result>(_ path: String, _ body: (Int32) -> Result) -> Result? {
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        return body(file)
+    }
+
+    private static func pointer(_ name: StaticString) -> UnsafePointer<CChar> {
+        UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
+    }
+
+    private static func write(_ text: String, _ file: Int32, _ name: StaticString) -> Bool {
+        var text = text
+        return text.withUTF8 { fk_set_attribute(file, pointer(name), $0.baseAddress, $0.count) } == 0
+    }
+
+    private static func read(_ file: Int32, _ name: StaticString) -> Mark {
+        withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { buffer in
+            let count = fk_get_attribute(file, pointer(name), buffer.baseAddress, buffer.count)
+            guard count >= 0 else { return errno == fk_no_attribute ? .none : .unknown }
+            return .text(String(decoding: buffer.prefix(count), as: UTF8.self))
+        }
+    }
 }

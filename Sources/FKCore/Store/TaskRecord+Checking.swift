@@ -55,10 +55,21 @@ extension TaskRecord {
             else { return "its part file is not its own" }
         }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }
+        if let setAside, !setAside.allSatisfy({ isSetAside($0.path) }) { return "a file set aside is not its own" }
         if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) {
             return "what was left behind has no absolute path"
         }
         return nil
+    }
+}
+
+extension TaskRecord {
+    /// True for a hidden name that bears the task's id, as `FileNameRules` makes it.
+    private func isSetAside(_ path: String) -> Bool {
+        let name = path.lastPathPart
+        return path.isAbsolutePath && name.utf8.first == UInt8(ascii: ".")
+            && [".fkrejected", ".fkpart.old"].contains { name.utf8.suffix($0.utf8.count).elementsEqual($0.utf8) }
+            && name.split(separator: ".").contains { $0.utf8.elementsEqual(id.hex.prefix(16).utf8) }
     }
 }
 

@@ -52,6 +52,11 @@ extension TaskRecord {
         text.optional("partName", partName)
         text.optional("partTime", partTime)
         text.optional("path", path)
+        if let written {
+            text.key("written")
+            written.write(to: &text)
+        }
+        try text.rare("setAside", setAside)
         if let leftBehind {
             text.key("leftBehind")
             text.value(leftBehind)
@@ -123,6 +128,19 @@ extension PieceChecksum {
         text.value(end)
         text.key("crc32c")
         text.value(UInt64(crc32c))
+        text.endObject()
+    }
+}
+
+extension FileIdentity {
+    fileprivate func write(to text: inout JSONText) {
+        text.beginObject()
+        text.key("inode")
+        text.value(inode)
+        text.key("length")
+        text.value(length)
+        text.key("time")
+        text.value(time)
         text.endObject()
     }
 }

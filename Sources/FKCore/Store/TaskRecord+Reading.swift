@@ -63,6 +63,14 @@ extension TaskRecord {
         let partName = scanner.has("partName") ? try scanner.text() : nil
         let partTime = scanner.has("partTime") ? try scanner.integer(Int64.self) : nil
         let path = scanner.has("path") ? try scanner.text() : nil
+        let written = scanner.has("written") ? try FileIdentity(&scanner) : nil
+        var setAside: [SetAsideFile]?
+        if scanner.has("setAside") {
+            guard let value = try? StoreJSON.decode([SetAsideFile].self, from: try scanner.rawValue()) else {
+                throw JSONScanner.Unexpected()
+            }
+            setAside = value
+        }
         let leftBehind = scanner.has("leftBehind") ? try scanner.texts() : nil
         try scanner.need("created")
         self.init(task: task, id: id, number: number, created: try scanner.date())
@@ -80,6 +88,8 @@ extension TaskRecord {
         self.partName = partName
         self.partTime = partTime
         self.path = path
+        self.written = written
+        self.setAside = setAside
         self.leftBehind = leftBehind
         if scanner.has("started") { started = try scanner.date() }
         if scanner.has("finished") { finished = try scanner.date() }
@@ -106,6 +116,19 @@ extension PieceChecksum {
         let end: Int64 = try scanner.integer()
         try scanner.need("crc32c")
         self.init(start: start, end: end, crc32c: try scanner.integer())
+        try scanner.endObject()
+    }
+}
+
+extension FileIdentity {
+    fileprivate init(_ scanner: inout JSONScanner) throws(JSONScanner.Unexpected) {
+        try scanner.beginObject()
+        try scanner.need("inode")
+        let inode = try scanner.integer(UInt64.self)
+        try scanner.need("length")
+        let length: Int64 = try scanner.integer()
+        try scanner.need("time")
+        self.init(inode: inode, length: length, time: try scanner.integer())
         try scanner.endObject()
     }
 }

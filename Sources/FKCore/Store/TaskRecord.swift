@@ -118,6 +118,11 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     @Seldom package var partTime: Int64?
     /// Absolute path of the finished file.
     package var path: String?
+    /// The finished file as the task left it: what shows that a file at `path` is its own (`owns`). Known from just before
+    /// the file gets its final name.
+    @Seldom package var written: FileIdentity?
+    /// Files of this task that were moved aside: removed once it is complete or trashed.
+    @Seldom package var setAside: [SetAsideFile]?
     /// Where else the finished file still is after a response middleware has moved it: absolute paths. Removed once this
     /// record is written.
     @Seldom package var leftBehind: [String]?

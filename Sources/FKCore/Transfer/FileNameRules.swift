@@ -99,10 +99,19 @@ package enum FileNameRules {
     package static func partName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkpart") }
 
     /// Where a finished file that failed its verification is put for inspection; at most 255 bytes.
-    package static func rejectedName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkrejected") }
+    ///
+    /// - Parameter number: above 0 for the next names, where that is taken.
+    package static func rejectedName(for name: String, id: TaskID, number: Int = 0) -> String {
+        wrapped(name, id, ".fkrejected", number)
+    }
 
-    private static func wrapped(_ name: String, _ id: TaskID, _ suffix: String) -> String {
-        let tail = ".\(id.hex.prefix(16))\(suffix)"
+    /// Where a file is moved that stands under a name of the task and does not count; at most 255 bytes.
+    package static func oldName(for name: String, id: TaskID, number: Int = 0) -> String {
+        wrapped(name, id, ".fkpart.old", number)
+    }
+
+    private static func wrapped(_ name: String, _ id: TaskID, _ suffix: String, _ number: Int = 0) -> String {
+        let tail = ".\(id.hex.prefix(16))\(number > 0 ? ".\(number)" : "")\(suffix)"
         return "." + FileNameParts.cut(name, to: 254 - tail.utf8.count) + tail
     }
 

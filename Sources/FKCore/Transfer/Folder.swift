@@ -102,14 +102,14 @@ final class Folder: Sendable {
         return Int64(status.st_size)
     }
 
-    /// Whether the name is that of a file with the task's mark (`FileOwner`) that nobody has written to since `date`.
-    func isLeftover(_ name: String, of id: TaskID, before date: Date) -> Bool {
+    /// Whether the name is that of a file that a task has left under it before `date` and nobody has written to since.
+    func isLeftover(_ name: String, of id: TaskID, _ owner: FileOwner, before date: Date) -> Bool {
         let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else { return false }
         defer { close(file) }
         var status = stat()
-        return fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && FileOwner.isMarked(file, as: id)
-            && Double(status.modificationTime) / 1e9 < date.timeIntervalSince1970
+        return fstat(file, &status) == 0 && Double(status.modificationTime) / 1e9 < date.timeIntervalSince1970
+            && owner.proves(file, id)
     }
 
     private func notAFile(_ name: String) -> DownloadError {
@@ -119,7 +119,10 @@ final class Folder: Sendable {
     /// Opens or makes a regular file; never through a symlink.
     func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
         let file = name.withCString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC, 0o666) }
-        guard file >= 0 else { throw DownloadError(system: errno, "write to", path(of: name), in: .destination) }
+        guard file >= 0 else {
+            let action = flags & O_ACCMODE == O_RDONLY ? "read" : "write to"
+            throw DownloadError(system: errno, action, path(of: name), in: .destination)
+        }
         return file
     }
 

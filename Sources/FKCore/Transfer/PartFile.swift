@@ -13,14 +13,22 @@ final class PartFile: Sendable {
     let openedTime: Int64
     private let descriptor: Int32
     private let isOpen = Atomic<Bool>(true)
+    private let isAbandoned = Atomic<Bool>(false)
 
-    /// - Parameters:
-    ///   - exclusive: fail with `.fileExists` when the name is taken, instead of opening what is there.
-    ///   - owner: whose mark it gets (`FileOwner`).
-    init(in folder: Folder, name: String, exclusive: Bool = false, owner: TaskID? = nil) throws(DownloadError) {
+    /// - Parameter exclusive: fail with `.fileExists` when the name is taken, instead of opening what is there.
+    convenience init(in folder: Folder, name: String, exclusive: Bool = false) throws(DownloadError) {
+        try self.init(in: folder, name: name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
+    }
+
+    /// A finished file, to be compared and synced. It may be read-only, or a program that runs; it is never made.
+    convenience init(reading name: String, in folder: Folder) throws(DownloadError) {
+        try self.init(in: folder, name: name, flags: O_RDONLY | O_NONBLOCK)
+    }
+
+    private init(in folder: Folder, name: String, flags: Int32) throws(DownloadError) {
         self.folder = folder
         self.name = name
-        descriptor = try folder.open(name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
+        descriptor = try folder.open(name, flags: flags)
         var status = stat()
         let isKnown = fstat(descriptor, &status) == 0
         openedLength = isKnown ? Int64(status.st_size) : 0
@@ -30,7 +38,6 @@ final class PartFile: Sendable {
             isOpen.store(false, ordering: .relaxed)
             throw DownloadError(.destination, "\(folder.path(of: name)) is not a regular file.")
         }
-        if let owner { FileOwner.mark(descriptor, as: owner) }
     }
 
     deinit { close() }
@@ -47,6 +54,30 @@ final class PartFile: Sendable {
     var time: Int64? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? status.modificationTime : nil
+    }
+
+    /// The file as it is now; nil when the system does not tell.
+    var identity: FileIdentity? {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? FileIdentity(status) : nil
+    }
+
+    /// Marks it as the file of this task, once nothing more is written to it.
+    func mark(_ identity: FileIdentity, as id: TaskID, _ owner: FileOwner) { owner.mark(descriptor, identity, as: id) }
+
+    /// Removes the file, unless another one bears its name by now.
+    func remove() {
+        guard let identity, let named = folder.status(of: name) else { return }
+        if FileIdentity(named).inode == identity.inode { folder.remove(name) }
+    }
+
+    /// Nobody waits for its digest any more: what reads the whole file ends soon, with `.cancelled`.
+    func abandon() { isAbandoned.store(true, ordering: .relaxed) }
+
+    private func checkWanted() throws(DownloadError) {
+        if isAbandoned.load(ordering: .relaxed) {
+            throw DownloadError(.cancelled, "The reading of \(path) was ended.")
+        }
     }
 
     /// Writes all of `bytes`, or throws. Short writes and interrupted calls are continued.
@@ -94,6 +125,7 @@ final class PartFile: Sendable {
             var crc = CRC32C()
             var offset = piece.start
             while offset < piece.end {
+                try checkWanted()
                 let count = Int(min(Int64(buffer.count), piece.end - offset))
                 let read = try read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), at: offset)
                 if read == 0 { return false }
@@ -138,6 +170,7 @@ final class PartFile: Sendable {
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while true {
+            try checkWanted()
             let count = try read(into: buffer, at: offset)
             if count == 0 { return digester.hex() }
             digester.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
