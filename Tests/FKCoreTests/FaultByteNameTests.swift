@@ -106,6 +106,23 @@ struct FaultByteNameTests {
         await bench.downloader.close()
     }
 
+    @Test("fault 92: a limit of a barrel is none of an equivalent one's")
+    func limit() async throws {
+        var groups = CommandGroups()
+        let group = groups.number(for: OwnLimits(name: "command", rateLimit: 100), now: 0)
+        groups.liftRates(ofBarrel: Self.composed)
+        #expect(groups.limiter(of: group, barrels: [Self.composed]) == nil)
+        #expect(groups.limiter(of: group, barrels: [Self.decomposed]) != nil)
+        let bench = try await Bench(isActive: false, answer: Self.answer)
+        let ids = [
+            try await bench.add("a", barrel: Self.composed), try await bench.add("b", barrel: Self.decomposed),
+        ]
+        _ = await bench.engine.perform(.limit(rate: 100, barrel: Self.composed))
+        let rates = try await bench.engine.limiterRates(ids)
+        #expect(rates == [100, nil])
+        await bench.downloader.close()
+    }
+
     @Test("fault 92: a file is moved to a folder with a canonically equivalent name, not taken to be there")
     func moved() async throws {
         let folder = try TemporaryFolder()
@@ -116,5 +133,12 @@ struct FaultByteNameTests {
             task: context, response: nil, fileURL: URL(fileURLWithPath: "\(folder.path)/\(Self.composed)/x"))
         _ = try await MoveToFolderMiddleware(folder: target).process(response)
         #expect(Self.bytes("\(folder.path)/\(Self.decomposed)/x") == [1, 2, 3])
+    }
+}
+
+extension Engine {
+    /// The rate of the last limiter of each task: its barrel's.
+    fileprivate func limiterRates(_ ids: [TaskID]) throws -> [Int64?] {
+        try ids.map { id in try find(id).flatMap { limiters(for: $0).last?.rate } }
     }
 }

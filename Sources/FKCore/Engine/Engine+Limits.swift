@@ -65,8 +65,8 @@ extension Engine {
             standingLimit = rate
             let lifted = groups.liftRates()
             setTotalLimit(others: lifted > 0)
-            let commands = lifted == 1 ? "1 running command" : "\(lifted) running commands"
-            return "all tasks: \(text)" + (lifted > 0 ? "; it replaces --limit-rate of \(commands)" : "")
+            let commands = Plural.count(lifted, "running command")
+            return "all tasks: \(text)" + (lifted > 0 ? "; it takes the place of the limit of \(commands)" : "")
         }
         let barrel = try openBarrel(name, creating: false)
         barrel.record.options.rateLimit = rate

@@ -26,7 +26,8 @@ extension Engine {
     /// A task that is complete or has failed leaves the memory.
     func retire(_ entry: TaskEntry) {
         guard mayRest, entry.attempt == nil, entry.record.state == .complete || entry.record.state == .error,
-            !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, !entry.isOpen, entry.workIfAny == nil, tasks[entry.id] === entry
+            !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, !entry.isOpen, entry.workIfAny == nil,
+            tasks[entry.id] === entry
         else { return }
         retired.insert(entry.id)
         taskLimiters[entry.id] = nil

@@ -130,7 +130,8 @@ package actor Engine {
         do {
             standingLimit = try StandingLimit.read(in: workPath)
         } catch {
-            problems.append("The work path's rate limit cannot be read, and does not hold until it is set again: \(error)")
+            problems.append(
+                "The work path's rate limit cannot be read, and does not hold until it is set again: \(error)")
         }
         totalLimiter = RateLimiter(
             rate: Self.tightest(configure.rateLimit, standingLimit), now: clock.now)
