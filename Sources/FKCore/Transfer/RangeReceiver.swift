@@ -12,7 +12,8 @@ import Synchronization
 /// ```
 final class RangeReceiver: TransportHandler, @unchecked Sendable {
     // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
-    // afterwards, `isRecorded` to the engine always; `gateIsOpen`, `limit`, `hasHead` and `hasInlineHead` are atomics. The hand-over goes through the engine inbox's lock.
+    // afterwards, `isRecorded` to the engine always; `gateIsOpen`, `limit`, `hasHead` and `hasInlineHead` are atomics. The
+    // hand-over goes through the engine inbox's lock.
 
     /// How the response ended.
     enum Outcome {
