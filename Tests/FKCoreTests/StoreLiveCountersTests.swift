@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Live counters")
 struct StoreLiveCountersTests {
-    @Test("stores reach the file once attached, at once and without a write")
+    @Test("stores reach the file once attached, at once and without a record")
     func mirror() throws {
         let scratch = try ScratchWorkPath()
         let record = TaskRecord.sample()
@@ -26,6 +26,39 @@ struct StoreLiveCountersTests {
         #expect(counters.load(0) == 18)
         #expect(try InfoFile.readCounters(path)[0] == 17)
         #expect(try InfoFile.read(path).record == record)
+    }
+
+    @Test("while more follows, the file may be behind by less than 64 KiB, until it is flushed")
+    func lazy() throws {
+        let scratch = try ScratchWorkPath()
+        let record = TaskRecord.sample()
+        let path = scratch.path.infoPath(record.id)
+        try scratch.add(record)
+        let counters = LiveCounters([SavedRange(start: 100, end: nil), SavedRange(start: 5_000_000, end: nil)])
+        try counters.attach(path: path)
+        var seen: [Int64] = []
+        for step in 1...42 {
+            let value = 100 + (Int64(step) << 14)
+            counters.store(0, value, moreFollows: true)
+            #expect(counters.load(0) == value)
+            let word = try InfoFile.readCounters(path)[0]
+            #expect(word <= value && value - word < LiveCounters.mostUnwritten)
+            if seen.last != word { seen.append(word) }
+        }
+        #expect(seen.count == 11)
+        counters.store(1, 5_000_001)
+        #expect(try InfoFile.readCounters(path)[..<2] == [seen[10], 5_000_001])
+        counters.flush()
+        #expect(try InfoFile.readCounters(path)[..<2] == [100 + (42 << 14), 5_000_001])
+        // Begun anew: what lies behind the word is written at once.
+        counters.store(0, 200, moreFollows: true)
+        #expect(try InfoFile.readCounters(path)[0] == 200)
+        counters.store(0, 300, moreFollows: true)
+        try counters.invalidateMirror()
+        counters.flush()
+        #expect(try InfoFile.readCounters(path)[0] == -1)
+        counters.validateMirror()
+        #expect(try InfoFile.readCounters(path)[0] == 300)
     }
 
     @Test("an index outside the counters is ignored; those beyond the mirror stay in the process")
@@ -60,6 +93,48 @@ struct StoreLiveCountersTests {
         #expect(try InfoFile.readCounters(path)[0] == 4)
     }
 
+    @Test("fault 91: an info file that is cut short under its counters ends no process, and what is stored is kept")
+    func cutShort() throws {
+        let scratch = try ScratchWorkPath()
+        let record = TaskRecord.sample()
+        let path = scratch.path.infoPath(record.id)
+        try scratch.add(record)
+        let counters = LiveCounters()
+        try counters.attach(path: path)
+        #expect(truncate(path, 0) == 0)
+        counters.store(0, 17)
+        try counters.invalidateMirror()
+        counters.validateMirror()
+        counters.store(1, 18)
+        #expect(counters.load(0) == 17 && counters.load(1) == 18)
+    }
+
+    @Test("words stay out of force until the record that gives them their new meaning is in the file")
+    func failedUpdate() throws {
+        let scratch = try ScratchWorkPath()
+        var record = TaskRecord.sample()
+        let path = scratch.path.infoPath(record.id)
+        record.bootID = BootID.current
+        record.ranges = [SavedRange(start: 0, end: 1_000, position: 500)]
+        var handle = try InfoFile.create(at: path, record: record)
+        let counters = LiveCounters(record.ranges)
+        try counters.attach(path: path)
+        counters.store(0, 0)
+        record.ranges = [SavedRange(start: 0, end: 2_000)]
+        let moved = path + ".moved"
+        try FileManager.default.moveItem(atPath: path, toPath: moved)
+        #expect(throws: DownloadError.self) {
+            try InfoFile.update(path, record: record, handle: &handle, counters: counters, rangesChanged: true)
+        }
+        // Position 900 of the new file, and nothing of the old one.
+        counters.store(0, 900)
+        #expect(try InfoFile.readCounters(moved).allSatisfy { $0 == -1 })
+        try FileManager.default.moveItem(atPath: moved, toPath: path)
+        #expect(try InfoFile.read(path).record.ranges[0].position == 500)
+        try InfoFile.update(path, record: record, handle: &handle, counters: counters, rangesChanged: true)
+        #expect(try InfoFile.readCounters(path)[0] == 900)
+    }
+
     @Test("stores on several threads while the mirror is attached, moved and detached")
     func concurrent() async throws {
         let scratch = try ScratchWorkPath()
@@ -78,7 +153,7 @@ struct StoreLiveCountersTests {
                     try counters.attach(path: paths[round % paths.count])
                     if round % 3 == 0 { counters.detach() }
                     if round % 5 == 0 {
-                        counters.invalidateMirror()
+                        try counters.invalidateMirror()
                         counters.validateMirror()
                     }
                 }
@@ -104,7 +179,7 @@ struct StoreLiveCountersTests {
         // Begun anew: the file changed on the server.
         counters.store(0, 0)
         record.ranges = [SavedRange(start: 0, end: 200)]
-        counters.invalidateMirror()
+        try counters.invalidateMirror()
         #expect(try InfoFile.readCounters(path).allSatisfy { $0 == -1 })
         counters.store(0, 7)
         #expect(try InfoFile.readCounters(path)[0] == -1)

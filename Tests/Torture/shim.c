@@ -11,6 +11,7 @@
  *   TORTURE_CALLS   "all" (default), or "disk": writes, syncs, names and folders and no network: what may fail
  *   TORTURE_LINKS   "1": renameat2 fails with EINVAL, as on file systems that cannot rename exclusively
  *   TORTURE_WRITES  "short": every write takes half of what it is given, and every third one is interrupted instead
+ *   TORTURE_LOG     file to which every call that succeeded is appended, in the order of their effects (see `logged`)
  *   TORTURE_ENDS    "slow": what a thread does at its end takes a moment, so that the program may end before it
  *
  * Writes count when they go to a regular file. Strace counts for each thread of its own, which is why this exists. */
@@ -32,6 +33,8 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 struct state {
@@ -48,6 +51,9 @@ static struct state *state;
 static uint64_t at;
 static enum action action;
 static int failure, lasts, disk_only, links, short_writes;
+static int log_file = -1;
+/* Held around a call and its line in the log, so that the lines have the order of the effects. */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("TORTURE_STATE"), *word;
@@ -73,6 +79,8 @@ __attribute__((constructor)) static void begin(void) {
     links = word && !strcmp(word, "1");
     word = getenv("TORTURE_WRITES");
     short_writes = word && !strcmp(word, "short");
+    if ((word = getenv("TORTURE_LOG")))
+        log_file = (int)syscall(SYS_openat, AT_FDCWD, word, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     state = base;
 }
 
@@ -104,6 +112,48 @@ static enum action counted(const char *name, const char *path, int descriptor, s
     return action;
 }
 
+static void resolve(char *target, size_t room, const char *path, int descriptor) {
+    char link[64];
+    size_t length = 0;
+    if (!path || path[0] != '/') {
+        snprintf(link, sizeof link, descriptor == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", descriptor);
+        ssize_t found = readlink(link, target, room - 1);
+        length = found > 0 ? (size_t)found : 0;
+        if (path && length < room - 1) target[length++] = '/';
+    }
+    if (path) length += (size_t)snprintf(target + length, room - length, "%s", path);
+    target[length < room ? length : room - 1] = 0;
+}
+
+/* One line: name, path, second path, offset, count, nanoseconds since 1970, with tabs between; then `data`, if any, of
+ * `count` bytes. */
+static void logged(const char *name, int a, const char *from, int b, const char *to, long long offset, const void *data,
+                   size_t count) {
+    char first[4096], second[4096] = "", head[9000];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    resolve(first, sizeof first, from, a);
+    if (to) resolve(second, sizeof second, to, b);
+    int length = snprintf(head, sizeof head, "%s\t%s\t%s\t%lld\t%zu\t%lld\n", name, first, second, offset,
+                          data ? count : 0, (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+    struct iovec pieces[2] = {{head, (size_t)length}, {(void *)data, data ? count : 0}};
+    syscall(SYS_writev, log_file, pieces, 2);
+}
+
+/* A call between the two is in the log when it succeeds. */
+#define LOGGED(call, name, a, from, b, to, offset, data, count)                                                        \
+    ({                                                                                                                 \
+        if (log_file >= 0) pthread_mutex_lock(&log_lock);                                                              \
+        __typeof__(call) done = (call);                                                                                \
+        if (log_file >= 0) {                                                                                           \
+            int number = errno;                                                                                        \
+            if (done >= 0) logged(name, a, from, b, to, offset, data, count);                                          \
+            pthread_mutex_unlock(&log_lock);                                                                           \
+            errno = number;                                                                                            \
+        }                                                                                                              \
+        done;                                                                                                          \
+    })
+
 static int is_file(int descriptor) {
     struct stat status;
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
@@ -127,18 +177,27 @@ static int is_file(int descriptor) {
 #define PATH1(name, declaration, path, descriptor, ...)                                                                \
     int name declaration {                                                                                             \
         int (*real) declaration = (int(*) declaration)dlsym(RTLD_NEXT, #name);                                         \
-        FINISH(counted(#name, path, descriptor, 0, 0), real(__VA_ARGS__));                                             \
+        FINISH(counted(#name, path, descriptor, 0, 0),                                                                 \
+               LOGGED(real(__VA_ARGS__), #name, descriptor >= 0 ? descriptor : AT_FDCWD, path, 0, NULL, 0, NULL, 0));  \
+    }
+
+/* The same for what is done beneath an open folder, with the length of a file or a second name. */
+#define PATH2(name, declaration, path, a, from, b, to, offset, ...)                                                    \
+    int name declaration {                                                                                             \
+        int (*real) declaration = (int(*) declaration)dlsym(RTLD_NEXT, #name);                                         \
+        FINISH(counted(#name, path, -1, 0, 0),                                                                         \
+               LOGGED(real(__VA_ARGS__), #name, a, from, b, to, offset, NULL, 0));                                     \
     }
 
 PATH1(mkdir, (const char *path, mode_t mode), path, -1, path, mode)
-PATH1(mkdirat, (int folder, const char *path, mode_t mode), path, -1, folder, path, mode)
+PATH2(mkdirat, (int folder, const char *path, mode_t mode), path, folder, path, 0, NULL, 0, folder, path, mode)
 PATH1(rmdir, (const char *path), path, -1, path)
 PATH1(unlink, (const char *path), path, -1, path)
-PATH1(unlinkat, (int folder, const char *path, int flags), path, -1, folder, path, flags)
-PATH1(rename, (const char *from, const char *to), to, -1, from, to)
-PATH1(renameat, (int a, const char *from, int b, const char *to), to, -1, a, from, b, to)
-PATH1(link, (const char *from, const char *to), to, -1, from, to)
-PATH1(linkat, (int a, const char *from, int b, const char *to, int flags), to, -1, a, from, b, to, flags)
+PATH2(unlinkat, (int folder, const char *path, int flags), path, folder, path, 0, NULL, 0, folder, path, flags)
+PATH2(rename, (const char *from, const char *to), to, AT_FDCWD, from, AT_FDCWD, to, 0, from, to)
+PATH2(renameat, (int a, const char *from, int b, const char *to), to, a, from, b, to, 0, a, from, b, to)
+PATH2(link, (const char *from, const char *to), to, AT_FDCWD, from, AT_FDCWD, to, 0, from, to)
+PATH2(linkat, (int a, const char *from, int b, const char *to, int flags), to, a, from, b, to, 0, a, from, b, to, flags)
 PATH1(symlink, (const char *from, const char *to), to, -1, from, to)
 PATH1(chmod, (const char *path, mode_t mode), path, -1, path, mode)
 PATH1(fchmod, (int file, mode_t mode), NULL, file, file, mode)
@@ -146,8 +205,8 @@ PATH1(fchmodat, (int folder, const char *path, mode_t mode, int flags), path, -1
 PATH1(futimens, (int file, const struct timespec times[2]), NULL, file, file, times)
 PATH1(truncate, (const char *path, off_t length), path, -1, path, length)
 PATH1(truncate64, (const char *path, off64_t length), path, -1, path, length)
-PATH1(ftruncate, (int file, off_t length), NULL, file, file, length)
-PATH1(ftruncate64, (int file, off64_t length), NULL, file, file, length)
+PATH2(ftruncate, (int file, off_t length), NULL, file, NULL, 0, NULL, length, file, length)
+PATH2(ftruncate64, (int file, off64_t length), NULL, file, NULL, 0, NULL, length, file, length)
 PATH1(fallocate, (int file, int mode, off_t offset, off_t length), NULL, file, file, mode, offset, length)
 PATH1(fallocate64, (int file, int mode, off64_t offset, off64_t length), NULL, file, file, mode, offset, length)
 PATH1(fsync, (int file), NULL, file, file)
@@ -158,7 +217,18 @@ PATH1(sync_file_range, (int file, off64_t offset, off64_t count, unsigned flags)
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
     REAL(int, renameat2, int, const char *, int, const char *, unsigned);
     if (links) return errno = EINVAL, -1;
-    FINISH(counted("renameat2", to, -1, 0, 0), real(a, from, b, to, flags));
+    FINISH(counted("renameat2", to, -1, 0, 0), LOGGED(real(a, from, b, to, flags), "renameat2", a, from, b, to, 0, NULL, 0));
+}
+
+/* Not counted: nothing depends on the mark while the system is up. */
+int fsetxattr(int file, const char *name, const void *value, size_t size, int flags) {
+    REAL(int, fsetxattr, int, const char *, const void *, size_t, int);
+    return LOGGED(real(file, name, value, size, flags), "fsetxattr", file, NULL, AT_FDCWD, name, 0, value, size);
+}
+
+int fremovexattr(int file, const char *name) {
+    REAL(int, fremovexattr, int, const char *);
+    return LOGGED(real(file, name), "fremovexattr", file, NULL, AT_FDCWD, name, 0, NULL, 0);
 }
 
 int posix_fallocate(int file, off_t offset, off_t length) {
@@ -182,11 +252,15 @@ int posix_fallocate(int file, off_t offset, off_t length) {
         }                                                                                                              \
         int (*real) declaration = (int(*) declaration)dlsym(RTLD_NEXT, #name);                                         \
         if (!(flags & (O_CREAT | O_TRUNC))) return real(__VA_ARGS__);                                                  \
-        FINISH(counted(#name, path, -1, 0, 0), real(__VA_ARGS__));                                                     \
+        FINISH(counted(#name, path, -1, 0, 0),                                                                         \
+               LOGGED(real(__VA_ARGS__), #name, FOLDER, path, 0, NULL, 0, NULL, 0));                                   \
     }
 
+#define FOLDER AT_FDCWD
 OPEN(open, (const char *path, int flags, ...), path, path, flags, mode)
 OPEN(open64, (const char *path, int flags, ...), path, path, flags, mode)
+#undef FOLDER
+#define FOLDER folder
 OPEN(openat, (int folder, const char *path, int flags, ...), path, folder, path, flags, mode)
 OPEN(openat64, (int folder, const char *path, int flags, ...), path, folder, path, flags, mode)
 
@@ -226,12 +300,15 @@ static ssize_t shortened(size_t count) {
         return result;                                                                                                 \
     }
 
-WRITE(write, (int file, const void *bytes, size_t count), file, count, real(file, bytes, count),
+WRITE(write, (int file, const void *bytes, size_t count), file, count,
+      LOGGED(real(file, bytes, count), "write", file, NULL, 0, NULL, lseek64(file, 0, SEEK_CUR) - done, bytes, (size_t)done),
       real(file, bytes, torn(lseek64(file, 0, SEEK_CUR), count)))
-WRITE(pwrite, (int file, const void *bytes, size_t count, off_t offset), file, count, real(file, bytes, count, offset),
+WRITE(pwrite, (int file, const void *bytes, size_t count, off_t offset), file, count,
+      LOGGED(real(file, bytes, count, offset), "pwrite", file, NULL, 0, NULL, offset, bytes, (size_t)done),
       real(file, bytes, torn(offset, count), offset))
 WRITE(pwrite64, (int file, const void *bytes, size_t count, off64_t offset), file, count,
-      real(file, bytes, count, offset), real(file, bytes, torn(offset, count), offset))
+      LOGGED(real(file, bytes, count, offset), "pwrite", file, NULL, 0, NULL, offset, bytes, (size_t)done),
+      real(file, bytes, torn(offset, count), offset))
 WRITE(writev, (int file, const struct iovec *pieces, int count), file, count, real(file, pieces, count),
       real(file, pieces, (count + 1) / 2))
 WRITE(pwritev, (int file, const struct iovec *pieces, int count, off_t offset), file, count,

@@ -24,13 +24,15 @@ class Shim:
     """One run's orders and what came of them. `lasts`: every call from the N-th on fails. `calls`: "all" or "disk"."""
 
     def __init__(self, library, folder, at=0, action="", lasts=False, calls="all", links=False, slow=False, short=False,
-                 name="state"):
+                 name="state", log=None):
         self.file = Path(folder) / name
         self.file.write_bytes(bytes(4096))
         self.environment = {
             "LD_PRELOAD": library, "TORTURE_STATE": str(self.file), "TORTURE_AT": str(at), "TORTURE_ACTION": action,
             "TORTURE_LASTS": "on" if lasts else "once", "TORTURE_CALLS": calls, "TORTURE_LINKS": "1" if links else "0",
             "TORTURE_ENDS": "slow" if slow else "", "TORTURE_WRITES": "short" if short else ""}
+        if log:
+            self.environment["TORTURE_LOG"] = str(log)
 
     @property
     def calls(self):

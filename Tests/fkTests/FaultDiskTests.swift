@@ -27,10 +27,14 @@ struct FaultDiskTests {
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func waitsForRoom() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
-        try disk.fill(400_000)
+        let gate = Gate()
+        server.serve("/a", body, stallingAt: 400_000, gate)
         let running = try sandbox.start(
-            ["get", "-i", "-", "-d", disk.path, "--retry", "100"],
+            ["get", "-i", "-", "-d", disk.path, "--retry", "100", "--min-free", "0"],
             input: "\(url("a"))\n\(url("small"))\n  dir=\(sandbox.files)\n")
+        #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
+        try disk.fill()
+        gate.open()
         let waiting = try #require(await sandbox.record(url("a")) { $0.waiting?.reason == .noSpace })
         #expect(waiting.state == .idle && waiting.received > 0)
         #expect(try await sandbox.record(url("small")) { $0.state == .complete } != nil)
@@ -53,9 +57,14 @@ struct FaultDiskTests {
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func givesUp() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
-        try disk.fill(400_000)
-        let words = ["get", url("a"), "-d", disk.path, "--retry", "0"]
-        #expect(try await sandbox.fk(words).status == 1)
+        let gate = Gate()
+        server.serve("/a", body, stallingAt: 400_000, gate)
+        let words = ["get", url("a"), "-d", disk.path, "--retry", "0", "--min-free", "0"]
+        let running = try sandbox.start(words)
+        #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
+        try disk.fill()
+        gate.open()
+        #expect(await running.end().status == 1)
         let info = try await sandbox.json("info", url("a"))
         #expect(info.text("state") == "error" && info["error", "code"] as? String == "no-space")
         #expect((info["error", "message"] as? String)?.contains(disk.path) == true)
@@ -143,7 +152,7 @@ struct FaultDiskTests {
         let gate = Gate()
         server.serve("/a", body, stallingAt: 400_000, gate)
         let running = try sandbox.start(
-            ["get", "-i", "-", "-d", disk.path, "--retry", "0"],
+            ["get", "-i", "-", "-d", disk.path, "--retry", "0", "--min-free", "0"],
             input: "\(url("a"))\n\(url("b"))\n  dir=\(sandbox.files)\n")
         #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
         try Program.run("umount", ["-l", disk.path])

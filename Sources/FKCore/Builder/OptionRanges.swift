@@ -40,6 +40,7 @@ extension TaskOptions {
     var fault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)
             ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
+            ?? OptionRange.fault("options.minFree", minFree, in: 0...)
             ?? OptionRange.fault("options.connections", connections)
             ?? OptionRange.fault("options.timeout", timeout, in: Self.timeouts)
             ?? headers?.lazy.compactMap(\.fault).first
@@ -54,6 +55,7 @@ extension TaskOptions {
         var options = self
         options.maxSize = maxSize.map { max($0, 0) }
         options.rateLimit = rateLimit.map { max($0, 0) }
+        options.minFree = minFree.map { max($0, 0) }
         if case .fixed(let count) = connections {
             let range = ConnectionLimit.range
             options.connections = .fixed(min(max(count, range.lowerBound), range.upperBound))

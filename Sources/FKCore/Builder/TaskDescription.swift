@@ -43,6 +43,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     public var checksum: Checksum?
     /// Bytes, at least 0: a file that is longer ends in `.tooLarge`. Default: no limit.
     public var maxSize: Int64?
+    /// Bytes that stay free on the disk of the file, 0 or more; nil takes `Configure.minFree`.
+    public var minFree: Int64?
     /// nil takes `Configure.connections`.
     public var connections: ConnectionLimit?
     /// Bytes a second for this task, at least 0; the tightest of all limits counts. nil and 0: no limit of its own.

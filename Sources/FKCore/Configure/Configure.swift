@@ -56,6 +56,13 @@ public struct Configure: Sendable {
     /// What is synced before a task counts as complete. Default `.process`.
     public var durability: Durability = .process
 
+    /// Bytes that stay free on the disk of the files; a task's own option goes over it. Default 64 MiB; 0 fills the disk;
+    /// negative values count as 0. A file whose known length does not fit ends in `.noSpace` before its first byte, and
+    /// waits for room when bytes of it are held already. A file of unknown length is fetched until the disk is full.
+    public var minFree: Int64 = 64 << 20 {
+        didSet { minFree = max(0, minFree) }
+    }
+
     /// - Parameter workPath: a file URL; nil takes the default named at `workPath`.
     public init(workPath: URL? = nil) {
         self.workPath = workPath ?? WorkPath.standard.url

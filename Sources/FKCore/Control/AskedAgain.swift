@@ -109,6 +109,7 @@ extension TaskOptions {
         var options = self
         options.checksum = nil
         options.rateLimit = nil
+        options.minFree = nil
         options.maxAttempts = nil
         options.connections = nil
         options.existing = nil

@@ -60,6 +60,8 @@ final class Attempt {
     var isRecordedComplete = false
     /// A failure of our own disk, which counts instead of how the transfer ended.
     var diskError: DownloadError?
+    /// What is missing of the file is taken into account where others ask for room.
+    var hasRoom = false
     /// The head of the last response, with all of its fields.
     var head: ResponseHead?
 

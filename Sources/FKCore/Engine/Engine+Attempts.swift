@@ -36,6 +36,10 @@ extension Engine {
         if let name = try existingFile(for: entry, in: folder) { return try settleExisting(entry, name, in: folder) }
         let attempt = try prepareAttempt(entry, in: folder)
         entry.attempt = attempt
+        // A task that waits for room does not ask the server each time it looks.
+        if entry.record.received > 0, let total = entry.record.expected {
+            try reserveRoom(total, for: entry, attempt)
+        }
         fetchNext(entry, attempt)
     }
 
@@ -98,8 +102,8 @@ extension Engine {
     /// Opens the part file and compares it with what the record says is in it.
     private func prepareAttempt(_ entry: TaskEntry, in folder: Folder) throws(DownloadError) -> Attempt {
         let part: PartFile
-        if let name = entry.record.partName, !entry.record.ranges.isEmpty, folder.contains(name) {
-            part = try PartFile(in: folder, name: name)
+        if let held = try heldPart(of: entry, in: folder) {
+            part = held
             if isEdited(part, entry) {
                 remember(entry, by: "resume", "somebody has written to the part file: starting again")
                 try part.truncate(to: 0)
@@ -123,7 +127,6 @@ extension Engine {
                 entry.rangesChanged = true
             }
         } else {
-            if !entry.record.ranges.isEmpty { remember(entry, by: "resume", "the part file is gone: starting again") }
             entry.record.ranges = []
             part = try newPart(for: entry, in: folder)
         }
@@ -147,12 +150,51 @@ extension Engine {
         return !FileIdentity.isSameTime(part.openedTime, time)
     }
 
+    /// The part file with the bytes that the record tells of; nil when there are none, or when the file is gone or is not
+    /// the task's own (`PartHolder`).
+    private func heldPart(of entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile? {
+        guard !entry.record.ranges.isEmpty else { return nil }
+        let name = entry.record.partName ?? ""
+        if let part = try PartFile.reopened(in: folder, name: name) { return part }
+        if case .another(let reason) = folder.holder(of: name) {
+            remember(entry, by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
+        } else {
+            remember(entry, by: "resume", "the part file is gone: starting again")
+        }
+        return nil
+    }
+
+    /// An empty part file under the task's usual part name, or under another one where somebody else has taken that.
     private func newPart(for entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile {
         let task = entry.record.task
-        let name = FileNameRules.partName(
-            for: task.fileName ?? FileNameRules.name(url: task.url, head: nil), id: entry.id)
-        entry.record.partName = name
-        let part = try PartFile(in: folder, name: name)
+        let final = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+        let usual = FileNameRules.partName(for: final, id: entry.id)
+        // An attempt that was interrupted may have left one under another name.
+        for name in [entry.record.partName, usual].compactMap(\.self) {
+            entry.record.partName = name
+            if let part = try emptyPart(name, for: entry, in: folder) { return part }
+        }
+        for _ in 0..<8 {
+            // Written down first: nobody would find a file of such a name again.
+            let name = FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits())
+            entry.record.partName = name
+            try save(entry)
+            if let part = try emptyPart(name, for: entry, in: folder) { return part }
+        }
+        throw DownloadError(.destination, "No part file can be made in \(folder.path): its names are taken.")
+    }
+
+    /// Makes the part file, or empties the one that an earlier attempt has left; nil when the name is somebody else's.
+    private func emptyPart(
+        _ name: String, for entry: TaskEntry, in folder: Folder
+    ) throws(DownloadError) -> PartFile? {
+        if let part = try PartFile.made(in: folder, name: name) { return part }
+        guard let part = try PartFile.reopened(in: folder, name: name) else {
+            if case .another(let reason) = folder.holder(of: name) {
+                remember(entry, by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
+            }
+            return nil
+        }
         guard part.openedLength > 0 else { return part }
         guard entry.isNew else {
             try part.truncate(to: 0)
@@ -160,9 +202,9 @@ extension Engine {
         }
         // Its info file was lost: somebody may still want the bytes.
         part.close()
-        let final = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+        let final = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         let kept = try keep(name, in: folder, for: final, entry.id)
         problems.append("A part file without an info file was kept as \(kept).")
-        return try PartFile(in: folder, name: name)
+        return try PartFile.made(in: folder, name: name)
     }
 }

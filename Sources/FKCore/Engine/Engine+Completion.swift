@@ -110,6 +110,7 @@ extension Engine {
         let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         do throws(DownloadError) {
             try attempt.folder.checkStillThere()
+            try attempt.part.checkHasItsName()
             recordIdentity(entry, attempt)
             var number = 0
             while true {

@@ -324,14 +324,21 @@ extension Engine {
         // What is yet to be proven stays so in the record: complete, in the boot it was finished in.
         entry.record.state = written ?? entry.standing
         defer { entry.record.state = state }
+        // Those that are attached have been written anew.
+        let boot = entry.record.bootID
+        let dropsCounters =
+            boot != nil && boot != BootID.current && !entry.hasCleanCounters
+            && entry.attempt?.counters.isAttached != true
         if !entry.awaitsProof { entry.record.bootID = BootID.current }
         entry.record.bytesPerSecond = speedToRecord(of: entry, in: entry.record.state)
         do {
             try InfoFile.update(
                 workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
                 counters: entry.awaitsProof ? nil : entry.attempt?.counters, rangesChanged: entry.rangesChanged,
+                dropsCounters: dropsCounters,
                 open: entry.workIfAny?.openInfo)
         } catch {
+            entry.record.bootID = boot
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
         entry.rangesChanged = false

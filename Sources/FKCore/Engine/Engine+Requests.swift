@@ -141,7 +141,7 @@ extension Engine {
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: attempt.part,
                 counters: attempt.counters, limits: attempt.limits,
                 digest: entry.record.task.options.checksum?.algorithm,
-                inlineLimit: entry.hasCleanCounters && entry.record.received == 0 ? 256 << 10 : -1,
+                inlineLimit: inlineLimit(for: entry, attempt),
                 wantsPiece: configure.durability == .process && entry.record.task.options.checksum == nil, clock: clock,
                 echo: echo),
             onGate: { [inbox, id = entry.id] in inbox.post(.gate(id, $0)) },
@@ -159,6 +159,9 @@ extension Engine {
                 lane.isUnwanted = true
                 lane.cancel()
                 return
+            }
+            if lane.claim == nil, lane.mirror == nil, let total = receiver.total {
+                try reserveRoom(total, for: entry, attempt)
             }
             // The counters first: until the record follows, they count for nothing it says.
             entry.hasCleanCounters = false

@@ -48,7 +48,8 @@ extension Engine {
         do {
             try counters.attach(path: workPath.infoPath(entry.id))
         } catch {
-            throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be mapped.")
+            throw DownloadError(
+                wrapping: error, code: .disk, message: "The counters of the info file could not be opened.")
         }
     }
 }

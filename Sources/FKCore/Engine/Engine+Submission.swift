@@ -297,6 +297,7 @@ extension Engine {
     /// Before the queue is activated this happens in memory alone: to ask for a task writes nothing.
     private func recover(_ entry: TaskEntry) {
         forgetLeftBehind(entry)
+        entry.record.finishRename()
         if entry.record.state == .complete, removeSetAside(of: entry) { write(entry) }
         switch entry.record.state {
         case .action where isPublished(entry) && chains.response.isEmpty:

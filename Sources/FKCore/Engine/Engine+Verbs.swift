@@ -112,8 +112,11 @@ extension Engine {
 
     private func removePart(of record: TaskRecord) {
         guard let name = record.partName else { return }
-        let path = "\(record.task.directory ?? workPath.filesFolder(record.id))/\(name)"
-        if TaskRecord.isOrdinary(path) { unlink(path) }
+        let path = record.task.directory ?? workPath.filesFolder(record.id)
+        var status = stat()
+        // A folder that is gone is not made again for this.
+        guard lstat("\(path)/\(name)", &status) == 0 else { return }
+        try? Folder(path: path).removePart(name)
     }
 
     /// Deletes what this task wrote, and nothing else: a file that was there before, or that is another one by now, stays.

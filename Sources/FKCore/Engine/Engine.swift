@@ -89,6 +89,7 @@ package actor Engine {
     var observers = Observers()
     /// Finished files that are synced in the background.
     var unsynced = SyncBacklog()
+    var smallFiles = SmallFileRoom()
     /// When it was made, in nanoseconds of its clock.
     let opened: Int64
     var alarms: Alarms
@@ -297,6 +298,7 @@ package actor Engine {
         watchLanes()
         releaseLongWaiters()
         recordSlowSmallFiles()
+        for entry in running.values { entry.attempt?.counters.flush() }
         syncFinished()
         for entry in running.values where entry.isDirty { write(entry) }
         for barrel in barrels.values where barrel.isDirty { save(barrel) }

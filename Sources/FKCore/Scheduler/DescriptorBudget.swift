@@ -8,7 +8,7 @@ import Foundation
 struct DescriptorBudget {
     /// What is open besides the tasks: streams, lock, folders, the transport's own.
     static let reserved = 24
-    /// A part file, a connection, and for moments an info file.
+    /// A part file, a connection, and the info file with the live counters.
     static let perTask = 3
     /// Nanoseconds.
     static let patience: Int64 = 5_000_000_000

@@ -137,28 +137,34 @@ package enum InfoFile {
     /// - Parameters:
     ///   - counters: the task's live counters while it runs, so that they follow a file that has to move.
     ///   - rangesChanged: true when ranges were dropped, renumbered or begun anew since the last write. The live
-    ///     counters then count for nothing until the record that gives them their new meaning is in the file.
+    ///     counters then count for nothing until the record that gives them their new meaning is in the file, also
+    ///     where that takes a second call because the first one has failed.
     ///     The caller sees to it that the counters already hold the new ranges' positions.
+    ///   - dropsCounters: true for the first record of a boot. The words in the file are of an earlier boot: once the record
+    ///     bears the present one's id, they would count again, for bytes that never got to the disk.
     ///   - open: keeps the file open from one update to the next, where two follow each other closely; nil opens and
     ///     closes it.
     /// - Throws: `.notFound` when the file is gone; `.noSpace`, `.disk`; `.tooLarge` for a record of more than 16 MiB.
     package static func update(
         _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
-        rangesChanged: Bool = false, open: OpenInfoFile? = nil
+        rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
     ) throws {
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
         let next = handle.generation + 1
-        if rangesChanged { counters?.invalidateMirror() }
-        defer { if rangesChanged { counters?.validateMirror() } }
+        if rangesChanged { try counters?.invalidateMirror() }
         if text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
-            try grow(path, text, generation: next, handle: &handle, counters: counters)
+            try grow(
+                path, text, generation: next, handle: &handle, counters: counters, dropsCounters: dropsCounters)
             // What is open is the file that was just replaced.
             open?.close()
+            if rangesChanged { counters?.validateMirror() }
             return
         }
-        let offset = InfoFormat.Geometry(slotSize: Int(handle.slotSize)).slotOffset(generation: next)
+        let geometry = InfoFormat.Geometry(slotSize: Int(handle.slotSize))
+        let offset = geometry.slotOffset(generation: next)
         let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_WRONLY)
         do {
+            if dropsCounters { try dropCounters(descriptor, geometry, path: path) }
             try text.withMemory { slot in
                 InfoFormat.sealSlot(generation: next, slot)
                 try FileIO.write(UnsafeRawBufferPointer(slot), to: descriptor, at: offset, path: path)
@@ -169,6 +175,7 @@ package enum InfoFile {
         }
         if open == nil { try FileIO.close(descriptor, written: path) }
         handle.generation = next
+        if rangesChanged { counters?.validateMirror() }
     }
 
     /// Waits until the info file is on the disk itself; with `folder`, its name as well (after `create`).
@@ -249,12 +256,17 @@ package enum InfoFile {
         }
     }
 
+    private static func dropCounters(_ descriptor: Int32, _ geometry: InfoFormat.Geometry, path: String) throws {
+        let nothing = [Int64](repeating: -1, count: geometry.counterCount)
+        try nothing.withUnsafeBytes { try FileIO.write($0, to: descriptor, at: geometry.counterOffset, path: path) }
+    }
+
     private static func grow(
         _ path: String, _ text: borrowing JSONText, generation: UInt64, handle: inout InfoHandle,
-        counters: LiveCounters?
+        counters: LiveCounters?, dropsCounters: Bool
     ) throws {
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
-        let previous = (try? readCounters(path)) ?? []
+        let previous = dropsCounters ? [] : (try? readCounters(path)) ?? []
         // A file that vanished (`trash`) is not brought back by an update.
         guard access(path, F_OK) == 0 else { throw DownloadError(system: errno, "write", path) }
         let wasAttached = counters?.isAttached ?? false

@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 
 #if canImport(Glibc)
@@ -30,5 +31,13 @@ extension TaskRecord {
         guard state == .complete, let path, let partName else { return false }
         var status = stat()
         return lstat("\(path.folderPart)/\(partName)", &status) == 0
+    }
+
+    /// Where a file system cannot rename without replacing, a file is linked to its final name and then loses the part's.
+    /// Does the second half for a process that was killed between the two: a part file with two names is not adopted.
+    func finishRename() {
+        guard let path, let partName else { return }
+        let part = "\(path.folderPart)/\(partName)"
+        if FileNames.areOfOneFile(path, part) { unlink(part) }
     }
 }

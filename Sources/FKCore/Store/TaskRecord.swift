@@ -78,7 +78,8 @@ package struct Waiting: Codable, Sendable, Hashable {
 package struct Verdict: Codable, Sendable, Hashable {
     package var time: Date
     /// `attempt`, `resume` (bytes were dropped), `range` (asked again in another way), `proof` (found whole after
-    /// another boot), `coding` (the bytes are in a content coding nobody asked for), or a middleware's name.
+    /// another boot), `part` (a part file of somebody else), `coding` (the bytes are in a content coding nobody asked for),
+    /// or a middleware's name.
     package var by: String
     package var what: String
     package init(time: Date, by: String, what: String) {

@@ -98,6 +98,12 @@ package enum FileNameRules {
     /// The hidden file that takes the bytes while they arrive, beside the final name; at most 255 bytes.
     package static func partName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkpart") }
 
+    /// The same for a task whose usual part name somebody else has taken. The prefix makes it another one, and stands in
+    /// front because long names are cut at their end.
+    static func partName(for name: String, id: TaskID, prefix: String) -> String {
+        partName(for: "\(prefix)-\(name)", id: id)
+    }
+
     /// Where a finished file that failed its verification is put for inspection; at most 255 bytes.
     ///
     /// - Parameter number: above 0 for the next names, where that is taken.

@@ -9,7 +9,8 @@ final class Folder: Sendable {
     /// Which folder it is; nil when the system does not tell.
     private let identity: Identity?
 
-    private struct Identity: Equatable {
+    /// Which file or folder it is, whatever name it has.
+    struct Identity: Equatable {
         var device: dev_t
         var inode: ino_t
 
@@ -70,6 +71,14 @@ final class Folder: Sendable {
         throw DownloadError(
             .destination,
             "The folder \(path) is another one than when the file was begun in it: retry to fetch it into this one.")
+    }
+
+    /// The file system it is on; nil when the system does not tell.
+    var device: dev_t? { identity?.device }
+
+    var fileSystem: statvfs? {
+        var status = statvfs()
+        return fstatvfs(descriptor, &status) == 0 ? status : nil
     }
 
     func path(of name: String) -> String { path.path(of: name) }

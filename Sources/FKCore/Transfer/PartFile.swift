@@ -12,6 +12,8 @@ final class PartFile: Sendable {
     /// When the file had last been written to then, in nanoseconds since 1970.
     let openedTime: Int64
     private let descriptor: Int32
+    /// Which file was opened.
+    private let opened: Folder.Identity?
     private let isOpen = Atomic<Bool>(true)
     private let isAbandoned = Atomic<Bool>(false)
 
@@ -33,6 +35,7 @@ final class PartFile: Sendable {
         let isKnown = fstat(descriptor, &status) == 0
         openedLength = isKnown ? Int64(status.st_size) : 0
         openedTime = isKnown ? status.modificationTime : 0
+        opened = isKnown ? Folder.Identity(status) : nil
         guard isKnown, status.st_mode & S_IFMT == S_IFREG else {
             Foundation.close(descriptor)
             isOpen.store(false, ordering: .relaxed)
@@ -40,14 +43,52 @@ final class PartFile: Sendable {
         }
     }
 
+    /// Makes a file that was not there; nil when something bears the name.
+    static func made(in folder: Folder, name: String) throws(DownloadError) -> PartFile? {
+        do throws(DownloadError) {
+            return try PartFile(in: folder, name: name, exclusive: true)
+        } catch {
+            if folder.contains(name) { return nil }
+            throw error
+        }
+    }
+
+    /// Opens the file that bears the name; nil when it is not the task's own (`PartHolder`).
+    static func reopened(in folder: Folder, name: String) throws(DownloadError) -> PartFile? {
+        guard folder.holder(of: name) == .us else { return nil }
+        let part = try PartFile(in: folder, name: name)
+        // Looked at once more: it may have been replaced before it was opened.
+        var status = stat()
+        guard fstat(part.descriptor, &status) == 0, folder.holder(status) == .us else { return nil }
+        return part
+    }
+
     deinit { close() }
 
     var path: String { folder.path(of: name) }
+
+    /// False once somebody has moved the file away or put another one in its place.
+    var hasItsName: Bool { opened != nil && folder.status(of: name).map(Folder.Identity.init) == opened }
+
+    /// - Throws: `.destination` when another file bears the name by now. Renaming that one would publish bytes that nobody
+    ///   has checked.
+    func checkHasItsName() throws(DownloadError) {
+        if hasItsName { return }
+        throw DownloadError(
+            .destination, "Somebody has removed or replaced the part file \(path): the file is fetched again.",
+            isRetryable: true)
+    }
 
     /// The length of the file now, in bytes.
     var length: Int64 {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? Int64(status.st_size) : 0
+    }
+
+    /// Bytes of the disk that it occupies: holes take no room.
+    var occupied: Int64 {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? Int64(status.st_blocks) * 512 : 0
     }
 
     /// When the file was last written to, in nanoseconds since 1970; nil when the system does not tell.

@@ -61,6 +61,13 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// The engine's own mark: what the head says is in the record.
     var isRecorded = false
     private(set) var decision: ResumeRules.HeadDecision?
+    /// The length of the whole file, where the head tells it.
+    var total: Int64? {
+        switch decision {
+        case .append(_, _, let total), .startOver(let total): total
+        default: nil
+        }
+    }
     private(set) var outcome: Outcome?
     /// Offset in the file where the next byte goes.
     private(set) var position: Int64
@@ -214,7 +221,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 crc.update(bytes)
             }
             position += Int64(bytes.count)
-            plan.counters.store(index, position)
+            // A piece that is not full is the last one of what has arrived: nobody knows when the next one comes.
+            plan.counters.store(index, position, moreFollows: bytes.count >= Self.fullPiece)
             digester?.update(bytes)
         }
         return isExcess ? .enough : .consumed
@@ -230,6 +238,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if outcome == nil { outcome = .ended(result) }
         onEnd(self)
     }
+
+    /// What libcurl hands over of a body that comes faster than it is read, in bytes; TLS records are as large.
+    private static let fullPiece = 16 << 10
 
     private static let stopped = DownloadError(.cancelled, "The answer was not wanted.")
 }

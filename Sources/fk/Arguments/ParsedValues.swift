@@ -26,10 +26,11 @@ extension ParsedArguments {
     }
 
     /// Bytes: digits with K, M, G or T (powers of 1024) behind, decimals allowed (`1.5G`), at least 1.
-    func size(_ option: String, _ written: String) throws -> Int64? {
+    func size(_ option: String, _ written: String, atLeast least: Int64 = 1) throws -> Int64? {
         guard let text = self[option] else { return nil }
-        guard let value = try? ByteSize.parse(text), value > 0 else {
-            throw refusal(written, text, "a size of at least 1 byte, such as 500K, 20M or 1.5G (powers of 1024)")
+        guard let value = try? ByteSize.parse(text), value >= least else {
+            let range = least > 0 ? " of at least 1 byte" : ""
+            throw refusal(written, text, "a size\(range), such as 500K, 20M or 1.5G (powers of 1024)")
         }
         return value
     }

@@ -66,7 +66,7 @@ struct BarrelCreateOptions: Sendable {
     var name: String
     var input: TaskInput
 
-    static let specs: [OptionSpec] = TaskInput.specs + [RunOptions.connectionsSpec]
+    static let specs: [OptionSpec] = TaskInput.specs + [RunOptions.connectionsSpec, RunOptions.minFreeSpec]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try BarrelArgument.check(arguments.operands[0], arguments)

@@ -9,6 +9,8 @@ struct RunOptions: Sendable, Hashable {
     var connections: ConnectionLimit?
     /// Bytes a second over this command's tasks; nil and 0 are no limit.
     var rateLimit: Int64?
+    /// Bytes that stay free on the disk; nil takes the saved setting or the downloader's default.
+    var minFree: Int64?
     /// Names the limits of this command to the engine.
     let group = UUID().uuidString
     var durability: Durability?
@@ -21,12 +23,17 @@ struct RunOptions: Sendable, Hashable {
         "connections", "x", "N|auto", hint: .choices(["auto"]),
         "connections for one file: 1 to 256, or auto (default), which adds some while they help")
 
+    static let minFreeSpec = OptionSpec.value(
+        "min-free", nil, "SIZE",
+        "fetch nothing that would leave less than SIZE free on the disk (default: 64M; 0: fill it)")
+
     static let specs: [OptionSpec] = [
         .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
         connectionsSpec,
         .value(
             "limit-rate", nil, "RATE",
             "bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
+        minFreeSpec,
         .value(
             "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
             "what a finished file survives: process (default) or power"),
@@ -40,6 +47,7 @@ struct RunOptions: Sendable, Hashable {
         jobs = try arguments.integer("jobs", "-j", in: 1...256)
         connections = try arguments.connections("connections", "-x")
         rateLimit = try arguments.rate("limit-rate", "--limit-rate")
+        minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
         transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
         detach = arguments.has("detach")

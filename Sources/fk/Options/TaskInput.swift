@@ -165,6 +165,7 @@ struct TaskInput: Sendable {
             options.secretHeaders = HeaderField.secretNames(of: headers)
         }
         options.maxSize = try arguments.size("max-size", "--max-size")
+        options.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         options.connections = try arguments.connections("connections", "-x")
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
         options.timeout = try arguments.seconds("timeout", "--timeout", in: 1...86_400)

@@ -8,6 +8,7 @@ enum OptionNames {
             "use --overwrite, --rename or --skip, or another name"
         ),
         ("raise `maxSize` to accept it", "raise --max-size to accept it"),
+        ("lower `minFree`", "lower --min-free"),
         ("close its downloader, or use another work path", "use another one with --work-path"),
         ("Use the transport over libcurl", "Use --transport curl"),
         ("(caFile)", "(--cacert)"), ("(insecure)", "(--insecure)"), ("(proxy)", "(--proxy)"), ("(netrc)", "(--netrc)"),

@@ -59,6 +59,7 @@ extension RunOptions {
     func configure(_ global: GlobalOptions) -> Configure {
         var configure = Configure(workPath: URL(fileURLWithPath: global.workPath, isDirectory: true))
         if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
+        if let minFree { configure.minFree = minFree }
         if let durability { configure.durability = durability }
         if let transport { configure.transportKind = transport }
         return configure
@@ -76,6 +77,7 @@ extension RunOptions {
         var names: [String] = []
         if durability != nil { names.append("--durability") }
         if transport != nil { names.append("--transport") }
+        if case .everything = goal, minFree != nil { names.append("--min-free") }
         if case .everything = goal, own != nil { names += ["-j", "-x", "--limit-rate"] }
         guard !names.isEmpty else { return nil }
         let options = names.joined(separator: ", ")

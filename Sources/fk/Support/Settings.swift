@@ -11,6 +11,7 @@ struct Settings: Sendable, Hashable {
         case jobs
         case connections
         case limitRate = "limit-rate"
+        case minFree = "min-free"
         case retry
         case timeout
         case durability
@@ -41,6 +42,7 @@ struct Settings: Sendable, Hashable {
         case .jobs: _ = try trial.integer(name, name, in: 1...256)
         case .connections: _ = try trial.connections(name, name)
         case .limitRate: _ = try trial.rate(name, name)
+        case .minFree: _ = try trial.size(name, name, atLeast: 0)
         case .retry: _ = try trial.integer(name, name, in: 0...1000)
         case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
         case .durability: _ = try trial.choice(name, name, of: Durability.self)

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A file system in memory with little room, for tests of a full and of a read-only disk. Gone with its last reference.
+/// A file system with little room, for tests of a full and of a read-only disk. Gone with its last reference.
 final class TinyDisk: Sendable {
     /// Needs root and leave to mount, which containers often lack.
     static let isPossible = (try? TinyDisk(kilobytes: 64)) != nil
@@ -10,10 +10,27 @@ final class TinyDisk: Sendable {
     private let folder: TemporaryFolder
     var path: String { "\(folder.path)/disk" }
 
-    init(kilobytes: Int) throws {
-        folder = try TemporaryFolder()
+    convenience init(kilobytes: Int) throws {
+        try self.init(try TemporaryFolder(), mount: ["-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs"])
+    }
+
+    /// Needs mkfs.btrfs, root, and a free loop device.
+    static let isCopyOnWritePossible = (try? TinyDisk.copyOnWrite()) != nil
+    static let copyOnWriteReason: String = "needs mkfs.btrfs and leave to mount a loop device"
+
+    /// A btrfs of its smallest size: each write needs a new block there, one over a byte that was there before as well.
+    static func copyOnWrite() throws -> TinyDisk {
+        let folder = try TemporaryFolder()
+        let image = "\(folder.path)/image"
+        try Program.run("truncate", ["-s", "130M", image])
+        try Program.run("mkfs.btrfs", ["-q", "-m", "single", image])
+        return try TinyDisk(folder, mount: ["-o", "loop", image])
+    }
+
+    private init(_ folder: TemporaryFolder, mount words: [String]) throws {
+        self.folder = folder
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        try Program.run("mount", ["-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs", path])
+        try Program.run("mount", words + [path])
     }
 
     deinit { _ = try? Program.run("umount", ["-l", path]) }
@@ -28,6 +45,8 @@ final class TinyDisk: Sendable {
         defer { try? handle.close() }
         var rest = bytes
         while rest > 0, (try? handle.write(contentsOf: Data(count: min(rest, 4_096)))) != nil { rest -= 4_096 }
+        // What is only in memory so far may have room that is gone once it is on the disk.
+        sync()
     }
 
     /// Gives it back.
