@@ -13,7 +13,9 @@ first calls, and run once more in the same boot.
 
 import os
 import random
+import re
 import shutil
+import struct
 import signal
 import time
 from pathlib import Path
@@ -31,6 +33,31 @@ KINDS = {"process": "process", "power": "power", "again": "process"}
 DATA = [(data, end) for data in ("all", "zeros") for end in (False, True)] + [
     (data, True) for data in ("odd blocks", "first part", "last part", "nothing")]
 MOST_RECORDS, NAMES, MOST_CALLS = 24, 4, 30
+
+
+def checksum(data):
+    """CRC-32C, as info files have it."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+def renumbered(info, inode):
+    """An info file whose records tell of the finished file under another inode: that of the file made in its place."""
+    size = struct.unpack_from("<I", info, 12)[0] if len(info) >= 64 else 0
+    data = bytearray(info)
+    for start in (64, 64 + size) if size else ():
+        generation, length = struct.unpack_from("<QI", data, start)
+        text = bytes(data[start + 16:start + 16 + length])
+        if not length or b'"inode":' not in text:
+            continue
+        text = re.sub(rb'"inode":\d+', b'"inode":%d' % inode, text)
+        head = struct.pack("<QI", generation, len(text))
+        data[start:start + 16 + len(text)] = head + struct.pack("<I", checksum(head + text)) + text
+    return bytes(data)
 
 
 class File:
@@ -70,6 +97,9 @@ class History:
             self._add(len(self.times) - 1, name, first, second, int(offset), data[end + 1:place], names)
         self.end = len(self.times) - 1
         self.names = names
+        # As the system has it, which is not quite when the call was noted.
+        self.modified = os.stat(self.box.files / NAME).st_mtime_ns
+        self.work_marks = [(name, os.getxattr(self.box.work, name)) for name in os.listxattr(self.box.work)]
 
     def _add(self, number, name, first, second, offset, piece, names):
         inside = first.startswith(str(self.box.base))
@@ -178,16 +208,20 @@ class State:
         for path, file in found.names.items():
             if path.startswith(str(box.work)) and file not in [each for _, each in found.info]:
                 write(path, file.content(found.end), found.times[found.end])
+        for name, value in found.work_marks:
+            os.setxattr(box.work, name, value)
+        inode = self._put_part()
         info = [path for path in found.names if path.endswith(".info")][0]
         slots = self.file.content(self.number) if self.number >= 0 else b""
         if self.words > self.number >= 0:
             later = self.file.content(self.words)
             slots = slots[:-512] + later[-512:] if len(later) == len(slots) else slots
-        write(info, slots, found.times[max(self.number, 0)])
-        self._put_part()
+        write(info, renumbered(slots, inode), found.times[max(self.number, 0)])
 
     def _put_part(self):
+        """Returns the inode; 0 without a file."""
         found, box = self.found, self.found.box
+        inode = 0
         events = found.events[:self.names]
         path = next((path for _, path in reversed(events) if path), None)
         if path:
@@ -201,12 +235,20 @@ class State:
             if self.data == "nothing":
                 data = found.part.content(synced)
             times = [found.times[number] for number, _, _ in found.part.changes if number <= self.cut]
-            write(path, data, times[-1] if times else found.times[events[0][0]])
-            if any(path is None for _, path in events):
-                for _, name, value in found.part.marks[:1]:
-                    os.setxattr(path, name, value)
+            is_last = len(times) == len(found.part.changes)
+            moment = found.modified if is_last else times[-1] if times else found.times[events[0][0]]
+            write(path, data, moment)
+            inode = os.stat(path).st_ino
+            marks = [mark for mark in found.part.marks if mark[0] <= (events[-1][0] if events else -1)]
+            for _, name, value in marks[-1:]:
+                words = value.split(b" ")
+                if len(words) == 4:
+                    words[2] = b"%d" % inode
+                os.setxattr(path, name, b" ".join(words))
+                os.utime(path, ns=(moment, moment))
         moment = found.times[events[-1][0]] if events else found.times[0]
         os.utime(box.files, ns=(moment, moment))
+        return inode
 
 
 def write(path, data, moment):
