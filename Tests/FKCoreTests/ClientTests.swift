@@ -124,6 +124,7 @@ struct ClientTests {
             switch event {
             case .engine(let tookOver): lines.append(tookOver ? "engine, took over" : "engine")
             case .following: lines.append("following")
+            case .engineNews(let news, _): lines.append("engine is \(news)")
             case .replies(let replies): lines.append("replies \(replies.count)")
             case .state(let info): lines.append("\(info.url.split(separator: "/").last ?? "") \(info.state)")
             case .progress: break

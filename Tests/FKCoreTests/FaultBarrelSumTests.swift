@@ -118,7 +118,7 @@ struct FaultBarrelSumTests {
     func random() {
         var random = SeededRandom(seed: 115)
         for _ in 0..<300 {
-            let barrel = Barrel(record: BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0)))
+            var barrel = Barrel(record: BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0)))
             barrel.count([])
             var members: [TaskID: TaskEntry.Account] = [:]
             var last: Double?
@@ -130,7 +130,7 @@ struct FaultBarrelSumTests {
                     joined += 1
                     let id = TaskID(url: "http://h/\(joined)")
                     if barrel.info().isComplete { last = nil }
-                    _ = barrel.insert(id, url: "http://h/\(joined)")
+                    _ = barrel.insert(.init(id: id, url: "http://h/\(joined)"))
                     members[id] = TaskEntry.Account(isLengthUnknown: true, state: .idle)
                     barrel.replace(.init(), by: members[id]!)
                 case 1 where members.count > 1:

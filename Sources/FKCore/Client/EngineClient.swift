@@ -6,8 +6,11 @@ import Foundation
 package struct EngineClient: Sendable {
     package let configure: Configure
     package let workPath: WorkPath
-    /// How long an engine may take to answer before the request is withdrawn, in seconds.
+    /// How long an engine may show no sign of life before the request is withdrawn, in seconds. One that is alive and busy is
+    /// waited for.
     package var patience: Double = 15
+    /// Told once the engine of another process has shown no sign of life for `EngineWatch.limit` seconds, and when it is back.
+    package var onNews: @Sendable (EngineWatch.News, EngineLock.Holder?) -> Void = { _, _ in }
 
     private static let pause: Duration = .milliseconds(40)
 
@@ -20,32 +23,49 @@ package struct EngineClient: Sendable {
     /// - Throws: when the work path cannot be used, or its engine does not answer.
     package func perform(_ request: EngineRequest) async throws -> (EngineReply, problems: [String]) {
         try workPath.open(create: true)
+        var replies: [EngineReply] = []
+        var problems: [String] = []
+        for message in request.messages {
+            let (reply, others) = try await performOne(message)
+            problems += others
+            // The next portion would be refused for the same reason.
+            if case .failed = reply { return (reply, problems) }
+            replies.append(reply)
+        }
+        return (try EngineReply(pages: replies), problems)
+    }
+
+    private func performOne(_ request: EngineRequest) async throws -> (EngineReply, problems: [String]) {
         let mailbox = Mailbox(workPath)
-        var posted: MessageID?
-        let deadline = ContinuousClock.now + .seconds(patience)
+        var inquiry: Inquiry?
+        var watch = EngineWatch(interval: 0.04)
         while true {
-            if let posted, let reply = try mailbox.readReply(posted) { return (reply, []) }
+            if let reply = try inquiry?.answer(mailbox, now: EngineWatch.now) { return (reply, []) }
             if let engine = try Self.open(configure, scope: .chosen) {
-                // The one before us may have done it with its last breath.
-                if let posted, let reply = try mailbox.readReply(posted) {
-                    await engine.close()
-                    return (reply, [])
-                }
-                if let posted { try mailbox.withdraw(posted) }
-                let reply = await engine.perform(request)
+                let reply = await engine.perform(request, posted: inquiry?.id)
                 let problems = await engine.takeProblems()
                 await engine.close()
                 return (reply, problems)
             }
-            if posted == nil { posted = try mailbox.post(request) }
-            guard ContinuousClock.now < deadline else {
-                if let posted { try mailbox.withdraw(posted) }
-                throw DownloadError(
-                    .workPathBusy, "The engine of \(workPath.root) does not answer: is its process stopped?",
-                    isRetryable: true)
+            if inquiry == nil { inquiry = Inquiry(try mailbox.post(request)) }
+            let now = EngineWatch.now
+            if let news = watch.look(EngineLock.content(workPath), now: now) {
+                onNews(news, EngineLock.holder(workPath))
+            }
+            if watch.silence(now) >= patience, let inquiry {
+                try mailbox.withdraw(inquiry.id)
+                throw silent(watch.silence(now))
             }
             try await Task.sleep(for: Self.pause)
         }
+    }
+
+    private func silent(_ seconds: Double) -> DownloadError {
+        let process = EngineLock.holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "its process"
+        return DownloadError(
+            .workPathBusy,
+            "The engine of \(workPath.root), \(process), has shown no sign of life for \(Int(seconds)) s: it is stopped or "
+                + "hung. The request was withdrawn. Continue or end that process, then ask again.", isRetryable: true)
     }
 
     /// The engine of the work path, or nil while another process is it.

@@ -14,6 +14,8 @@ package actor RunSession {
         case engine(tookOver: Bool)
         /// Another process is the engine; its tasks are followed.
         case following(pid: Int32)
+        /// The process that is followed has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
+        case engineNews(EngineWatch.News, pid: Int32)
         /// What became of the requests, once.
         case replies([EngineReply])
         case state(DownloadInfo)
@@ -47,6 +49,7 @@ package actor RunSession {
     private var isRefused = false
     /// Of the followed tasks, for the moment when one is gone.
     private var urls: [TaskID: String] = [:]
+    private var requestedURLs: [TaskID: String]?
     private var speeds = FollowedSpeeds()
 
     /// - Parameters:
@@ -225,6 +228,8 @@ package actor RunSession {
             adopt(replies)
             hasReplied = true
         }
+        let pause = max(interval, 0.25)
+        var watch = EngineWatch(interval: pause)
         while !isStopped {
             let infos = followedRecords(reader).map { speeds.measured(DownloadInfo($0)) }
             for info in infos { changed(info) }
@@ -234,9 +239,15 @@ package actor RunSession {
             )
             if isRefused || hasReachedGoal(infos) { return true }
             if !EngineLock.isHeld(workPath) { return false }
-            try await Task.sleep(for: .seconds(max(interval, 0.25)))
+            look(&watch, workPath)
+            try await Task.sleep(for: .seconds(pause))
         }
         return true
+    }
+
+    private func look(_ watch: inout EngineWatch, _ workPath: WorkPath) {
+        guard let news = watch.look(EngineLock.content(workPath), now: EngineWatch.now) else { return }
+        onEvent(.engineNews(news, pid: EngineLock.holder(workPath)?.pid ?? 0))
     }
 
     /// The tasks that were open when they were last looked at and, with the goal `.everything`, all that are open now.
@@ -249,7 +260,7 @@ package actor RunSession {
         // Trashed by somebody: nothing more will ever be heard of them.
         if isReadable {
             for id in missing {
-                changed(DownloadInfo(id: id, url: urls[id] ?? requested(id)?.url ?? "", state: .unknown))
+                changed(DownloadInfo(id: id, url: urls[id] ?? requestedURL(id) ?? "", state: .unknown))
             }
         }
         if case .everything = goal {
@@ -259,11 +270,14 @@ package actor RunSession {
         return records
     }
 
-    private func requested(_ id: TaskID) -> TaskDescription? {
-        for case .add(let tasks, _, _) in requests {
-            if let task = tasks.first(where: { $0.id == id }) { return task }
+    /// The URL of a requested task that was never seen on disk. The ids are digests: made once, not once for each task.
+    private func requestedURL(_ id: TaskID) -> String? {
+        if requestedURLs == nil {
+            var urls: [TaskID: String] = [:]
+            for case .add(let tasks, _, _) in requests { for task in tasks { urls[task.id] = task.url } }
+            requestedURLs = urls
         }
-        return nil
+        return requestedURLs?[id]
     }
 
     private func hasReachedGoal(_ infos: [DownloadInfo]) -> Bool {
@@ -271,24 +285,37 @@ package actor RunSession {
         return infos.allSatisfy(\.state.isSettled)
     }
 
-    /// Posts the requests and waits for the replies; nil when the engine went away without answering.
+    /// Posts the requests and waits for the replies; nil when the engine went away without answering all of them.
     private func post(_ workPath: WorkPath) async throws -> [EngineReply]? {
         let mailbox = Mailbox(workPath)
-        var posted = try requests.map { try mailbox.post(limited($0)) }
+        requests = requests.flatMap(\.messages)
+        var inquiries = try requests.map { Inquiry(try mailbox.post(limited($0))) }
         var replies: [EngineReply] = []
-        while let next = posted.first, !isStopped {
-            if let reply = try mailbox.readReply(next) {
+        var watch = EngineWatch(interval: 0.04)
+        while !inquiries.isEmpty, !isStopped {
+            // Asked before the reply is looked for: an engine that has gone leaves no later one.
+            let isHeld = EngineLock.isHeld(workPath)
+            if let reply = Self.answer(&inquiries[0], mailbox) {
+                inquiries.removeFirst()
                 replies.append(reply)
-                posted.removeFirst()
-            } else if !EngineLock.isHeld(workPath) {
-                // Nobody will read them now; asking again is harmless.
-                for id in posted { try mailbox.withdraw(id) }
-                return nil
-            } else {
+            } else if isHeld {
+                look(&watch, workPath)
                 try await Task.sleep(for: .milliseconds(40))
+            } else {
+                // Nobody will read them now; asking again is harmless.
+                for inquiry in inquiries { try mailbox.withdraw(inquiry.id) }
+                return nil
             }
         }
         return replies
+    }
+
+    private static func answer(_ inquiry: inout Inquiry, _ mailbox: Mailbox) -> EngineReply? {
+        do {
+            return try inquiry.answer(mailbox, now: EngineWatch.now)
+        } catch {
+            return .failed(DownloadError(wrapping: error, code: .disk, message: "The answer cannot be read."))
+        }
     }
 }
 

@@ -1,13 +1,24 @@
 import FKMiddleware
 import Foundation
 
-/// A barrel in the engine's memory. Confined to the engine.
+/// A barrel in the engine's memory: its members in order, and their sum.
 ///
-/// Its sum is counted once, when somebody asks, and then follows each change of a member by the difference.
-final class Barrel {
-    var record: BarrelRecord
-    private(set) var memberIDs: Set<TaskID>
-    var isDirty = false
+/// `insert` and `remove` are O(1) on average, whatever the number of members. The sum is counted once, when somebody asks,
+/// and then follows each change of a member by the difference.
+struct Barrel {
+    let name: String
+    let created: Date
+    private(set) var options: BarrelOptions
+    /// As they were when the barrel was last saved with a counted sum.
+    private var sums: BarrelSums
+    /// A removed member leaves a hole; the holes go once they are half of all places.
+    private var places: [BarrelMember?]
+    private var placeOfMember: [TaskID: Int32]
+    /// Changes since the barrel was last saved.
+    private(set) var pending = 0
+    /// Options have changed since: they stand in no record.
+    private(set) var hasNewOptions = false
+
     private(set) var isCounted = false
     private(set) var received: Int64 = 0
     private(set) var expected: Int64 = 0
@@ -18,33 +29,74 @@ final class Barrel {
     private var shownFraction: Double?
 
     init(record: BarrelRecord) {
-        self.record = record
-        memberIDs = Set(record.members.map(\.id))
+        name = record.name
+        created = record.created
+        options = record.options
+        sums = record.sums
+        places = record.members
+        placeOfMember = [:]
+        placeOfMember.reserveCapacity(places.count)
+        for (place, member) in record.members.enumerated() { placeOfMember[member.id] = Int32(place) }
     }
 
+    var count: Int { placeOfMember.count }
+    func contains(_ id: TaskID) -> Bool { placeOfMember[id] != nil }
+
     /// In the order in which they joined.
-    var members: [TaskID] { record.members.map(\.id) }
+    var members: [BarrelMember] { places.compactMap(\.self) }
+
+    var record: BarrelRecord {
+        BarrelRecord(name: name, created: created, options: options, members: members, sums: presentSums)
+    }
+
+    private var presentSums: BarrelSums {
+        guard isCounted else { return sums }
+        return BarrelSums(
+            complete: states[.complete] ?? 0, error: states[.error] ?? 0, received: received, expected: expected)
+    }
+
+    mutating func setOptions(_ options: BarrelOptions) {
+        self.options = options
+        hasNewOptions = true
+        pending += 1
+    }
 
     /// Returns false when it was a member already.
-    func insert(_ id: TaskID, url: String) -> Bool {
-        guard memberIDs.insert(id).inserted else { return false }
+    mutating func insert(_ member: BarrelMember) -> Bool {
+        guard placeOfMember[member.id] == nil else { return false }
         // What was complete begins anew.
         if shownFraction == 1 { shownFraction = nil }
-        record.members.append(.init(id: id, url: url))
-        isDirty = true
+        placeOfMember[member.id] = Int32(places.count)
+        places.append(member)
+        pending += 1
         return true
     }
 
     /// Returns false when it was no member.
-    func remove(_ id: TaskID) -> Bool {
-        guard memberIDs.remove(id) != nil else { return false }
-        record.members.removeAll { $0.id == id }
-        isDirty = true
+    mutating func remove(_ id: TaskID) -> Bool {
+        guard let place = placeOfMember.removeValue(forKey: id) else { return false }
+        places[Int(place)] = nil
+        pending += 1
+        if places.count > 2 * placeOfMember.count { closeHoles() }
         return true
     }
 
+    private mutating func closeHoles() {
+        places = members
+        for (place, member) in places.enumerated() { if let member { placeOfMember[member.id] = Int32(place) } }
+    }
+
+    /// The present state is on disk.
+    mutating func saved() {
+        sums = presentSums
+        pending = 0
+        hasNewOptions = false
+    }
+
+    // MARK: The sum
+
     /// Counts all members from nothing.
-    func count(_ accounts: some Sequence<TaskEntry.Account>) {
+    mutating func count(_ accounts: some Sequence<TaskEntry.Account>) {
         received = 0
         expected = 0
         unknownLengths = 0
@@ -54,7 +106,7 @@ final class Barrel {
     }
 
     /// Follows the change of one member.
-    func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
+    mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
         guard isCounted else { return }
         // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
         received &+= new.received &- old.received
@@ -72,8 +124,8 @@ final class Barrel {
     // MARK: What is shown
 
     /// The sums now, without speeds. The fraction in it has been shown and does not fall any more.
-    func info() -> BarrelInfo {
-        var info = BarrelInfo(name: record.name, states: states, total: memberIDs.count)
+    mutating func info() -> BarrelInfo {
+        var info = BarrelInfo(name: name, states: states, total: count)
         let isKnown = unknownLengths == 0 && info.total > 0
         info.count = ByteCount(
             received: received, expected: expected > 0 || isKnown ? expected : nil, isLowerBound: !isKnown)

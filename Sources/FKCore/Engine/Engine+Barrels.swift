@@ -6,28 +6,23 @@ extension Engine {
     func createBarrel(_ name: String, options: BarrelOptions) throws -> String {
         try BarrelName.validate(name)
         try options.options?.validate()
-        if FileManager.default.fileExists(atPath: workPath.barrelPath(name)) {
-            let barrel = try openBarrel(name, creating: false)
-            var options = options
-            options.rateLimit = options.rateLimit ?? barrel.record.options.rateLimit
-            barrel.record.options = options
-            barrel.isDirty = true
-            save(barrel)
-            return "barrel \(name) is there already: its settings were replaced"
-        }
-        let barrel = try openBarrel(name, creating: true)
-        barrel.record.options = options
-        barrel.isDirty = true
-        save(barrel)
-        return "barrel \(name) created"
+        let isKnown = workPath.hasBarrel(name)
+        var options = options
+        options.rateLimit = try options.rateLimit ?? openBarrel(name, creating: true).options.rateLimit
+        barrels.setOptions(options, of: name)
+        saveBarrels()
+        return isKnown ? "barrel \(name) is there already: its settings were replaced" : "barrel \(name) created"
     }
 
+    /// Reads the barrel into the book.
+    ///
     /// - Throws: `.notFound` when there is no such barrel and `creating` is false.
+    @discardableResult
     func openBarrel(_ name: String, creating: Bool) throws -> Barrel {
         guard mayWrite else { return Barrel(record: try BarrelFile.load(name, in: workPath)) }
         if let barrel = barrels[name] { return barrel }
         try BarrelName.validate(name)
-        let record: BarrelRecord
+        var record: BarrelRecord
         do {
             record = try BarrelFile.load(name, in: workPath)
         } catch let error as DownloadError where error.code == .notFound && creating {
@@ -39,19 +34,23 @@ extension Engine {
             problems.append(report.message)
             throw report
         }
+        if BarrelFile.isMarked(name, in: workPath) {
+            record = BarrelFile.reconciled(record, in: workPath)
+            try BarrelFile.save(record, in: workPath)
+            BarrelFile.removeMark(name, in: workPath)
+        }
         let barrel = Barrel(record: record)
-        barrels[name] = barrel
+        barrels.open(barrel)
         return barrel
     }
 
-    func join(_ entry: TaskEntry, _ barrel: Barrel) {
-        let name = barrel.record.name
+    /// Makes a task a member, in its record and in the barrel, which is open.
+    func join(_ entry: TaskEntry, barrelNamed name: String) {
+        let isMember = !barrels.insert(.init(id: entry.id, url: entry.record.task.url), into: name)
+        if !isMember { barrels.replace(TaskEntry.Account(), by: entry.accounted, in: [name]) }
         if !entry.record.barrels.containsExactly(name) {
             entry.record.barrels.append(name)
             write(entry)
-        }
-        if barrel.insert(entry.id, url: entry.record.task.url) {
-            barrel.replace(TaskEntry.Account(), by: entry.accounted)
         }
         // It shares the barrel's limit from now on.
         entry.attempt?.limits.replace(with: limiters(for: entry))
@@ -60,66 +59,83 @@ extension Engine {
     /// Makes existing tasks members as well; they stay what they are.
     func join(_ selectors: [TaskSelector], barrelNamed name: String) throws -> Int {
         try checkOpen()
-        let barrel = try openBarrel(name, creating: true)
+        try openBarrel(name, creating: true)
         var count = 0
-        for entry in try selectors.flatMap({ try find($0) }) where !barrel.memberIDs.contains(entry.id) {
-            join(entry, barrel)
+        for entry in try selectors.flatMap({ try find($0) }) where !barrels.contains(entry.id, in: name) {
+            join(entry, barrelNamed: name)
             count += 1
         }
-        save(barrel)
+        saveBarrels()
         return count
     }
 
+    /// Takes a task out of the barrel. The record is only changed in memory, the barrel's file at the end of the request.
     func leave(_ entry: TaskEntry, barrelNamed name: String) {
         entry.record.barrels.removeAll { $0.isExactly(name) }
-        guard let barrel = try? openBarrel(name, creating: false) else { return }
-        if barrel.remove(entry.id) { barrel.replace(entry.accounted, by: TaskEntry.Account()) }
+        guard (try? openBarrel(name, creating: false)) != nil else { return }
+        if barrels.remove(entry.id, from: name) {
+            barrels.replace(entry.accounted, by: TaskEntry.Account(), in: [name])
+        }
         entry.attempt?.limits.replace(with: limiters(for: entry))
         entry.attempt?.lanes.forEach { $0.operation?.resume() }
-        save(barrel)
     }
 
-    func remove(_ urls: [String], fromBarrel name: String) throws -> String {
+    /// - Parameter texts: URLs, or whole ids.
+    func remove(_ texts: [String], fromBarrel name: String) throws -> String {
         try checkOpen()
-        let barrel = try openBarrel(name, creating: false)
-        var removed = 0
-        for text in urls {
-            let url = try URLNormalizer.normalize(text)
-            for member in barrel.record.members where member.url.isExactly(url) || member.id.hex == text {
-                guard let entry = try find(member.id) else {
-                    _ = barrel.remove(member.id)
-                    removed += 1
-                    continue
-                }
-                leave(entry, barrelNamed: name)
-                write(entry)
-                removed += 1
+        try openBarrel(name, creating: false)
+        let leaving = try members(texts, ofBarrel: name)
+        guard !leaving.isEmpty else { throw DownloadError(.notFound, "None of these URLs is in barrel \(name).") }
+        for id in leaving {
+            guard let entry = try find(id) else {
+                _ = barrels.remove(id, from: name)
+                continue
+            }
+            leave(entry, barrelNamed: name)
+            write(entry)
+        }
+        saveBarrels()
+        endBarrelSequences(name)
+        return "\(leaving.count) removed from barrel \(name)"
+    }
+
+    /// The members that are named by URL or id, each once. One pass over the barrel at most, however many are named.
+    private func members(_ texts: [String], ofBarrel name: String) throws -> [TaskID] {
+        var ids: [TaskID] = []
+        // Normalized URLs are ASCII: they are equal when their bytes are.
+        var urls: Set<String> = []
+        for text in texts {
+            if let id = TaskID(hex: text) { ids.append(id) } else { urls.insert(try URLNormalizer.normalize(text)) }
+        }
+        if hasLoadedAll {
+            for url in urls {
+                let found = try find(.url(url)).map(\.id).filter { barrels.contains($0, in: name) }
+                ids += found
+                if !found.isEmpty { urls.remove(url) }
             }
         }
-        save(barrel)
-        endBarrelSequences(name)
-        guard removed > 0 else { throw DownloadError(.notFound, "None of these URLs is in barrel \(name).") }
-        return "\(removed) removed from barrel \(name)"
+        if !urls.isEmpty { ids += try barrelMembers(name).filter { urls.contains($0.url) }.map(\.id) }
+        var seen: Set<TaskID> = []
+        return ids.filter { barrels.contains($0, in: name) && seen.insert($0).inserted }
     }
 
     func deleteBarrel(_ name: String) throws -> String {
         try checkOpen()
-        let barrel = try openBarrel(name, creating: false)
+        let members = try barrelMembers(name)
         let listeners = observers.barrels.filter { $0.name.isExactly(name) }
         let info = listeners.isEmpty ? nil : try barrelInfo(name)
-        for id in barrel.members {
-            guard let entry = try find(id) else { continue }
+        for member in members {
+            guard let entry = try find(member.id) else { continue }
             entry.record.barrels.removeAll { $0.isExactly(name) }
             write(entry)
         }
-        barrels[name] = nil
+        try barrels.delete(name)
         barrelLimiters[name] = nil
         limitsChanged()
-        try BarrelFile.delete(name, in: workPath)
         for listener in listeners { tell(listener, info) }
         endListeners(observers.removeBarrel(name))
         let kept =
-            switch barrel.members.count {
+            switch members.count {
             case 0: "it had no tasks"
             case 1: "its task was kept"
             case let count: "its \(count) tasks were kept"
@@ -127,30 +143,24 @@ extension Engine {
         return "barrel \(name) deleted; \(kept)"
     }
 
-    func save(_ barrel: Barrel) {
-        guard barrel.isDirty || barrel.isCounted, mayWrite else { return }
-        do {
-            if barrel.isCounted {
-                barrel.record.sums = BarrelSums(
-                    complete: barrel.states[.complete] ?? 0, error: barrel.states[.error] ?? 0,
-                    received: barrel.received, expected: barrel.expected)
-            }
-            try BarrelFile.save(barrel.record, in: workPath)
-            barrel.isDirty = false
-        } catch {
-            problems.append("Barrel \(barrel.record.name) could not be saved: \(error)")
-        }
+    /// At the end of a request: each barrel that it has changed is saved once.
+    func saveBarrels() {
+        if mayWrite { barrels.saveDue().forEach { problems.append($0) } }
+    }
+
+    func saveAllBarrels() {
+        if mayWrite { barrels.saveAll().forEach { problems.append($0) } }
     }
 
     /// The sum of a barrel now.
     package func barrelInfo(_ name: String) throws -> BarrelInfo {
-        let barrel = try openBarrel(name, creating: false)
+        var barrel = try openBarrel(name, creating: false)
         if !barrel.isCounted {
-            barrel.count(
-                try barrel.members.map { id in
-                    guard let entry = try find(id) else { return TaskEntry.Account(state: .unknown) }
-                    return entry.accounted
-                })
+            let accounts = try barrel.members.map { member in
+                try find(member.id)?.accounted ?? TaskEntry.Account(state: .unknown)
+            }
+            barrel.count(accounts)
+            barrels.count(name, accounts)
         }
         var bytesPerSecond = 0.0
         for entry in running.values where entry.record.barrels.containsExactly(name) {
@@ -158,15 +168,19 @@ extension Engine {
             account(entry)
             bytesPerSecond += entry.work.speed.bytesPerSecond
         }
-        var info = barrel.info()
+        // A closed engine has none open, and counts what is on the disk.
+        var info = mayWrite ? barrels.info(name) : barrel.info()
         info.bytesPerSecond = bytesPerSecond
         return info
     }
 
+    /// In the order in which they joined.
+    func barrelMembers(_ name: String) throws -> [BarrelMember] { try openBarrel(name, creating: false).members }
+
     package func barrelNames() -> [String] { BarrelFile.list(in: workPath) }
 
     func barrelURLs(_ name: String) throws -> [String] {
-        try openBarrel(name, creating: false).record.members.map(\.url)
+        try barrelMembers(name).map(\.url)
     }
 }
 

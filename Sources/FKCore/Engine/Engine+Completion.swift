@@ -113,8 +113,15 @@ extension Engine {
             try attempt.part.checkHasItsName()
             recordIdentity(entry, attempt)
             var number = 0
+            // A process that was killed in a rename of two steps has left the part under one of the names: each is tried.
+            let triesAll = policy != .rename || attempt.folder.status(of: attempt.part.name)?.st_nlink ?? 1 > 1
             while true {
-                let candidate = number == 0 ? name : FileNameRules.numbered(name, number)
+                if !triesAll {
+                    number = names.next(
+                        attempt.folder.path(of: name), owner: entry.id.short, least: number,
+                        look: { attempt.folder.place(of: FileNameRules.numbered(name, $0), owner) })
+                }
+                let candidate = FileNameRules.numbered(name, number)
                 let path = attempt.folder.path(of: candidate)
                 entry.record.path = path
                 try saveBeforeRename(entry, attempt)
@@ -124,6 +131,7 @@ extension Engine {
                 if isNamed { return true }
                 if try takeBack(candidate, entry, attempt) { return true }
                 switch policy {
+                // Taken since it was looked at.
                 case .rename, .overwrite: number += 1
                 case .refuse: throw fileExists(path)
                 case .skip:

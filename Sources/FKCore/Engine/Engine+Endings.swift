@@ -319,6 +319,7 @@ extension Engine {
     /// - Throws: `.cancelled` without the lock of the work path; `.disk` and the like.
     func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
         guard mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
+        beat()
         if let attempt = entry.attempt, written == nil { foldCounters(entry, attempt) }
         let state = entry.record.state
         // What is yet to be proven stays so in the record: complete, in the boot it was finished in.

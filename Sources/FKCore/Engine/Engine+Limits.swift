@@ -23,7 +23,7 @@ extension Engine {
     /// There is one for every barrel that a task in memory belongs to, so that a limit set later acts as well.
     private func limiter(ofBarrel name: String) -> RateLimiter {
         if let limiter = barrelLimiters[name] { return limiter }
-        let options = barrels[name]?.record.options ?? (try? BarrelFile.load(name, in: workPath).options)
+        let options = barrels[name]?.options ?? (try? BarrelFile.load(name, in: workPath).options)
         let limiter = RateLimiter(rate: options?.rateLimit, now: clock.now)
         barrelLimiters[name] = limiter
         return limiter
@@ -68,10 +68,10 @@ extension Engine {
             let commands = Plural.count(lifted, "running command")
             return "all tasks: \(text)" + (lifted > 0 ? "; it takes the place of the limit of \(commands)" : "")
         }
-        let barrel = try openBarrel(name, creating: false)
-        barrel.record.options.rateLimit = rate
-        barrel.isDirty = true
-        save(barrel)
+        var options = try openBarrel(name, creating: false).options
+        options.rateLimit = rate
+        barrels.setOptions(options, of: name)
+        saveBarrels()
         limiter(ofBarrel: name).setRate(rate, now: clock.now)
         groups.liftRates(ofBarrel: name)
         limitsChanged()

@@ -110,7 +110,7 @@ extension Engine {
         let new = entry.account
         if old != new {
             entry.accounted = new
-            for name in entry.record.barrels { barrels[name]?.replace(old, by: new) }
+            barrels.replace(old, by: new, in: entry.record.barrels)
         }
         let isOpen = entry.isAdmitted && !entry.record.state.isSettled
         guard isOpen != entry.isOpen else { return }
@@ -226,37 +226,6 @@ extension Engine {
         case .id(let id): endListeners(observers.removeAll(.id(id)))
         case .barrel(let name): endListeners(observers.removeBarrel(name))
         case .all: break
-        }
-    }
-
-    // MARK: Mailbox
-
-    /// Carries out what other processes have asked for since the last look.
-    func readMailbox() {
-        guard mailbox.hasNews() else { return }
-        let messages = mailbox.take()
-        guard !messages.isEmpty else { return }
-        Task { [weak self] in
-            for (id, request) in messages { await self?.handle(id, request) }
-        }
-    }
-
-    private func handle(_ id: MessageID, _ request: Result<EngineRequest, DownloadError>) async {
-        // What a closing engine has not done is left for the next one.
-        guard !isClosing else { return }
-        let reply: EngineReply
-        switch request {
-        case .success(let request): reply = await perform(request)
-        case .failure(let error):
-            problems.append(error.message)
-            reply = .failed(error)
-        }
-        guard !isClosing else { return }
-        do {
-            try mailbox.reply(to: id, reply)
-            try mailbox.finish(id)
-        } catch {
-            problems.append("A request of another process could not be answered: \(error)")
         }
     }
 }

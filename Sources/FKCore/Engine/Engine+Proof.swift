@@ -123,17 +123,17 @@ extension Engine {
         end(entry, as: .complete)
     }
 
-    /// Ends the comparison, or the waiting for it, and nothing else: the file and the record stay as they are.
+    /// Ends the comparison soon, or the waiting for it, and nothing else: the file and the record stay as they are.
     ///
     /// - Returns: false when there was none.
-    func endProof(of entry: TaskEntry) async -> Bool {
+    func endProof(of entry: TaskEntry) -> Bool {
         guard entry.awaitsProof, entry.record.state != .complete, entry.attempt != nil || isActive && entry.isAdmitted
         else { return false }
         withdraw(entry)
         entry.isAdmitted = false
         change(entry, to: .complete)
         account(entry)
-        _ = await stopAttempt(of: entry, .keepingBytes, patiently: true)
+        _ = signalStop(of: entry, .keepingBytes)
         return true
     }
 

@@ -49,9 +49,16 @@ extension Engine {
         }
     }
 
+    /// Members that are about to leave: the last sum is the one without them.
+    private func isTrashing(membersOf name: String) -> Bool {
+        running.values.contains { !$0.isThere && $0.record.barrels.containsExactly(name) }
+    }
+
     /// Sequences of a barrel's sums end when no member can run any more, with the sum as it is then.
     func endBarrelSequences(_ name: String) {
-        guard observers.hasSequences(ofBarrel: name), let info = try? barrelInfo(name), info.isOver else { return }
+        guard observers.hasSequences(ofBarrel: name), !isTrashing(membersOf: name), let info = try? barrelInfo(name),
+            info.isOver
+        else { return }
         for listener in observers.barrels where listener.name.isExactly(name) { tell(listener, info) }
         endListeners(observers.endSequences(ofBarrel: name))
     }

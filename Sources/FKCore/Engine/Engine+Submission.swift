@@ -8,46 +8,71 @@ extension Engine {
     ///
     /// - Parameter own: limits for the tasks that the request adds or has run.
     package func perform(_ request: EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
+        await afterLeftovers()
+        return await begin(request, own: own).reply
+    }
+
+    /// Carries a request out as far as states are concerned. Returns with the answer, or with the waiting for attempts that
+    /// are being stopped, or for files that are being compared.
+    func begin(_ request: EngineRequest, own: OwnLimits? = nil) async -> Begun {
         do {
             try checkOpen()
             let group = try group(of: own)
             switch request {
             case .add(let tasks, let barrel, let run):
-                return .added(try await add(tasks, barrel: barrel, run: run, group: group))
-            case .verb(let verb, let selector):
-                return .verbs(try await apply(verb, to: selector))
+                let begun = try await addInTurn(tasks, barrel: barrel, run: run, group: group)
+                if begun.comparisons.isEmpty { return .done(.added(begun.results)) }
+                try beginOperation()
+                return .waiting(
+                    Task {
+                        defer { endOperation() }
+                        return .added(await finish(begun))
+                    })
+            case .verb(let verb, let selector): return try begin(choose(selector) { _ in verb })
+            case .toggle(let selector): return try begin(choose(selector, Self.toggled))
+            case .chosen(let choices): return try begin(choices)
             case .setAttributes(let selector, let attributes):
                 let count = try setAttributes(selector, attributes)
-                return .done(note: "attributes of \(Plural.count(count, "task")) changed")
+                return .done(.done(note: "attributes of \(Plural.count(count, "task")) changed"))
             case .markUsed(let selector):
                 let count = try markUsed(selector)
-                return .done(note: "\(Plural.count(count, "task")) marked as used")
-            case .toggle(let selector):
-                return .verbs(try await toggle(selector))
+                return .done(.done(note: "\(Plural.count(count, "task")) marked as used"))
             case .createBarrel(let name, let options):
-                return .done(note: try createBarrel(name, options: options))
+                return .done(.done(note: try createBarrel(name, options: options)))
             case .removeFromBarrel(let name, let urls):
-                return .done(note: try remove(urls, fromBarrel: name))
+                return .done(.done(note: try remove(urls, fromBarrel: name)))
             case .deleteBarrel(let name):
-                return .done(note: try deleteBarrel(name))
+                return .done(.done(note: try deleteBarrel(name)))
             case .run(let selector):
-                return .done(note: try admit(selector, group: group))
+                return .done(.done(note: try admit(selector, group: group)))
             case .limit(let rate, let barrel):
-                return .done(note: try setLimit(rate, barrel: barrel))
+                return .done(.done(note: try setLimit(rate, barrel: barrel)))
             case .limits:
-                return .limits(try limitsReport())
+                return .done(.limits(try limitsReport()))
             case .limited(let limits, let request):
-                return await perform(request, own: limits)
+                return await begin(request, own: limits)
             case .setLimits(let maxAction, let rateLimit):
                 var changed = configure
                 if let maxAction { changed.maxAction = maxAction }
                 if let rateLimit { changed.rateLimit = rateLimit == 0 ? nil : rateLimit }
                 try update(changed)
-                return .done(note: "limits changed")
+                return .done(.done(note: "limits changed"))
             }
         } catch {
-            return .failed(DownloadError(wrapping: error, code: .disk, message: "The request failed."))
+            return .done(.failed(DownloadError(wrapping: error, code: .disk, message: "The request failed.")))
         }
+    }
+
+    private func begin(_ choices: [VerbChoice]) throws -> Begun {
+        let begun = try begin(choices, forAll: false)
+        if begun.stops.isEmpty { return .done(.verbs(begun.results)) }
+        // The lock is held until that is done.
+        try beginOperation()
+        return .waiting(
+            Task {
+                defer { endOperation() }
+                return .verbs(await finish(begun))
+            })
     }
 
     /// Makes tasks, or finds them again, and queues them.
@@ -57,36 +82,75 @@ extension Engine {
     package func add(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32? = nil
     ) async throws -> [EngineReply.Added] {
+        await afterLeftovers()
         try beginOperation()
         defer { endOperation() }
-        let barrel = try name.map { try openBarrel($0, creating: true) }
+        return await finish(try await addInTurn(descriptions, barrel: name, run: run, group: group))
+    }
+
+    /// Tasks that were added. `finish` compares finished files with the digests they are asked for with.
+    struct BegunAddition {
         var results: [EngineReply.Added] = []
-        results.reserveCapacity(descriptions.count)
-        var comparisons: [Comparison] = []
+        fileprivate(set) var comparisons: [Comparison] = []
+    }
+
+    private func finish(_ begun: BegunAddition) async -> [EngineReply.Added] {
+        var results = begun.results
+        for comparison in begun.comparisons {
+            results[comparison.place].error = await compare(comparison, results)
+        }
+        return results
+    }
+
+    private func addInTurn(
+        _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
+    ) async throws -> BegunAddition {
+        try checkOpen()
+        if let name {
+            try openBarrel(name, creating: true)
+            barrels.begin(name)
+        }
+        defer { if let name { barrels.end(name) } }
+        var begun = BegunAddition()
+        begun.results.reserveCapacity(descriptions.count)
         var rest = descriptions[...]
         while !rest.isEmpty {
-            let portion = rest.prefix(64).map { barrel?.record.options.completing($0) ?? $0 }
+            // Somebody may have deleted the barrel meanwhile, and may again while the info files are written.
+            let options = try name.map { try openBarrel($0, creating: true).options }
+            let portion = rest.prefix(64).map { options?.completing($0) ?? $0 }
             rest = rest.dropFirst(64)
             let ids = portion.map(\.id)
+            beat()
+            for id in ids { await untilForgotten(id) }
             await beginMaking()
             defer { endMaking() }
             let made = await make(portion, ids, barrel: name)
             try checkOpen()
+            if let name { try openBarrel(name, creating: true) }
             for index in portion.indices {
                 let (added, checksum) = add(
-                    portion[index], ids[index], made[index], barrel: barrel, run: run,
+                    portion[index], ids[index], made[index], barrel: name, run: run,
                     group: group ?? (run ? CommandGroups.none : nil))
                 if let checksum {
-                    comparisons.append(.init(place: results.count, task: portion[index], checksum: checksum))
+                    begun.comparisons.append(
+                        .init(place: begun.results.count, task: portion[index], checksum: checksum))
                 }
-                results.append(added)
+                begun.results.append(added)
             }
             schedule()
             for id in ids { if let entry = tasks[id] { park(entry) } }
         }
-        if let barrel { save(barrel) }
-        for comparison in comparisons { results[comparison.place].error = await compare(comparison, results) }
-        return results
+        saveBarrels()
+        return begun
+    }
+
+    /// What is asked for again after it was trashed is made anew once the trashing has come to its end, unless that waits
+    /// for a middleware which may wait for this.
+    private func untilForgotten(_ id: TaskID) async {
+        guard !MiddlewareCall.isInside(ObjectIdentifier(self), .chain) else { return }
+        while let entry = tasks[id], entry.record.state == .unknown, let attempt = entry.attempt {
+            guard await attempt.ended() else { return }
+        }
     }
 
     /// One portion at a time: between its info file and its entry in memory a task is neither new nor known, and a second
@@ -162,7 +226,7 @@ extension Engine {
 
     /// - Returns: with what a finished file is still to be compared.
     private func add(
-        _ description: TaskDescription, _ id: TaskID, _ made: Made, barrel: Barrel?, run: Bool,
+        _ description: TaskDescription, _ id: TaskID, _ made: Made, barrel: String?, run: Bool,
         group: Int32?
     ) -> (EngineReply.Added, Checksum?) {
         do {
@@ -177,15 +241,15 @@ extension Engine {
                 checksum = try readmit(entry, as: description, mayRun: run || scope == .all)
                 join(entry, group: group)
             } else {
-                let (record, info) = try new ?? makeAgain(description, id, barrel: barrel?.record.name)
+                let (record, info) = try new ?? makeAgain(description, id, barrel: barrel)
                 entry = TaskEntry(record: record, info: info, isNew: true)
                 entry.group = group ?? CommandGroups.none
                 remember(entry)
                 // A member before it is counted, so that it is counted once.
-                _ = barrel?.insert(entry.id, url: description.url)
+                if let barrel { _ = barrels.insert(.init(id: id, url: description.url), into: barrel) }
                 stateChanged(entry)
             }
-            if let barrel { join(entry, barrel) }
+            if let barrel { join(entry, barrelNamed: barrel) }
             if run || scope == .all { admit(entry) }
             return (.init(id: id, state: entry.record.state, isNew: known == nil), checksum)
         } catch {
@@ -234,7 +298,7 @@ extension Engine {
             }
             return (tasksByURL?[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
         case .barrel(let name):
-            return try openBarrel(name, creating: false).members.compactMap { try find($0) }
+            return try barrelMembers(name).compactMap { try find($0.id) }
         case .all:
             loadAll()
             return tasks.values.sorted { $0.record.number < $1.record.number }
@@ -261,6 +325,7 @@ extension Engine {
     ///
     /// - Parameter open: keeps the info file open.
     func readEntry(_ id: TaskID, isNew: Bool, open: OpenInfoFile? = nil) -> TaskEntry? {
+        beat()
         let path = workPath.infoPath(id)
         do {
             let contents = try InfoFile.read(path, open: open)

@@ -8,88 +8,145 @@ extension Engine {
         try await apply(to: selector, forAll: forAll) { _ in verb }
     }
 
-    /// - Parameter choose: the verb for a task in that state; asked for all tasks before the first one changes.
+    /// - Parameter choose: the verb for a task in that state.
     func apply(
         to selector: TaskSelector, forAll: Bool = false, choose: (DownloadState) -> Verb
     ) async throws -> [VerbResult] {
+        await afterLeftovers()
         try beginOperation()
         defer { endOperation() }
+        return await finish(try begin(self.choose(selector, choose), forAll: forAll))
+    }
+
+    /// Which verb each task is given. Asked for all tasks before the first one changes.
+    func choose(_ selector: TaskSelector, _ choose: (DownloadState) -> Verb) throws -> [VerbChoice] {
+        try checkOpen()
         let entries = try find(selector)
         if entries.isEmpty, selector != .all {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
-        let chosen = entries.map { (entry: $0, verb: choose($0.standing)) }
-        // What is about to be stopped must not get the slot of another one that is.
-        for (entry, verb) in chosen where [.suspend, .cancel, .trash].contains(verb) && entry.attempt == nil {
-            ready.remove(entry.id)
+        return entries.map { VerbChoice(id: $0.id, verb: choose($0.standing)) }
+    }
+
+    /// Verbs that have changed the states of all their tasks. `finish` waits for what is being stopped.
+    struct BegunVerbs {
+        var results: [VerbResult] = []
+        var stops: [Stop] = []
+    }
+
+    struct Stop {
+        let place: Int
+        let entry: TaskEntry
+        let attempt: Attempt
+        /// Nil for a comparison, with whose end all is done.
+        let effect: StateMachine.Effect?
+    }
+
+    /// Decides and changes the states of all tasks at once: nothing else comes in between, and a later request finds what
+    /// this one means, however long the attempts take to end.
+    func begin(_ choices: [VerbChoice], forAll: Bool) throws -> BegunVerbs {
+        try checkOpen()
+        var begun = BegunVerbs()
+        begun.results.reserveCapacity(choices.count)
+        for choice in choices {
+            beat()
+            if let entry = try find(choice.id) {
+                if entry.isRecovered { write(entry) }
+                begin(choice.verb, entry, forAll: forAll, &begun)
+            } else {
+                begun.results.append(
+                    VerbResult(
+                        id: choice.id, url: "", verb: choice.verb, before: .unknown, after: .unknown, applied: false,
+                        note: "is gone already"))
+            }
         }
+        saveBarrels()
+        schedule()
+        return begun
+    }
+
+    private func begin(_ verb: Verb, _ entry: TaskEntry, forAll: Bool, _ begun: inout BegunVerbs) {
+        let before = entry.standing
+        let place = begun.results.count
+        var result = VerbResult(
+            id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
+        )
+        defer { begun.results.append(result) }
+        switch StateMachine.decide(verb, in: before, forAll: forAll) {
+        case .noOp(let reason):
+            let attempt = entry.attempt
+            result.applied = [.suspend, .cancel].contains(verb) ? endProof(of: entry) : false
+            result.note = result.applied ? "complete: only the comparison of its file has ended" : reason
+            if result.applied, let attempt {
+                begun.stops.append(Stop(place: place, entry: entry, attempt: attempt, effect: nil))
+            }
+        case .to(let after, .queue):
+            result.after = after
+            result.note = queueAgain(entry)
+        case .to(let after, let effect):
+            result.after = after
+            withdraw(entry)
+            // First of all: a task that is still idle or running would be started again when its slot becomes free.
+            change(entry, to: after)
+            if effect == .stopDroppingBytes {
+                entry.record.error = nil
+                entry.record.waiting = nil
+            }
+            if let attempt = signalStop(of: entry, effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes) {
+                begun.stops.append(Stop(place: place, entry: entry, attempt: attempt, effect: effect))
+            } else {
+                result.note = stopped(entry, effect)
+            }
+        }
+    }
+
+    /// Waits until what was stopped has ended, and for a middleware that is at work for it while that may be.
+    func finish(_ begun: BegunVerbs) async -> [VerbResult] {
+        var results = begun.results
         // A middleware may wait for this verb, and its attempt for the middleware: nobody waits for one in here.
         var waits = !MiddlewareCall.isInside(ObjectIdentifier(self), .chain)
-        var results: [VerbResult] = []
-        for (entry, verb) in chosen {
-            if entry.isRecovered { write(entry) }
-            results.append(await apply(verb, to: entry, forAll: forAll, waits: &waits))
+        for stop in begun.stops {
+            if waits && !isClosing || !stop.attempt.isInMiddleware { waits = await stop.attempt.ended() && waits }
+            guard let effect = stop.effect else { continue }
+            if stop.entry.attempt === stop.attempt {
+                results[stop.place].note = Self.accepted(effect)
+            } else {
+                results[stop.place].note = effect == .forget ? stop.attempt.trashNote : stopped(stop.entry, effect)
+            }
         }
+        guard !begun.stops.isEmpty else { return results }
+        saveBarrels()
         schedule()
         return results
     }
 
-    /// - Parameter waits: whether to wait for middlewares; set to false once one did not return.
-    private func apply(
-        _ verb: Verb, to entry: TaskEntry, forAll: Bool, waits: inout Bool
-    ) async -> VerbResult {
-        let before = entry.standing
-        var result = VerbResult(
-            id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
-        )
-        switch StateMachine.decide(verb, in: before, forAll: forAll) {
-        case .noOp(let reason):
-            result.applied = [.suspend, .cancel].contains(verb) ? await endProof(of: entry) : false
-            result.note = result.applied ? "complete: only the comparison of its file has ended" : reason
-            return result
-        case .to(let after, let effect):
-            result.after = after
-            result.note = await carryOut(effect, on: entry, to: after, waits: &waits)
-        }
-        return result
+    private func queueAgain(_ entry: TaskEntry) -> String {
+        entry.record.attempts = 0
+        entry.urlIndex = 0
+        entry.workIfAny?.previousError = nil
+        queue(entry)
+        write(entry)
+        return isActive ? "queued" : "queued: it starts with the next run"
     }
 
-    private func carryOut(
-        _ effect: StateMachine.Effect, on entry: TaskEntry, to state: DownloadState, waits: inout Bool
-    ) async -> String {
-        if effect == .queue {
-            entry.record.attempts = 0
-            entry.urlIndex = 0
-            entry.workIfAny?.previousError = nil
-            queue(entry)
-            write(entry)
-            return isActive ? "queued" : "queued: it starts with the next run"
-        }
-        withdraw(entry)
-        // First of all: a task that is still idle or running would be started again when its slot becomes free.
-        change(entry, to: state)
-        if effect == .stopDroppingBytes {
-            entry.record.error = nil
-            entry.record.waiting = nil
-        }
-        let attempt = entry.attempt
-        let stop: Attempt.Stop = effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes
-        if await !stopAttempt(of: entry, stop, patiently: waits) { waits = false }
-        if entry.attempt != nil, entry.attempt === attempt { return Self.accepted(effect) }
+    /// What is left to do once no attempt of the task runs any more.
+    private func stopped(_ entry: TaskEntry, _ effect: StateMachine.Effect) -> String {
         switch effect {
         case .queue, .stopKeepingBytes:
             write(entry)
             return "suspended, \(ByteSize.format(entry.received)) kept"
         case .stopDroppingBytes:
             // Somebody may have queued it again meanwhile: what runs then is another attempt.
-            guard entry.record.state == state else { return "cancelled, unfinished bytes dropped" }
+            guard entry.record.state == .cancel, entry.attempt == nil else {
+                return "cancelled, unfinished bytes dropped"
+            }
             removePart(of: entry.record)
             dropBytes(of: entry)
             write(entry)
             return "cancelled, unfinished bytes dropped"
         case .forget:
-            // An attempt forgets its task when it ends.
-            return attempt?.trashNote ?? forget(entry)
+            // An attempt forgets its task itself when it ends.
+            return forget(entry)
         }
     }
 

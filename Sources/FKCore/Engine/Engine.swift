@@ -63,6 +63,14 @@ package actor Engine {
     var isMaking = false
     var whenMade: [CheckedContinuation<Void, Never>] = []
 
+    /// Requests of other processes that have not begun yet.
+    var messages: [(MessageID, Result<EngineRequest, DownloadError>)] = []
+    var isReadingMessages = false
+    var hasReadMailbox = false
+    /// What was in the mailbox when this engine began is under way.
+    var hasHandledLeftovers = false
+    var whenLeftoversHandled: [CheckedContinuation<Void, Never>] = []
+
     var tasks = TaskMap<TaskEntry>()
     /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
     var tasksByURL: ExactMap<[TaskID]>?
@@ -78,7 +86,8 @@ package actor Engine {
     /// What other processes were last told about why tasks wait.
     var lastNotice: WaitNotice
     var folders = FolderCache()
-    var barrels = ExactMap<Barrel>()
+    var barrels: BarrelBook
+    var names = NameNumbers()
     let totalLimiter: RateLimiter
     /// What `fk limit` set for all tasks of the work path.
     var standingLimit: Int64?
@@ -93,6 +102,8 @@ package actor Engine {
     /// When it was made, in nanoseconds of its clock.
     let opened: Int64
     var alarms: Alarms
+    /// When the lock is written next by a request that takes long.
+    var nextBeat: Int64 = 0
     /// Admitted tasks that can still run: idle or in action.
     var openCount = 0
     var problems = Problems()
@@ -124,6 +135,7 @@ package actor Engine {
         self.chains = chains
         self.clock = clock
         mailbox = Mailbox(workPath)
+        barrels = BarrelBook(workPath)
         numbers = SubmissionCounter(workPath)
         executor = EngineExecutor(clock: clock)
         inbox = EngineInbox()
@@ -189,7 +201,7 @@ package actor Engine {
         if operations > 0 { await withCheckedContinuation { whenIdle = $0 } }
         await syncBeforeClosing()
         for entry in tasks.values where entry.isDirty { write(entry) }
-        for barrel in barrels.values where barrel.isDirty { save(barrel) }
+        saveAllBarrels()
         transport.shutdown()
         tellWaits()
         reportBarrels()
@@ -289,10 +301,18 @@ package actor Engine {
         }
     }
 
+    /// Shows other processes that this engine is alive: once a second, also in the middle of a long request.
+    func beat() {
+        let now = clock.now
+        guard now >= nextBeat else { return }
+        nextBeat = now + 1_000_000_000
+        try? lock.touch(clock.date)
+    }
+
     /// The heartbeat, once a second: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
         if lock.isReplaced { return noteLostLock() }
-        try? lock.touch(clock.date)
+        beat()
         readMailbox()
         descriptors.relax(now: clock.now)
         watchLanes()
@@ -301,7 +321,7 @@ package actor Engine {
         for entry in running.values { entry.attempt?.counters.flush() }
         syncFinished()
         for entry in running.values where entry.isDirty { write(entry) }
-        for barrel in barrels.values where barrel.isDirty { save(barrel) }
+        saveAllBarrels()
         tellWaits()
     }
 }

@@ -99,6 +99,8 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// `run` lets them start in an engine that runs only chosen tasks.
     case add(tasks: [TaskDescription], barrel: String?, run: Bool)
     case verb(Verb, TaskSelector)
+    /// What a verb or a toggle comes to, written down before it is carried out: a second time then changes nothing.
+    case chosen([VerbChoice])
     /// Suspend what runs or waits, resume or queue again what does not.
     case toggle(TaskSelector)
     /// A nil value removes the pair.
@@ -118,16 +120,32 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// An `add` or a `run` of a command that has limits for its own tasks.
     indirect case limited(OwnLimits, EngineRequest)
 
-    /// The same in requests of so many tasks at most. A barrel's list stays whole, because its file is written once for
-    /// each request.
+    /// The same in requests of so many tasks at most.
     package func portions(of count: Int) -> [EngineRequest] {
         if case .limited(let limits, let request) = self {
             return request.portions(of: count).map { .limited(limits, $0) }
         }
-        guard case .add(let tasks, nil, let run) = self, tasks.count > count else { return [self] }
+        guard case .add(let tasks, let barrel, let run) = self, tasks.count > count else { return [self] }
         return stride(from: 0, to: tasks.count, by: count).map {
-            .add(tasks: Array(tasks[$0..<min($0 + count, tasks.count)]), barrel: nil, run: run)
+            .add(tasks: Array(tasks[$0..<min($0 + count, tasks.count)]), barrel: barrel, run: run)
         }
+    }
+
+    /// The same in requests that fit into the mailbox.
+    package var messages: [EngineRequest] {
+        if case .limited(let limits, let request) = self { return request.messages.map { .limited(limits, $0) } }
+        guard case .add(let tasks, let barrel, let run) = self else { return [self] }
+        return tasks.portions(ofBytes: 16 << 20, \.messageSize).map { .add(tasks: $0, barrel: barrel, run: run) }
+    }
+}
+
+/// A verb for one task.
+package struct VerbChoice: Codable, Sendable, Hashable {
+    package var id: TaskID
+    package var verb: Verb
+    package init(id: TaskID, verb: Verb) {
+        self.id = id
+        self.verb = verb
     }
 }
 
@@ -152,5 +170,77 @@ package enum EngineReply: Codable, Sendable, Hashable {
             self.isNew = isNew
             self.error = error
         }
+    }
+}
+
+extension EngineReply {
+    /// The answer to several portions of one request.
+    ///
+    /// - Throws: `.corruptInfo` for answers of different kinds.
+    init(pages: [EngineReply]) throws {
+        guard let first = pages.first, pages.count > 1 else {
+            self = pages.first ?? .verbs([])
+            return
+        }
+        var added: [Added] = []
+        var results: [VerbResult] = []
+        for page in pages {
+            switch (first, page) {
+            case (.added, .added(let list)): added += list
+            case (.verbs, .verbs(let list)): results += list
+            default: throw DownloadError(.corruptInfo, "The pages of the engine's answer do not belong together.")
+            }
+        }
+        if case .added = first { self = .added(added) } else { self = .verbs(results) }
+    }
+
+    /// The same as answers that take about so many bytes each.
+    func pages(ofBytes size: Int) -> [EngineReply] {
+        switch self {
+        case .added(let list):
+            list.portions(ofBytes: size) { 200 + ($0.error?.messageSize ?? 0) }.map(EngineReply.added)
+        case .verbs(let list):
+            list.portions(ofBytes: size) { 300 + 2 * ($0.url.utf8.count + $0.note.utf8.count) }.map(EngineReply.verbs)
+        case .done, .limits, .failed: [self]
+        }
+    }
+}
+
+extension DownloadError {
+    /// About as many bytes as it takes in a message.
+    fileprivate var messageSize: Int {
+        200 + 2 * (message.utf8.count + (url?.utf8.count ?? 0) + (underlying?.utf8.count ?? 0))
+    }
+}
+
+extension TaskDescription {
+    /// About as many bytes as it takes in a message: JSON writes a slash as two.
+    fileprivate var messageSize: Int {
+        var size = 400 + 2 * (url.utf8.count + (directory?.utf8.count ?? 0) + (fileName?.utf8.count ?? 0))
+        for mirror in mirrors { size += 2 * mirror.utf8.count + 4 }
+        for (name, value) in attributes { size += 2 * (name.utf8.count + value.utf8.count) + 8 }
+        for field in options.headers ?? [] { size += 2 * (field.name.utf8.count + field.value.utf8.count) + 40 }
+        for name in options.secretHeaders ?? [] { size += 2 * name.utf8.count + 4 }
+        return size + 2 * (options.proxy?.utf8.count ?? 0)
+    }
+}
+
+extension Array {
+    /// In order, each of at least one element and of about so many bytes; an empty array is one portion.
+    fileprivate func portions(ofBytes limit: Int, _ size: (Element) -> Int) -> [[Element]] {
+        var portions: [[Element]] = []
+        var begin = startIndex
+        var sum = 0
+        for index in indices {
+            let own = size(self[index])
+            if sum + own > limit, index > begin {
+                portions.append(Array(self[begin..<index]))
+                begin = index
+                sum = 0
+            }
+            sum += own
+        }
+        portions.append(Array(self[begin...]))
+        return portions
     }
 }

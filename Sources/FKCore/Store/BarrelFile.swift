@@ -30,7 +30,9 @@ package enum BarrelFile {
 
     /// - Throws: `.invalidArgument` for a name that cannot be or a URL with a line feed in it; `.noSpace`, `.disk`, and
     ///   then the barrel is as it was.
-    package static func save(_ barrel: BarrelRecord, in workPath: WorkPath) throws {
+    /// - Returns: the number of bytes written.
+    @discardableResult
+    package static func save(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
         try BarrelName.validate(barrel.name)
         var body = try StoreJSON.encode(
             Description(name: barrel.name, created: barrel.created, options: barrel.options, sums: barrel.sums))
@@ -53,6 +55,7 @@ package enum BarrelFile {
         file.append(contentsOf: body)
         let path = workPath.barrelPath(barrel.name)
         try file.withUnsafeBytes { try FileIO.replace(path, aside: path + ".new", $0) }
+        return file.count
     }
 
     /// - Throws: `.notFound`; `.corruptInfo`; `.laterVersion`; `.disk`.
@@ -105,6 +108,53 @@ package enum BarrelFile {
     @discardableResult
     package static func delete(_ name: String, in workPath: WorkPath) throws -> Bool {
         try FileIO.remove(workPath.barrelPath(name))
+    }
+
+    // MARK: The mark of a change
+
+    /// Says that members are joining or leaving: until the mark is gone, the records of the tasks know better than the file.
+    static func mark(_ name: String, in workPath: WorkPath) throws {
+        let empty: [UInt8] = []
+        do {
+            try empty.withUnsafeBytes { try FileIO.create(markPath(name, in: workPath), $0) }
+        } catch let error as DownloadError where error.code == .fileExists {}
+    }
+
+    static func isMarked(_ name: String, in workPath: WorkPath) -> Bool {
+        access(markPath(name, in: workPath), F_OK) == 0
+    }
+
+    static func removeMark(_ name: String, in workPath: WorkPath) { unlink(markPath(name, in: workPath)) }
+
+    private static func markPath(_ name: String, in workPath: WorkPath) -> String {
+        workPath.barrelPath(name) + ".changing"
+    }
+
+    /// The barrel as the records of its tasks have it: what a process that was killed between the two has left behind.
+    ///
+    /// Tasks whose record names the barrel join it, in the order of submission. A member leaves when its record does not name
+    /// the barrel or when its info file is gone, unless that is in the quarantine. Reads every record of the work path.
+    static func reconciled(_ barrel: BarrelRecord, in workPath: WorkPath) -> BarrelRecord {
+        var barrel = barrel
+        var joined: [(number: UInt64, member: BarrelMember)] = []
+        var others: Set<TaskID> = []
+        _ = StoreReader(workPath).records { record in
+            if record.barrels.containsExactly(barrel.name) {
+                joined.append((record.number, BarrelMember(id: record.id, url: record.task.url)))
+            } else {
+                others.insert(record.id)
+            }
+            return false
+        }
+        let there = Set(workPath.allTaskIDs())
+        // `<time>-<id>.info`
+        let kept = Set(
+            FileIO.names(in: workPath.quarantineFolder).compactMap { TaskID(hex: String($0.suffix(69).prefix(64))) })
+        barrel.members.removeAll { !there.contains($0.id) && !kept.contains($0.id) || others.contains($0.id) }
+        let known = Set(barrel.members.map(\.id))
+        joined.removeAll { known.contains($0.member.id) }
+        barrel.members += joined.sorted { $0.number < $1.number }.map(\.member)
+        return barrel
     }
 
     // MARK: Inside

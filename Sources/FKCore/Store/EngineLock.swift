@@ -23,6 +23,8 @@ package final class EngineLock: Sendable {
         package var started: Date
         /// The time of its last tick, at most about a second old while the holder is well.
         package var tick: Date
+        /// Goes up with each tick, whatever the wall clock does.
+        package var beat: UInt64?
         /// The boot in which an engine last looked for finished files that never reached the disk.
         package var examinedBoot: String?
     }
@@ -111,6 +113,7 @@ package final class EngineLock: Sendable {
         try state.withLock { state in
             guard state.descriptor >= 0 else { return }
             state.holder.tick = now
+            state.holder.beat = (state.holder.beat ?? 0) &+ 1
             var bytes = try StoreJSON.encode(state.holder)
             guard bytes.count < Self.width else { return }
             bytes.append(contentsOf: repeatElement(0x20, count: Self.width - 1 - bytes.count))
@@ -151,6 +154,11 @@ package final class EngineLock: Sendable {
         guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return errno == EWOULDBLOCK }
         _ = flock(descriptor, LOCK_UN)
         return false
+    }
+
+    /// What the lock file holds: a holder that is well changes it about once a second. Nil when there is none.
+    package static func content(_ workPath: WorkPath) -> [UInt8]? {
+        try? FileIO.contents(of: workPath.lockPath, limit: 4_096)
     }
 
     /// Who holds the lock; nil when nobody does, or when the holder has not written itself down yet.

@@ -61,16 +61,19 @@ struct FileOwner: Sendable {
     }
 
     /// Whether a task of this work path has written the file, and nobody since. A power cut may have cut its length.
-    func proves(_ file: Int32, _ id: TaskID) -> Bool {
+    func proves(_ file: Int32, _ id: TaskID) -> Bool { provenTask(file) == id.short }
+
+    /// `TaskID.short` of the task of this work path that has written the file, and nobody since; nil where there is none.
+    func provenTask(_ file: Int32) -> String? {
         var status = stat()
         guard let workPath, fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
             case .text(let text) = Self.read(file, Self.nameText)
-        else { return false }
+        else { return nil }
         let parts = text.split(separator: " ")
-        guard parts.count == 4, parts[0] == id.short, parts[1] == workPath, let time = Int64(parts[3]) else {
-            return false
-        }
-        return parts[2] == String(status.st_ino) && FileIdentity.isSameTime(status.modificationTime, time)
+        guard parts.count == 4, parts[1] == workPath, let time = Int64(parts[3]), parts[2] == String(status.st_ino),
+            FileIdentity.isSameTime(status.modificationTime, time)
+        else { return nil }
+        return String(parts[0])
     }
 
     func proves(_ path: String, _ id: TaskID) -> Bool {

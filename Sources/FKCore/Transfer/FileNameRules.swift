@@ -83,9 +83,9 @@ package enum FileNameRules {
         return "\(fallback).\(suffix)"
     }
 
-    /// `FileNameParts.numbered`, with room for our own wrapping.
+    /// `FileNameParts.numbered`, with room for our own wrapping; the name itself for 0.
     package static func numbered(_ name: String, _ n: Int) -> String {
-        FileNameParts.numbered(name, n, maxBytes: maxBytes)
+        n == 0 ? name : FileNameParts.numbered(name, n, maxBytes: maxBytes)
     }
 
     /// The digest of the whole URL in lower-case hexadecimal digits, and the extension of its last path part, where it

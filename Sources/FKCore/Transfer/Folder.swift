@@ -121,6 +121,27 @@ final class Folder: Sendable {
             && owner.proves(file, id)
     }
 
+    /// What bears a name, as the search for a free one has to know it.
+    func place(of name: String, _ owner: FileOwner) -> NameNumbers.Place {
+        guard let status = status(of: name) else { return .free }
+        guard status.st_mode & S_IFMT == S_IFREG, isOfEarlierBoot(status), let task = task(of: name, owner) else {
+            return .taken
+        }
+        return .leftover(of: task)
+    }
+
+    private func isOfEarlierBoot(_ status: stat) -> Bool {
+        Double(status.modificationTime) / 1e9 < BootID.began.timeIntervalSince1970
+    }
+
+    /// The task that has left the file; nil for none.
+    private func task(of name: String, _ owner: FileOwner) -> String? {
+        let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        return owner.provenTask(file)
+    }
+
     private func notAFile(_ name: String) -> DownloadError {
         DownloadError(.destination, "\(path(of: name)) exists and is not a file.")
     }

@@ -31,6 +31,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Where files go.
     public let folder: URL
     private let name: Name
+    private let numbers = Locked(NameNumbers())
 
     /// - Parameters:
     ///   - folder: made with the folders above it when it is not there.
@@ -87,7 +88,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     ///
     /// A hard link never replaces anything, which makes it the rename that refuses a taken name.
     private func link(_ file: URL, name: String) throws -> URL? {
-        for target in places(for: name) {
+        // Only a file that has a second name may have it here already.
+        for target in places(for: name, from: FileNames.hasOtherName(file.path) ? 0 : free(name)) {
             if Foundation.link(file.path, target.path) == 0 { return target }
             switch errno {
             // A process has died since it made the second name.
@@ -103,8 +105,10 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// - Parameter aside: the same name each time, which stays until the task's record is written: a file in the folder
     ///   that it is another name of was copied by a process that died since.
     private func copy(_ file: URL, by aside: URL, name: String) throws -> URL {
-        let earlier = places(for: name).prefix { (try? $0.checkResourceIsReachable()) == true }
-            .first { FileNames.areOfOneFile(aside.path, $0.path) }
+        let earlier =
+            FileNames.hasOtherName(aside.path)
+            ? places(for: name, from: 0).prefix { (try? $0.checkResourceIsReachable()) == true }
+                .first { FileNames.areOfOneFile(aside.path, $0.path) } : nil
         if let earlier, FileManager.default.contentsEqual(atPath: file.path, andPath: earlier.path) { return earlier }
         do {
             unlink(aside.path)
@@ -121,7 +125,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     }
 
     private func publish(_ aside: URL, name: String) throws -> URL {
-        for target in places(for: name) {
+        for target in places(for: name, from: free(name)) {
             if Foundation.link(aside.path, target.path) == 0 { return target }
             if errno == EEXIST { continue }
             // Without hard links the name is reserved first; the empty file is ours to replace.
@@ -147,9 +151,21 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         DownloadError(.destination, "All names like \(name) are taken in \(folder.path).")
     }
 
-    /// The name itself, then `name.1.ext`, `name.2.ext`, …
-    private func places(for name: String) -> LazyMapSequence<Range<Int>, URL> {
-        (0..<10_000).lazy.map { folder.appendingPathComponent(Self.numbered(name, $0), isDirectory: false) }
+    /// `name.first.ext`, and 10,000 more; the name itself for 0.
+    private func places(for name: String, from first: Int) -> LazyMapSequence<Range<Int>, URL> {
+        (first..<first + 10_000).lazy.map(place(for: name))
+    }
+
+    private func place(for name: String) -> (Int) -> URL {
+        { folder.appendingPathComponent(Self.numbered(name, $0), isDirectory: false) }
+    }
+
+    /// The number of a free name: thousands of files that want one name do not all try all of them.
+    private func free(_ name: String) -> Int {
+        let place = place(for: name)
+        return numbers.withLock { numbers in
+            numbers.next("\(folder.path)/\(name)", owner: "") { FileNames.exists(place($0).path) ? .taken : .free }
+        }
     }
 
     /// At most 255 bytes, which is what file systems take.

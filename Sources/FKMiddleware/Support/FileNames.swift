@@ -17,4 +17,16 @@ package enum FileNames {
         return lstat(path, &one) == 0 && lstat(other, &two) == 0 && one.st_ino == two.st_ino
             && one.st_dev == two.st_dev
     }
+
+    /// True when something, of whatever kind, bears the name.
+    package static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    /// True for a file that has more than one name. False where it is not there.
+    package static func hasOtherName(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_nlink > 1
+    }
 }

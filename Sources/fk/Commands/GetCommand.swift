@@ -29,8 +29,8 @@ struct GetCommand: Command {
     }
 
     private func detach(_ add: EngineRequest) async throws -> Int32 {
-        let (reply, problems) = try await EngineClient(configure: options.run.configure(global)).perform(
-            options.run.own.map { .limited($0, add) } ?? add)
+        let client = EngineClient.telling(options.run.configure(global), context)
+        let (reply, problems) = try await client.perform(options.run.own.map { .limited($0, add) } ?? add)
         let answers = Answers(global, context)
         answers.warn(problems)
         guard case .added(let list) = reply else { return answers.status(of: reply) }

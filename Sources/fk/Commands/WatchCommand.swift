@@ -22,6 +22,7 @@ struct WatchCommand: Command {
         var known: Set<TaskID> = []
         var looks = 0
         var speeds = FollowedSpeeds()
+        var watch = EngineWatch(interval: 0.5)
         while signal.withLock({ $0 }) == nil {
             // New tasks are looked for less often than known ones are read: a work path may hold a hundred thousand.
             let all = looks % 10 == 0 ? (members ?? workPath.allTaskIDs()).filter { !known.contains($0) } : []
@@ -39,6 +40,11 @@ struct WatchCommand: Command {
             if barrel != nil, tracker.isSettled { break }
             // Nobody reads it any more.
             if global.json, context.output.isBroken { break }
+            if !EngineLock.isHeld(workPath) {
+                watch = EngineWatch(interval: 0.5)
+            } else if let news = watch.look(EngineLock.content(workPath), now: EngineWatch.now) {
+                presenter.show(.engineNews(news, pid: EngineLock.holder(workPath)?.pid ?? 0))
+            }
             try await Task.sleep(for: .milliseconds(500))
         }
         withExtendedLifetime(trap) {}

@@ -48,6 +48,7 @@ final class RunPresenter: Sendable {
             if tookOver { note("The process that ran the downloads has ended: this one goes on with them.") }
         case .following(let pid):
             note("Process \(pid) runs the downloads of this work path: following it.")
+        case .engineNews(let news, let pid): view.permanent("fk: " + EngineText.text(news, pid: pid))
         case .replies(let replies): replies.forEach(show)
         case .state(let info): changed(info)
         case .progress(let running, let tracker): progress(running, tracker)

@@ -1,0 +1,25 @@
+import FKCore
+
+/// What is said of a process that runs the downloads and shows no sign of life.
+enum EngineText {
+    static func text(_ news: EngineWatch.News, pid: Int32) -> String {
+        switch news {
+        case .silent:
+            "warning: process \(pid), which runs the downloads, has shown no sign of life for "
+                + "\(Int(EngineWatch.limit)) s: it is stopped or hung. Continue it with: kill -CONT \(pid), or end it with: "
+                + "kill -KILL \(pid) (every byte is kept, and a command that waits here goes on)."
+        case .back: "process \(pid) runs the downloads again."
+        }
+    }
+}
+
+extension EngineClient {
+    /// A client that says on standard error when the process it waits for is silent.
+    static func telling(_ configure: Configure, _ context: CommandContext) -> EngineClient {
+        var client = EngineClient(configure: configure)
+        client.onNews = { news, holder in
+            context.errors.writeLine("fk: \(EngineText.text(news, pid: holder?.pid ?? 0))")
+        }
+        return client
+    }
+}

@@ -1,0 +1,226 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Row 117: the work grows with the number of tasks and not with its square. Counted is work, not time.
+@Suite("Faults: many tasks in one barrel, many files of one name", .timeLimit(.minutes(2)))
+struct FaultSquareTests {
+    static let content = Bytes.pattern(count: 500)
+    static let count = 2_000
+
+    /// An engine that runs nothing, with `count` tasks in a barrel.
+    private func filled(_ barrels: [String] = ["big"]) async throws -> Bench {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let tasks = (0..<Self.count).map { bench.task("f\($0)") }
+        for barrel in barrels { _ = try await bench.engine.add(tasks, barrel: barrel, run: true) }
+        return bench
+    }
+
+    @Test("fault 117: adding a list to a barrel, and adding it again, writes the barrel file at most once each")
+    func add() async throws {
+        let bench = try await filled()
+        #expect(await bench.engine.barrels.saveCount <= 2)
+        #expect(try BarrelFile.load("big", in: bench.workPath).members.count == Self.count)
+        let before = await bench.engine.barrels.saveCount
+        _ = await bench.engine.perform(.createBarrel(name: "big", options: BarrelOptions(directory: bench.out)))
+        let tasks = (0..<Self.count).map { bench.task("f\($0)") }
+        _ = try await bench.engine.add(tasks, barrel: "big", run: false)
+        await bench.engine.saveAllBarrels()
+        #expect(await bench.engine.barrels.saveCount - before <= 2)
+    }
+
+    @Test("fault 117: trashing, removing or suspending all members writes each barrel file once", arguments: 0..<5)
+    func all(_ way: Int) async throws {
+        let names = ["big", "second", "third"]
+        let bench = try await filled(names)
+        let before = await bench.engine.barrels.saveCount
+        var left = 0
+        switch way {
+        case 0: _ = try await bench.control.trash(.barrel("big"))
+        case 1: _ = try await bench.control.trashAll()
+        case 2:
+            for name in names {
+                let urls = (0..<Self.count).map { "http://h.example/f\($0)" }
+                _ = await bench.engine.perform(.removeFromBarrel(name: name, urls: urls))
+            }
+        case 3:
+            _ = try await bench.control.suspendAll()
+            left = Self.count
+        default:
+            _ = try await bench.control.cancel(.barrel("big"))
+            _ = try await bench.control.retry(.barrel("big"))
+            left = Self.count
+        }
+        #expect(await bench.engine.barrels.saveCount - before == (left == 0 ? 3 : 0))
+        for name in names {
+            #expect(try BarrelFile.load(name, in: bench.workPath).members.count == left)
+            #expect(try await bench.messager.urls(inBarrel: name).count == left)
+        }
+    }
+
+    @Test(
+        "fault 117: thousands of single requests for one barrel write a few times its size",
+        arguments: ["add", "trash", "remove"])
+    func oneByOne(_ verb: String) async throws {
+        let bench = try await filled(verb == "add" ? [] : ["big"])
+        if verb == "add" {
+            let tasks = (0..<Self.count).map { bench.task("f\($0)") }
+            _ = try await bench.engine.add(tasks, barrel: nil, run: true)
+        }
+        let before = await bench.engine.barrels.savedBytes
+        for index in 0..<Self.count {
+            let url = "http://h.example/f\(index)"
+            switch verb {
+            case "add": #expect(try await bench.messager.add(.url(url), toBarrel: "big") == 1)
+            case "trash": try await bench.control.trash(.url(url))
+            default: try await bench.messager.remove(url, fromBarrel: "big")
+            }
+        }
+        let size = Self.count * 100
+        #expect(await bench.engine.barrels.savedBytes - before < 12 * size)
+        let expected = verb == "add" ? (0..<Self.count).map { "http://h.example/f\($0)" } : []
+        #expect(try await bench.messager.urls(inBarrel: "big") == expected)
+        await bench.downloader.close()
+        #expect(try BarrelFile.load("big", in: bench.workPath).members.map(\.url) == expected)
+        #expect(FileIO.names(in: bench.workPath.barrelsFolder) == ["big.barrel"])
+    }
+
+    @Test("a kill before the barrel file is saved: the next engine reads the members from their records")
+    func reconciled() async throws {
+        let bench = try await filled()
+        for index in 0..<5 {
+            try await bench.add("new\(index)")
+            try await bench.messager.add(.url("http://h.example/new\(index)"), toBarrel: "big")
+        }
+        try await bench.control.trash(.url("http://h.example/f0"))
+        try await bench.messager.remove("http://h.example/f1", fromBarrel: "big")
+        // Few changes of a large barrel wait for the tick.
+        #expect(try BarrelFile.load("big", in: bench.workPath).members.count == Self.count)
+        let crashed = try bench.snapshot()
+        let next = try await Bench(in: crashed, content: Self.content)
+        let urls = try await next.messager.urls(inBarrel: "big")
+        let names = (2..<Self.count).map { "f\($0)" } + (0..<5).map { "new\($0)" }
+        #expect(urls == names.map { "http://h.example/\($0)" })
+        #expect(FileIO.names(in: next.workPath.barrelsFolder) == ["big.barrel"])
+        await bench.engine.activate()
+        await bench.advance(1)
+        #expect(try BarrelFile.load("big", in: bench.workPath).members.map(\.url) == urls)
+    }
+
+    @Test("a kill while a barrel is trashed: the next engine knows no lost members")
+    func lostMembers() async throws {
+        let bench = try await filled()
+        await bench.downloader.close()
+        try BarrelFile.mark("big", in: bench.workPath)
+        for index in 0..<1_000 { unlink(bench.workPath.infoPath(bench.task("f\(index)").id)) }
+        // One whose info file went to the quarantine stays a member.
+        let damaged = bench.workPath.infoPath(bench.task("f1000").id)
+        _ = Quarantine.move(damaged, in: bench.workPath, because: DownloadError(.corruptInfo, "x"))
+        let next = try await Bench(in: bench.folder, content: Self.content)
+        #expect(try await next.messager.urls(inBarrel: "big").count == 1_000)
+        #expect(try await next.messager.barrelInfo("big").total == 1_000)
+    }
+
+    @Test("a barrel that is deleted while a list is added to it is made again with the rest")
+    func deletedMeanwhile() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let tasks = (0..<1_000).map { bench.task("f\($0)") }
+        async let added = bench.engine.add(tasks, barrel: "b", run: true)
+        while await (try? bench.engine.barrelMembers("b").count) ?? 0 < 64 { await Task.yield() }
+        _ = await bench.engine.perform(.deleteBarrel(name: "b"))
+        #expect(try await added.allSatisfy { $0.error == nil })
+        let members = Set(try BarrelFile.load("b", in: bench.workPath).members.map(\.id))
+        for task in tasks {
+            let record = try await bench.record(task.id)
+            #expect(record.barrels == (members.contains(task.id) ? ["b"] : []))
+        }
+    }
+
+    // MARK: Names
+
+    @Test(
+        "fault 117: each of many files that want one name writes its record as often as a file alone",
+        arguments: ["URL", "Content-Disposition", "asked for"])
+    func sameName(_ source: String) async throws {
+        let count = 300
+        let bench = try await Bench(settings: { $0.maxAction = 8 }) { request, _ in
+            var answer = FakeTransport.Answer.file(Self.content, to: request)
+            if source == "Content-Disposition", case .head(var head) = answer.steps[0] {
+                head.fields.append(.init("Content-Disposition", "attachment; filename=item"))
+                answer.steps[0] = .head(head)
+            }
+            return answer
+        }
+        let alone = try await bench.add("alone")
+        _ = await bench.finished(alone)
+        var ids: [TaskID] = []
+        for index in 0..<count {
+            ids.append(
+                try await bench.add(source == "URL" ? "\(index)/item" : "\(index)") {
+                    guard source == "asked for" else { return }
+                    $0.url = "http://h.example/same/\(index)"
+                    $0.fileName = "item"
+                    $0.options.existing = .rename
+                })
+        }
+        await bench.engine.waitUntilDrained()
+        let names = Set(bench.names)
+        if source != "Content-Disposition" { #expect(names.contains("alone")) }
+        #expect(names.contains("item") && names.count == count + 1)
+        for index in 1..<count - 1 { #expect(names.contains("item.\(index)")) }
+        let usual = try InfoFile.read(bench.workPath.infoPath(alone)).handle.generation
+        for id in ids {
+            #expect(try InfoFile.read(bench.workPath.infoPath(id)).handle.generation <= usual + 1)
+        }
+    }
+
+    @Test("fault 117: the search for free numbers looks at each taken name about once, and gives freed ones again")
+    func numbers() {
+        var numbers = NameNumbers()
+        var taken: Set<Int> = Set(0..<1_000)
+        var looks = 0
+        func next(_ owner: String = "me") -> Int {
+            numbers.next("/d/item", owner: owner) { number in
+                looks += 1
+                return taken.contains(number) ? .taken : .free
+            }
+        }
+        for expected in 1_000..<5_000 {
+            #expect(next() == expected)
+            taken.insert(expected)
+        }
+        #expect(looks < 4 * 5_000)
+        // A name that is found free and not taken is found again.
+        #expect(next() == 5_000 && next() == 5_000)
+        // The end became free, then everything.
+        taken = Set(0..<10)
+        #expect(next() == 10)
+        taken = []
+        #expect(next() == 0)
+        taken = [0]
+        #expect(next() == 1)
+        // Somebody was quicker.
+        #expect(numbers.next("/d/item", owner: "me", least: 7) { _ in .free } == 7)
+    }
+
+    @Test("a file left behind by its task is found by that task, however many names have been given since")
+    func leftovers() {
+        var numbers = NameNumbers()
+        let leftovers = ["a": 3, "b": 700]
+        func next(_ owner: String, _ looks: inout Int) -> Int {
+            numbers.next("/d/item", owner: owner) { number in
+                looks += 1
+                if let owner = leftovers.first(where: { $0.value == number })?.key { return .leftover(of: owner) }
+                return number < 1_000 ? .taken : .free
+            }
+        }
+        var looks = 0
+        #expect(next("c", &looks) == 1_000)
+        looks = 0
+        #expect(next("b", &looks) == 700 && next("a", &looks) == 3)
+        #expect(looks <= 4)
+    }
+}
