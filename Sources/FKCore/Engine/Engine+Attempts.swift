@@ -155,7 +155,9 @@ extension Engine {
     private func heldPart(of entry: TaskEntry, in folder: Folder) throws(DownloadError) -> PartFile? {
         guard !entry.record.ranges.isEmpty else { return nil }
         let name = entry.record.partName ?? ""
-        if let part = try PartFile.reopened(in: folder, name: name) { return part }
+        if let part = try PartFile.reopened(in: folder, name: name, written: entry.record.written) {
+            return part
+        }
         if case .another(let reason) = folder.holder(of: name) {
             remember(entry, by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
         } else {

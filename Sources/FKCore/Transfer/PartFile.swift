@@ -54,12 +54,16 @@ final class PartFile: Sendable {
     }
 
     /// Opens the file that bears the name; nil when it is not the task's own (`PartHolder`).
-    static func reopened(in folder: Folder, name: String) throws(DownloadError) -> PartFile? {
-        guard folder.holder(of: name) == .us else { return nil }
+    static func reopened(
+        in folder: Folder, name: String, written: FileIdentity? = nil
+    ) throws(DownloadError) -> PartFile? {
+        guard let named = folder.status(of: name), folder.holder(named, written: written) == .us else { return nil }
         let part = try PartFile(in: folder, name: name)
         // Looked at once more: it may have been replaced before it was opened.
         var status = stat()
-        guard fstat(part.descriptor, &status) == 0, folder.holder(status) == .us else { return nil }
+        guard fstat(part.descriptor, &status) == 0, folder.holder(status, written: written) == .us else {
+            return nil
+        }
         return part
     }
 

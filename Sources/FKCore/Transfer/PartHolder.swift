@@ -16,16 +16,20 @@ enum PartHolder: Equatable {
 
 extension Folder {
     func holder(of name: String) -> PartHolder {
-        status(of: name).map(holder) ?? .nobody
+        status(of: name).map { holder($0) } ?? .nobody
     }
 
-    func holder(_ status: stat) -> PartHolder {
+    /// - Parameter written: the file that the task has finished and taken back from its final name. That one may have a
+    ///   second name, where a response middleware has put it.
+    func holder(_ status: stat, written: FileIdentity? = nil) -> PartHolder {
         switch status.st_mode & S_IFMT {
         case S_IFREG: break
         case S_IFLNK: return .another("is a symlink")
         default: return .another("is not a regular file")
         }
-        if status.st_nlink > 1 { return .another("has \(status.st_nlink) names") }
+        if status.st_nlink > 1, written.map(FileIdentity(status).matches) != true {
+            return .another("has \(status.st_nlink) names")
+        }
         // Some file systems give every file the same owner, or the files of root another one.
         if status.st_uid != geteuid(), status.st_uid != ownerOfNewFiles() {
             return .another("belongs to another user")

@@ -222,7 +222,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             }
             position += Int64(bytes.count)
             // A piece that is not full is the last one of what has arrived: nobody knows when the next one comes.
-            plan.counters.store(index, position, moreFollows: bytes.count >= Self.fullPiece)
+            plan.counters.store(index, position, moreFollows: bytes.count == Self.fullPiece)
             digester?.update(bytes)
         }
         return isExcess ? .enough : .consumed
