@@ -272,9 +272,9 @@ struct ClientTests {
         let folder = try TemporaryFolder()
         let stop = Gate()
         let server = try FaultServer()
+        // Neither file is whole before the first session has stopped.
         server.routeOthers { request in
-            let answer = FaultResponse.ranged(Self.content, for: request, etag: "\"1\"")
-            return request.index == 0 ? answer.stalling(at: 200_000, until: stop) : answer
+            FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").stalling(at: 200_000, until: stop)
         }
         let one = Observed(Heard())
         let two = Observed(Heard())
@@ -286,6 +286,7 @@ struct ClientTests {
         _ = await two.wait { $0.lines.contains("following") && $0.lines.contains("replies 1") }
         await first.stop()
         #expect(try await firstEnd.count(.complete) == 0)
+        stop.open()
         let tracker = try await secondEnd
         #expect(tracker.count(.complete) == 2)
         #expect(two.value.lines.contains("engine, took over"))

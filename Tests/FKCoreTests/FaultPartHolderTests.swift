@@ -175,6 +175,35 @@ struct FaultPartHolderTests {
         await live.downloader.close()
     }
 
+    @Test("fault 94: what has replaced the part is not built upon, though it has the very time of our last write")
+    func sameTime() async throws {
+        let server = try FaultServer()
+        let gate = Gate()
+        server.route("/a") { request in
+            let answer = FaultResponse.ranged(Self.content, for: request, etag: "\"1\"")
+            return request.index == 0 ? answer.stalling(at: 300_000, until: gate) : answer
+        }
+        let live = try LiveBench()
+        let id = try await live.add(server.url("/a"))
+        let isHeld = try await eventually { () -> Bool? in
+            await live.downloader.messager.info(.id(id))?.count.received == 300_000 ? true : nil
+        }
+        #expect(isHeld == true)
+        let part = "\(live.out)/\(try #require(live.names.first))"
+        var status = stat()
+        #expect(stat(part, &status) == 0)
+        #expect(unlink(part) == 0)
+        try Data(repeating: 7, count: Self.content.count).write(to: URL(fileURLWithPath: part))
+        let nanoseconds = Int(status.modificationTime)
+        let time = timespec(tv_sec: nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
+        #expect(utimensat(AT_FDCWD, part, [time, time], 0) == 0)
+        try await live.downloader.control.suspend(.id(id))
+        try await live.downloader.control.resume(.id(id))
+        #expect(await live.downloader.messager.finished(id)?.state == .complete)
+        #expect(try live.out("a") == Self.content)
+        await live.downloader.close()
+    }
+
     @Test(
         "a part that was linked to its final name by a killed process has its rename finished",
         arguments: [true, false])

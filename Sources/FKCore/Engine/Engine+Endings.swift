@@ -193,9 +193,7 @@ extension Engine {
         let attempt = entry.attempt
         if let attempt {
             foldCounters(entry, attempt)
-            if state != .complete, !entry.awaitsProof, entry.record.received > 0 {
-                entry.record.partTime = attempt.part.time
-            }
+            if state != .complete, !entry.awaitsProof, entry.record.received > 0 { leavePart(of: entry, attempt) }
             attempt.part.close()
             attempt.counters.detach()
         }
@@ -220,6 +218,18 @@ extension Engine {
         if state.isSettled, entry.attempt == nil { entry.forgetWork() }
         retire(entry)
         attempt?.end()
+    }
+
+    /// Notes how the part file is left, for the next attempt to compare. One that bears its final name already is not there to
+    /// be noted, and bytes of a file that somebody has removed or replaced are lost: a time alone does not tell two files
+    /// apart that were written to within one tick of the kernel's clock (4 ms).
+    private func leavePart(of entry: TaskEntry, _ attempt: Attempt) {
+        if attempt.part.hasItsName {
+            entry.record.partTime = attempt.part.time
+        } else if entry.record.path == nil {
+            remember(entry, by: "resume", "somebody has removed or replaced the part file: starting again")
+            dropBytes(of: entry)
+        }
     }
 
     /// Has an attempt end soon: `attemptStopped` follows once nothing of it runs any more.
