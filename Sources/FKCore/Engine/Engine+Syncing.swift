@@ -14,13 +14,18 @@ extension Engine {
         unsynced.add(.init(id: entry.id, path: path, since: clock.now))
     }
 
-    /// Once a second.
+    /// Once a second. A closing engine waits for it: when the work path is released, no finished file is open.
     func syncFinished() {
         let files = unsynced.takeDue(now: clock.now)
-        guard !files.isEmpty else { return }
+        guard !files.isEmpty, (try? beginOperation()) != nil else { return }
         diskWork.async { [self] in
             let synced = Self.synchronize(files)
-            executor.run { self.assumeIsolated { engine in synced.forEach { engine.noteSynced($0) } } }
+            executor.run {
+                self.assumeIsolated { engine in
+                    synced.forEach { engine.noteSynced($0) }
+                    engine.endOperation()
+                }
+            }
         }
     }
 
