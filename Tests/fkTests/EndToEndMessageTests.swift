@@ -108,7 +108,9 @@ struct EndToEndMessageTests {
         }
     }
 
-    @Test("On a terminal barrel delete asks, unless -y is given; its tasks are kept and counted", arguments: [0, 1, 2])
+    @Test(
+        "On a terminal barrel delete asks, unless -y is given; its tasks are kept and counted", .needsPseudoTerminal,
+        arguments: [0, 1, 2])
     func deleteBarrel(count: Int) async throws {
         for index in 0..<count { try await sandbox.fk("get", server.url("/\(index)"), "-b", "b") }
         if count == 0 { try await sandbox.fk("barrel", "create", "b") }
