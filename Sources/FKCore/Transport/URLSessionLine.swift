@@ -30,6 +30,8 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         /// Somebody wants to hold the line: the transfer for as long as it is paused, or a turn of the others.
         var isPaused = false
         var isTurn = false
+        /// Foundation has not yet begun the task: nothing may be read before libcurl's options are set.
+        var isBeginning = false
         /// What was done about it.
         var isHeld = false
         var task: URLSessionTask?
@@ -111,22 +113,34 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
             gate.keepsCoding = false
         }
         self.transfer.withLock { $0 = transfer }
+        #if canImport(FoundationNetworking)
+            change { $0.isBeginning = true }
+        #endif
         task.resume()
         #if canImport(FoundationNetworking)
-            keepCoding(of: task, turns: 100)
+            keepCoding(of: task, tries: 0)
         #endif
     }
 
     #if canImport(FoundationNetworking)
-        /// Nothing is read before the task has begun: what reads has its turns on the same queue, and later ones.
-        private func keepCoding(of task: URLSessionTask, turns: Int) {
-            callbacks.async { [self] in
+        /// Looks whether Foundation has begun the task, which it does in a later turn of its queues, and sets libcurl's
+        /// options then. Nothing is read meanwhile. A busy machine can take long: it looks at once 100 times, then every
+        /// millisecond, and gives up after some ten seconds.
+        private func keepCoding(of task: URLSessionTask, tries: Int) {
+            let look: @Sendable () -> Void = { [self] in
                 guard gate.withLock({ $0.task === task }) else { return }
-                guard let keepsCoding = FoundationTask.keepCoding(of: task) else {
-                    if turns > 0 { keepCoding(of: task, turns: turns - 1) }
-                    return
+                let keepsCoding = FoundationTask.keepCoding(of: task)
+                if keepsCoding == nil, tries < 10_000 { return keepCoding(of: task, tries: tries + 1) }
+                change { gate in
+                    guard gate.task === task else { return }
+                    gate.keepsCoding = keepsCoding ?? false
+                    gate.isBeginning = false
                 }
-                gate.withLock { if $0.task === task { $0.keepsCoding = keepsCoding } }
+            }
+            if tries < 100 {
+                callbacks.async(execute: look)
+            } else {
+                callbacks.asyncAfter(deadline: .now() + .milliseconds(1), execute: look)
             }
         }
     #endif
@@ -210,7 +224,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     private func change(_ body: (inout Gate) -> Void) {
         gate.withLock { gate in
             body(&gate)
-            let isHeld = gate.isPaused || gate.isTurn
+            let isHeld = gate.isPaused || gate.isTurn || gate.isBeginning
             guard gate.isHeld != isHeld else { return }
             gate.isHeld = isHeld
             #if canImport(FoundationNetworking)

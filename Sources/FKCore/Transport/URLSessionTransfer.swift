@@ -36,6 +36,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         var crumbs = 0
         /// Seconds for which a response has been taken in without a word.
         var wordless = 0.0
+        /// Requests so far: the first one, and one for each redirect.
+        var requests = 0
 
         mutating func heard(_ bytes: Int, enough: Int) {
             crumbs += bytes
@@ -122,6 +124,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             flow.silence = 0
             flow.crumbs = 0
             flow.wordless = 0
+            flow.requests += 1
         }
         line.begin(urlRequest, for: self)
     }
@@ -157,7 +160,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         }
         guard !flow.hasHead, let length else { return }
         guard length > Self.maxRedirectBody || flow.wordless >= Self.redirectSeconds else { return }
-        line.post { self.judgeSilentResponse(line) }
+        line.post { self.judgeSilentResponse(of: flow.requests, line) }
     }
 
     private static func silence(_ what: String, _ seconds: Double, _ url: String) -> DownloadError {
@@ -191,8 +194,9 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private static let maxInterims = 100
 
-    private func judgeSilentResponse(_ line: URLSessionLine) {
-        guard line === self.line, head == nil, next == nil, !isOver else { return }
+    /// - Parameter number: the request that was silent. The next one may have begun meanwhile, on the same line.
+    private func judgeSilentResponse(of number: Int, _ line: URLSessionLine) {
+        guard flow.withLock({ $0.requests == number }), head == nil, next == nil, !isOver else { return }
         guard let response = line.silentResponse else {
             return endNow(
                 .failure(
