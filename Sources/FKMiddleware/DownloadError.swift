@@ -1,8 +1,8 @@
 import Foundation
 
-/// The one error type of the project. It is `Codable` because a task's last error is kept in its info file.
+/// The project's only error type. It is `Codable` because a task's info file stores its last error.
 ///
-/// Match on the code, which is open so that middlewares can add their own:
+/// Match on the code. Codes are open, so middlewares can add their own:
 ///
 /// ```swift
 /// do {
@@ -12,43 +12,52 @@ import Foundation
 /// }
 /// ```
 public struct DownloadError: Error, Codable, Sendable, Hashable {
-    /// What kind of failure it is. The raw value is what `fk --json` prints.
+    /// The kind of failure. `fk --json` prints the raw value.
     public struct Code: RawRepresentable, Codable, Sendable, Hashable, CustomStringConvertible {
-        /// Words in lower case, joined by hyphens.
+        /// Lower-case words, joined by hyphens.
         public var rawValue: String
-        /// Any text is a code.
+        /// Creates a code from any text.
         public init(rawValue: String) { self.rawValue = rawValue }
-        /// The same without a label.
+        /// Creates a code from any text, without a label.
         public init(_ rawValue: String) { self.rawValue = rawValue }
         /// The raw value.
         public var description: String { rawValue }
+        /// Decodes the raw value from a single string.
+        ///
+        /// - Throws: `DecodingError` when the value is not a string.
         public init(from decoder: any Decoder) throws {
             rawValue = try decoder.singleValueContainer().decode(String.self)
         }
+        /// Encodes the raw value as a single string.
+        ///
+        /// - Throws: the encoder's error.
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.singleValueContainer()
             try container.encode(rawValue)
         }
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public var code: Code
-    /// What happened and what to do next, in one or two sentences for a person. Never holds a secret.
+    /// What happened and what to do next, in one or two sentences for a person. It never contains a secret.
     public var message: String
-    /// The URL it happened to, with userinfo and query values masked.
+    /// The URL that failed, with userinfo and query values masked.
     public var url: String?
-    /// The HTTP status, where a server answered (RFC 9110 section 15).
+    /// The HTTP status (RFC 9110 section 15); `nil` when no server answered.
     public var status: Int?
-    /// The text of the cause underneath: libcurl's, the system's, or a middleware's.
+    /// The text of the underlying error: libcurl's, the system's, or a middleware's.
     public var underlying: String?
-    /// True when the same attempt may succeed later without anybody changing anything.
+    /// True when the same attempt may succeed later without any change.
     public var isRetryable: Bool
-    /// Seconds the server asked us to wait (Retry-After, RFC 9110 section 10.2.3), not yet capped.
+    /// The seconds that the server asked to wait (Retry-After, RFC 9110 section 10.2.3), not yet capped.
     public var retryAfter: Double?
 
+    /// Creates an error.
+    ///
     /// - Parameters:
-    ///   - message: without secrets: it is stored and shown.
-    ///   - isRetryable: true has the engine try again by itself, with back-off.
+    ///   - message: is stored and shown, so it must not contain secrets.
+    ///   - isRetryable: true makes the engine retry with back-off. The default is false.
+    ///   - retryAfter: seconds.
     public init(
         _ code: Code, _ message: String, url: String? = nil, status: Int? = nil, underlying: String? = nil,
         isRetryable: Bool = false, retryAfter: Double? = nil
@@ -62,7 +71,7 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         self.retryAfter = retryAfter
     }
 
-    /// Wraps any error; a `DownloadError` comes back unchanged.
+    /// Wraps any error; a `DownloadError` stays unchanged.
     public init(wrapping error: any Error, code: Code, message: String, url: String? = nil) {
         if let error = error as? DownloadError {
             self = error
@@ -73,9 +82,9 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
 }
 
 extension DownloadError: LocalizedError, CustomStringConvertible {
-    /// The same as `description`.
+    /// Same as `description`.
     public var errorDescription: String? { description }
-    /// Message, URL and cause in one line.
+    /// The message, the URL and the underlying error in one line.
     public var description: String {
         var text = message
         if let url { text += " [\(url)]" }
@@ -84,84 +93,84 @@ extension DownloadError: LocalizedError, CustomStringConvertible {
     }
 }
 
-/// Docs/Errors.md says for each what is retried and what to do.
+/// Docs/Errors.md says which codes are retried and what to do about each.
 extension DownloadError.Code {
     // MARK: Input
 
-    /// The text is no URL of a host.
+    /// The text is not a URL with a host.
     public static let invalidURL = Self("invalid-url")
     /// The scheme is not http or https.
     public static let unsupportedScheme = Self("unsupported-scheme")
-    /// A value is out of its range or form.
+    /// A value is outside its range or malformed.
     public static let invalidArgument = Self("invalid-argument")
 
     // MARK: Lookup and life cycle
 
-    /// No task, barrel or work path by that name.
+    /// No task, barrel or work path has that name.
     public static let notFound = Self("not-found")
     /// The work path cannot change while a downloader is live.
     public static let configurationLocked = Self("configuration-locked")
-    /// Another engine owns the work path, or it does not answer.
+    /// Another engine owns the work path, or the owner does not answer.
     public static let workPathBusy = Self("work-path-busy")
-    /// The work path is no safe folder of the user's own, or its file system has no locks.
+    /// The work path is not a safe folder owned by the user, or its file system has no locks.
     public static let workPathUnusable = Self("work-path-unusable")
-    /// A later version of this software wrote it.
+    /// A later version of this software wrote the file or the work path.
     public static let laterVersion = Self("later-version")
     /// An info or barrel file cannot be read.
     public static let corruptInfo = Self("corrupt-info")
 
     // MARK: Network
 
-    /// The host's name could not be looked up.
+    /// The host name could not be resolved.
     public static let nameLookup = Self("name-lookup")
-    /// The server could not be reached.
+    /// The connection to the server failed.
     public static let connect = Self("connect")
-    /// Connecting took too long, or the server was silent.
+    /// Connecting took too long, or the server sent nothing for too long.
     public static let timeout = Self("timeout")
-    /// The connection ended in the middle.
+    /// The connection was lost during the transfer.
     public static let connectionLost = Self("connection-lost")
-    /// The certificate was refused, or there is no secure connection.
+    /// The server's certificate was refused, or no secure connection could be made.
     public static let tls = Self("tls")
     /// The proxy could not be used.
     public static let proxy = Self("proxy")
 
     // MARK: HTTP
 
-    /// The server answered with an error status: `status` has it.
+    /// The server answered with an error status, which is in `status`.
     public static let httpStatus = Self("http-status")
-    /// The answer is not valid HTTP.
+    /// The response is not valid HTTP.
     public static let protocolViolation = Self("protocol-violation")
-    /// The body ended before its end.
+    /// The body ended before its announced length.
     public static let incompleteBody = Self("incomplete-body")
-    /// The server answers range requests wrongly.
+    /// The server's response to a range request is wrong.
     public static let badRange = Self("bad-range")
-    /// A redirect is refused.
+    /// The redirect was refused.
     public static let redirect = Self("redirect")
-    /// The server compressed the body though the plain bytes were asked for.
+    /// The server sent a content coding although the request asked for the plain bytes.
     public static let encodedBody = Self("encoded-body")
-    /// The file, or a record, exceeds its limit.
+    /// The file or a record exceeds its size limit.
     public static let tooLarge = Self("too-large")
 
     // MARK: Content and disk
 
-    /// The digest is not the one that was given.
+    /// The digest of the file differs from the expected one.
     public static let checksumMismatch = Self("checksum-mismatch")
-    /// The file on the server is another one than before. For middlewares: the engine itself starts the file again.
+    /// The file on the server has changed. Only middlewares use this code: the engine itself starts the file again.
     public static let changedOnServer = Self("changed-on-server")
-    /// A file that is not this task's has the name.
+    /// The name is taken by a file that does not belong to this task.
     public static let fileExists = Self("file-exists")
-    /// The folder or file cannot be made or written.
+    /// The folder or file cannot be created or written.
     public static let destination = Self("destination")
     /// The disk or the quota is full.
     public static let noSpace = Self("no-space")
-    /// Reading, writing or syncing failed in another way.
+    /// Reading, writing or syncing failed for another reason.
     public static let disk = Self("disk")
 
     // MARK: Middleware
 
-    /// A request middleware threw, or a response middleware asked for the file again.
+    /// A request middleware threw an error, or a response middleware asked to fetch the file again.
     public static let middleware = Self("middleware")
-    /// A response middleware refused the finished file.
+    /// A response middleware rejected the finished file.
     public static let rejected = Self("rejected")
     /// The downloader is closed, or the task is being trashed.
     public static let cancelled = Self("cancelled")

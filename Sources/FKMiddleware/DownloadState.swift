@@ -1,4 +1,4 @@
-/// Where a task stands. The names are FKDownloader's.
+/// The state of a task. The names are FKDownloader's.
 ///
 /// ```text
 /// prepare -> idle -> action -> complete
@@ -7,24 +7,24 @@
 ///             +--- suspend      cancel (from action, suspend, idle, error)
 /// ```
 public enum DownloadState: String, Codable, Sendable, CaseIterable, Hashable {
-    /// The task is being described and is not queued yet.
+    /// The task is being created and is not queued yet.
     case prepare
-    /// Queued: waiting for a slot, for a retry to become due, or for an engine to run.
+    /// Queued: the task waits for a slot, for a retry to become due, or for an engine.
     case idle
-    /// Holding a slot: its request is being prepared, sent or answered.
+    /// Running: the task holds a slot while its request is prepared, sent or answered.
     case action
-    /// Stopped by the user; its bytes are kept.
+    /// Suspended by the user. The bytes are kept.
     case suspend
-    /// Stopped by the user; its unfinished bytes are dropped.
+    /// Cancelled by the user. Unfinished bytes are deleted.
     case cancel
-    /// Ended in failure; the error says why.
+    /// Failed. The task's error gives the reason.
     case error
-    /// The file is whole and stands under its final name.
+    /// The file is complete and has its final name.
     case complete
-    /// Nothing is known about the task.
+    /// No such task is known.
     case unknown
 
-    /// True when the task stays in this state until somebody gives a verb.
+    /// True when only a verb can change the state.
     public var isSettled: Bool {
         switch self {
         case .suspend, .cancel, .error, .complete, .unknown: true

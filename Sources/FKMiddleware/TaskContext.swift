@@ -1,19 +1,19 @@
 import Foundation
 
-/// What a middleware is told about the task it serves.
+/// A task as its middlewares see it.
 public struct TaskContext: Sendable, Hashable {
     /// The task's id: 64 lower-case hexadecimal digits.
     public var id: String
-    /// The URL the task was built with, percent-encoded. Mirrors and redirects do not change it.
+    /// The URL that the task was created with, percent-encoded. Mirrors and redirects do not change it.
     public var originalURL: URL
-    /// 1 for the first attempt, and one more for each attempt after it.
+    /// The number of the attempt, counted from 1.
     public var attempt: Int
     /// The barrels the task is a member of.
     public var barrels: [String]
-    /// The application's own key-value pairs, as given to the builder.
+    /// The application's own key-value pairs, as set on the builder.
     public var attributes: [String: String]
 
-    /// For tests of a middleware; the engine makes its own.
+    /// Creates a context for tests of a middleware. The engine creates its own.
     public init(
         id: String, originalURL: URL, attempt: Int = 1, barrels: [String] = [], attributes: [String: String] = [:]
     ) {

@@ -4,15 +4,15 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What the three kinds of middleware have in common.
+/// The requirements that all three kinds of middleware share.
 ///
-/// Middlewares are called from the engine's own executor and from concurrent tasks, never from the main thread,
-/// so they must be `Sendable`. One instance serves all tasks.
+/// The engine calls middlewares from its own executor and from concurrent tasks, never from the main thread. They
+/// must therefore be `Sendable`. One instance serves all tasks.
 public protocol Middleware: Sendable {
-    /// How logs and `fk why` name it; the type's name by default.
+    /// The name in logs and in `fk why`. The default is the type's name.
     var name: String { get }
-    /// Position in the chain: a positive integer, nearer 0 runs earlier; ties run in the order of registration.
-    /// Values below 1 count as 1. Default 100.
+    /// The position in the chain: a positive integer. Lower values run earlier; equal values run in the order of
+    /// registration. Values below 1 count as 1. The default is 100.
     var priority: Int { get }
 }
 
@@ -23,16 +23,18 @@ extension Middleware {
     public var priority: Int { 100 }
 }
 
-/// Gets the request just before it is sent and returns the one to send.
+/// Changes requests just before they are sent.
 ///
-/// Runs again on every attempt, so tokens and signatures are always fresh; what it adds is never stored.
+/// It runs again on every attempt, so tokens and signatures are always fresh. What it adds is never stored.
 public protocol RequestMiddleware: Middleware {
+    /// Returns the request to send, changed or not.
+    ///
     /// - Throws: any error fails the attempt. A `DownloadError` with `isRetryable` is retried like a network failure;
-    ///   everything else ends the task in `error` with this reason.
+    ///   every other error ends the task in `error` with this reason.
     func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest
 
-    /// Names of the headers it adds that must not follow a redirect to another origin, compared without case.
-    /// `Authorization`, `Cookie` and `Proxy-Authorization` never do. Default: none.
+    /// Names of the header fields it adds that must not follow a redirect to another origin, compared without case.
+    /// The default is none. `Authorization`, `Cookie` and `Proxy-Authorization` never follow such a redirect.
     var secretHeaders: [String] { get }
 }
 
@@ -41,11 +43,11 @@ extension RequestMiddleware {
     public var secretHeaders: [String] { [] }
 }
 
-/// Is told of every state change and of progress. It cannot change or delay the download.
+/// Receives every state change and the progress of a task. It cannot change or delay the download.
 public protocol DownloadMiddleware: Middleware {
-    /// Called once per state change, in order for one task. `error` is set only with `.error`.
+    /// Called once per state change, in order for one task. `error` is set only when `state` is `.error`.
     func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?)
-    /// Called at the polled interval while bytes arrive (`Configure.distributeSpeed` x 0.2 s), and once at the end.
+    /// Called every `Configure.distributeSpeed` x 0.2 s while bytes arrive, and once at the end.
     func download(_ task: TaskContext, didReceive count: ByteCount)
 }
 
@@ -56,24 +58,24 @@ extension DownloadMiddleware {
     public func download(_ task: TaskContext, didReceive count: ByteCount) {}
 }
 
-/// What a response middleware gets: how the task ended and where its file is.
+/// The end of a task, as a response middleware receives it: the result and the place of the file.
 public struct DownloadResponse: Sendable {
-    /// The task that has ended.
+    /// The task that ended.
     public var task: TaskContext
-    /// The head of the response that completed or failed, where there was one.
+    /// The head of the last response; `nil` when no server answered.
     public var response: HTTPURLResponse?
-    /// The finished file; `nil` after a failure. A middleware that moves the file returns the new place here.
+    /// The finished file; `nil` after a failure. A middleware that moves the file sets the new place here.
     public var fileURL: URL?
-    /// Other names and copies of the finished file, which the engine removes: once the task's record tells of `fileURL`, or
-    /// with a file that is rejected. Empty by default.
+    /// Other names and copies of the finished file, for the engine to remove. It removes them once the task's record
+    /// contains `fileURL`, or together with a rejected file. The default is empty.
     ///
-    /// A middleware that links or copies the file to its new place, and adds the old one here instead of removing it,
-    /// leaves neither no file nor two, wherever the process is killed.
+    /// A middleware that moves a file links or copies it to the new place and adds the old place here instead of
+    /// removing it. A process that is killed at any moment then leaves exactly one file after the next run.
     public var leftBehind: [URL] = []
     /// Why the task failed; `nil` after completion.
     public var error: DownloadError?
 
-    /// For tests of a middleware; the engine makes its own.
+    /// Creates a response for tests of a middleware. The engine creates its own.
     public init(
         task: TaskContext, response: HTTPURLResponse? = nil, fileURL: URL? = nil, error: DownloadError? = nil
     ) {
@@ -84,28 +86,30 @@ public struct DownloadResponse: Sendable {
     }
 }
 
-/// Runs once a task has completed, and once it has finally failed: verify, move, unpack, record. A middleware that fails
-/// a completed task is among those that hear of the failure.
+/// Runs once when a task has completed and once when it has finally failed: to verify, move, unpack or record. When a
+/// middleware fails a completed task, all response middlewares, including that one, run again for the failure.
 public protocol ResponseMiddleware: Middleware {
     /// Returns the response handed to the next middleware, changed or not.
     ///
-    /// - Throws: any error fails the task with this reason; the file is then set aside and never stays under its
-    ///   final name. `RetryRequest` asks for the file to be fetched again. After a failure (`response.error` is set)
-    ///   what is thrown is recorded and changes nothing else.
+    /// - Throws: any error fails the task with this reason. The engine then sets the file aside, so that it never
+    ///   stays under its final name. `RetryRequest` makes the engine fetch the file again. After a failure
+    ///   (`response.error` is set), the engine records the thrown error and changes nothing else.
     func process(_ response: DownloadResponse) async throws -> DownloadResponse
 }
 
-/// Thrown by a response middleware to have the file fetched again, within the task's number of attempts.
+/// Thrown by a response middleware to fetch the file again. The task's limit of attempts applies.
 public struct RetryRequest: Error, Sendable, Hashable {
-    /// Why, for logs and `fk why`.
+    /// The reason, for logs and `fk why`.
     public var reason: String
-    /// Seconds to wait before the next attempt, at most `RetryPolicy.maxRetryAfter`; `nil` and 0 leave it to the back-off.
-    /// As with a server's Retry-After, no other task asks the same host meanwhile.
+    /// Seconds to wait before the next attempt, at most `RetryPolicy.maxRetryAfter`. `nil`, the default, and 0 use
+    /// the back-off. As with a server's Retry-After, no other task sends requests to the same host meanwhile.
     public var delay: Double?
 
+    /// Creates a request to fetch the file again.
+    ///
     /// - Parameters:
-    ///   - reason: why, for a person.
-    ///   - delay: seconds; by default the back-off decides.
+    ///   - reason: the reason, for a person.
+    ///   - delay: seconds; `nil`, the default, uses the back-off.
     public init(reason: String, delay: Double? = nil) {
         self.reason = reason
         self.delay = delay

@@ -1,9 +1,10 @@
 /// An ordered list of middlewares of one kind that can be changed while downloads run.
 ///
-/// Order: priority, nearer 0 first; ties in registration order (the original left ties in random order).
-/// A download that has begun walking the chain keeps the list it began with.
+/// Middlewares run by priority, lowest first, and in registration order when priorities are equal (FKDownloader left
+/// that order undefined). A task that has started on the chain keeps the list of that moment. All members are safe to
+/// use from any thread.
 public final class MiddlewareChain<Element: Sendable>: Sendable {
-    /// Names one registration, to remove it again.
+    /// Identifies one registration, for `remove(_:)`.
     public struct Registration: Sendable, Hashable {
         fileprivate let number: UInt64
     }
@@ -22,13 +23,13 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
 
     private let state = Locked(State())
 
-    /// An empty chain.
+    /// Creates an empty chain.
     public init() {}
 
-    /// Adds a middleware. Registering the same one twice runs it twice.
+    /// Adds a middleware. A middleware that is registered twice runs twice.
     ///
     /// - Parameter priority: values below 1 count as 1.
-    /// - Returns: what `remove(_:)` takes.
+    /// - Returns: the registration, for `remove(_:)`.
     @discardableResult
     public func register(_ middleware: Element, priority: Int) -> Registration {
         state.withLock { state in
@@ -41,7 +42,7 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
         }
     }
 
-    /// Removes a registration. Returns false when it was not there (any more).
+    /// Removes a registration. Returns false if it was removed before.
     @discardableResult
     public func remove(_ registration: Registration) -> Bool {
         state.withLock { state in
@@ -54,9 +55,9 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
         }
     }
 
-    /// The middlewares in the order in which they run now.
+    /// The middlewares in the order in which they currently run.
     public var ordered: [Element] { state.withLock { $0.snapshot } }
 
-    /// True when nothing is registered: the engine then skips the stage altogether.
+    /// True when nothing is registered. The engine then skips the stage.
     public var isEmpty: Bool { state.withLock { $0.snapshot.isEmpty } }
 }

@@ -1,20 +1,20 @@
 /// The three chains of a downloader.
 ///
 /// ```text
-/// Builder -> [request chain] -> Transport -> part file -> [download chain hears of it] -> verify -> final name
+/// Builder -> [request chain] -> Transport -> part file -> [download chain observes] -> verify -> final name
 ///         -> [response chain] -> complete | error
 /// ```
 ///
-/// Registering and removing is safe from any thread, while downloads run.
+/// Registering and removing is safe from any thread, also while downloads run.
 public final class MiddlewareChains: Sendable {
-    /// Each request on its way out.
+    /// Receives each request before it is sent.
     public let request = MiddlewareChain<any RequestMiddleware>()
-    /// State changes and progress.
+    /// Receives state changes and progress.
     public let download = MiddlewareChain<any DownloadMiddleware>()
-    /// Finished files and final failures.
+    /// Receives finished files and final failures.
     public let response = MiddlewareChain<any ResponseMiddleware>()
 
-    /// Three empty chains.
+    /// Creates three empty chains.
     public init() {}
 
     /// Registers a request middleware under its own priority, or under `priority` when given.

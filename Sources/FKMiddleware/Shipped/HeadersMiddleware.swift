@@ -4,26 +4,28 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Adds header fields to every request, replacing fields of the same name.
+/// Adds header fields to every request and replaces fields of the same name.
 ///
 /// ```swift
 /// chains.register(request: try HeadersMiddleware(["X-Api-Key": key], secret: ["X-Api-Key"]))
 /// ```
 ///
-/// Runs again on each attempt and is never stored.
+/// It runs again on each attempt. The fields are never stored.
 public struct HeadersMiddleware: RequestMiddleware {
-    /// Position in the chain.
+    /// The position in the chain. The default is 100.
     public let priority: Int
-    /// Names among the fields that must not follow a redirect to another origin.
+    /// The names of the fields that must not follow a redirect to another origin. The default is none.
     public let secretHeaders: [String]
     private let fields: [String: String]
 
+    /// Creates the middleware.
+    ///
     /// - Parameters:
-    ///   - fields: names and values. A name must be a token (RFC 9110 section 5.6.2); a value holds no control
-    ///     character but a tab, so that nothing can be smuggled into the request.
-    ///   - secret: names among them that must not follow a redirect to another origin.
-    ///   - priority: position in the chain; 100 by default.
-    /// - Throws: `.invalidArgument` naming the field; its value is not shown.
+    ///   - fields: names and values. A name must be a token (RFC 9110 section 5.6.2). A value must not contain
+    ///     control characters except tab, so that it cannot add another field or request.
+    ///   - secret: the names among them that must not follow a redirect to another origin; the default is none.
+    ///   - priority: the position in the chain; the default is 100.
+    /// - Throws: `.invalidArgument` with the name of the invalid field, never with its value.
     public init(_ fields: [String: String], secret: [String] = [], priority: Int = 100) throws {
         for (name, value) in fields { try Self.validate(name: name, value: value) }
         self.fields = fields
@@ -31,7 +33,7 @@ public struct HeadersMiddleware: RequestMiddleware {
         self.priority = priority
     }
 
-    /// Sets the fields. Never throws.
+    /// Sets the fields. It never throws.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         var request = request
         for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }

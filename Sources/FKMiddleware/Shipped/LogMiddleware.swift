@@ -4,7 +4,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Writes one line for each thing that happens to a task: request, state change, progress, end.
+/// Writes one line for each event of a task: request, state change, progress, end.
 ///
 /// One instance serves all three chains:
 ///
@@ -15,30 +15,33 @@ import Foundation
 /// chains.register(response: log)
 /// ```
 ///
-/// User names, passwords, the values of queries and of headers are never written; control characters are escaped.
+/// It never writes user names, passwords, query values or header values. It escapes control characters.
 public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMiddleware {
-    /// Each level includes those before it.
+    /// How much is written. Each level includes the levels before it.
     public enum Level: Int, Sendable, Comparable, CaseIterable {
         /// Failures only.
         case error
-        /// Requests, state changes and ends as well. The default.
+        /// Also requests, state changes and ends. The default.
         case info
-        /// Byte counts as well, at the polled interval.
+        /// Also byte counts, at the polled interval.
         case progress
 
-        /// Fewer lines before more.
+        /// Levels with fewer lines come first.
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// Position in the chain.
+    /// The position in each chain. The default is 100.
     public let priority: Int
-    /// What is written.
+    /// How much is written. The default is `.info`.
     public let level: Level
     private let write: @Sendable (String) -> Void
 
+    /// Creates the middleware.
+    ///
     /// - Parameters:
-    ///   - priority: position in each chain; 100 by default.
-    ///   - write: gets each line without its line feed, from any thread. The default writes to standard error.
+    ///   - level: how much is written; the default is `.info`.
+    ///   - priority: the position in each chain; the default is 100.
+    ///   - write: receives each line without its line feed, from any thread. The default writes to standard error.
     public init(
         level: Level = .info, priority: Int = 100,
         write: @escaping @Sendable (String) -> Void = LogMiddleware.toStandardError
@@ -48,12 +51,12 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         self.write = write
     }
 
-    /// Writes a line to standard error in one call, so that lines of several threads stay whole.
+    /// Writes a line to standard error in one call, so that lines of several threads do not mix.
     @Sendable public static func toStandardError(_ line: String) {
         try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 
-    /// Writes the attempt; returns the request as it is.
+    /// Writes the attempt and returns the request unchanged. It never throws.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         if level >= .info {
             let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
@@ -66,7 +69,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         return request
     }
 
-    /// Writes the state, with the error where there is one.
+    /// Writes the state, and the error if there is one.
     public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
         if let error {
             line(task, "\(state.rawValue): \(error.code): \(error.message)")
@@ -75,13 +78,13 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         }
     }
 
-    /// Writes the count, at level `.progress`.
+    /// Writes the byte count at level `.progress`.
     public func download(_ task: TaskContext, didReceive count: ByteCount) {
         guard level >= .progress else { return }
         line(task, "\(count.received) of \(count.expected.map(String.init) ?? "?") bytes")
     }
 
-    /// Writes the end; returns the response as it is.
+    /// Writes the end and returns the response unchanged. It never throws.
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         let status = response.response.map { " (HTTP \($0.statusCode))" } ?? ""
         if let error = response.error {

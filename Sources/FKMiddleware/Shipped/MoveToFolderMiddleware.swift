@@ -16,36 +16,40 @@ import Foundation
 /// })
 /// ```
 ///
-/// Nothing is replaced: where the name is taken, `name.1.ext`, `name.2.ext`, … is used. A folder on another file system
-/// works too: the file is copied under a hidden name, synchronised, and then gets its name.
+/// It never replaces a file: if the name is taken, it uses `name.1.ext`, `name.2.ext` and so on. The folder may be on
+/// another file system: the file is then copied under a hidden name, synced, and renamed.
 ///
-/// The old place is the engine's to remove, once the task's record tells of the new one (`DownloadResponse.leftBehind`). A
-/// process that dies meanwhile leaves both, and the next run takes up the file in its new place. Only where the folder's file
+/// The engine removes the old place once the task's record contains the new one (`DownloadResponse.leftBehind`). A
+/// process that dies in between leaves both, and the next run adopts the file in the new place. If the folder's file
+/// system has no hard links, the next run copies the file again, to the next free name.
 /// system has no hard links does it copy once more, to the next free name.
 public struct MoveToFolderMiddleware: ResponseMiddleware {
-    /// Gives the name the file shall have; nil keeps the one it has.
+    /// Returns the new name of the file; nil keeps its name.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
 
-    /// Position in the chain.
+    /// The position in the chain. The default is 200.
     public let priority: Int
-    /// Where files go.
+    /// The folder that files are moved to.
     public let folder: URL
     private let name: Name
     private let numbers = Locked(NameNumbers())
 
+    /// Creates the middleware.
+    ///
     /// - Parameters:
-    ///   - folder: made with the folders above it when it is not there.
-    ///   - priority: position in the chain; 200 by default, so that a file is checked before it is moved.
-    ///   - name: a name with a slash, `.`, `..` or a control character in it is refused.
+    ///   - folder: is created with its parents if missing.
+    ///   - priority: the position in the chain; the default is 200, so that a file is checked before it is moved.
+    ///   - name: returns the new name. Names with a slash or a control character, `.`, `..`, and names over 255 bytes
+    ///     are refused.
     public init(folder: URL, priority: Int = 200, name: @escaping Name = { _ in nil }) {
         self.folder = folder
         self.priority = priority
         self.name = name
     }
 
-    /// Returns the response with the new place in `fileURL`. After a failure of the task it does nothing.
+    /// Moves the file and returns the response with the new place in `fileURL`. It ignores a failed task.
     ///
-    /// - Throws: `.destination`, `.noSpace` or `.disk`; the file is then where it was.
+    /// - Throws: `.destination`, `.noSpace` or `.disk`, and the error of `name`. The file then stays where it was.
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         guard response.error == nil, let file = response.fileURL else { return response }
         guard !folder.path.isEmpty else {
@@ -84,15 +88,16 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    /// Nil where it cannot be done by a link: the folder is on another file system, or on one without them.
+    /// Links the file into the folder; nil if the folder is on another file system or its file system has no hard
+    /// links.
     ///
-    /// A hard link never replaces anything, which makes it the rename that refuses a taken name.
+    /// A hard link never replaces a file, so linking works as a rename that refuses a taken name.
     private func link(_ file: URL, name: String) throws -> URL? {
-        // Only a file that has a second name may have it here already.
+        // A file with a single name cannot be in the folder already.
         for target in places(for: name, from: FileNames.hasOtherName(file.path) ? 0 : free(name)) {
             if Foundation.link(file.path, target.path) == 0 { return target }
             switch errno {
-            // A process has died since it made the second name.
+            // A process died after it had made the second name.
             case EEXIST where FileNames.areOfOneFile(file.path, target.path): return target
             case EEXIST: continue
             case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return nil
@@ -102,8 +107,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         throw allTaken(name)
     }
 
-    /// - Parameter aside: the same name each time, which stays until the task's record is written: a file in the folder
-    ///   that it is another name of was copied by a process that died since.
+    /// - Parameter aside: the same name in each run. It stays until the task's record is written. A file in the
+    ///   folder that is a second name of it is therefore a copy made by a process that died.
     private func copy(_ file: URL, by aside: URL, name: String) throws -> URL {
         let earlier =
             FileNames.hasOtherName(aside.path)
@@ -128,7 +133,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         for target in places(for: name, from: free(name)) {
             if Foundation.link(aside.path, target.path) == 0 { return target }
             if errno == EEXIST { continue }
-            // Without hard links the name is reserved first; the empty file is ours to replace.
+            // Without hard links, an empty file of our own reserves the name, and the rename replaces it.
             let descriptor = open(target.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
             if descriptor < 0, errno == EEXIST { continue }
             guard descriptor >= 0, close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
@@ -151,7 +156,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         DownloadError(.destination, "All names like \(name) are taken in \(folder.path).")
     }
 
-    /// `name.first.ext`, and 10,000 more; the name itself for 0.
+    /// The place for number `first` and the 9,999 after it. Number 0 is the plain name.
     private func places(for name: String, from first: Int) -> LazyMapSequence<Range<Int>, URL> {
         (first..<first + 10_000).lazy.map(place(for: name))
     }
@@ -160,7 +165,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         { folder.appendingPathComponent(Self.numbered(name, $0), isDirectory: false) }
     }
 
-    /// The number of a free name: thousands of files that want one name do not all try all of them.
+    /// The number of a free name. `numbers` keeps thousands of files with one name from trying all numbers.
     private func free(_ name: String) -> Int {
         let place = place(for: name)
         return numbers.withLock { numbers in
@@ -168,7 +173,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
     }
 
-    /// At most 255 bytes, which is what file systems take.
+    /// The numbered name, at most 255 bytes long, which is the limit of most file systems.
     static func numbered(_ name: String, _ number: Int) -> String {
         number == 0 ? name : FileNameParts.numbered(name, number, maxBytes: 255)
     }

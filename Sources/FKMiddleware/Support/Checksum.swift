@@ -1,14 +1,19 @@
-/// A digest that a file must have, as given by `--checksum` or `ChecksumMiddleware`.
+/// A digest that a file must have, as given by `--checksum` or to `ChecksumMiddleware`.
 public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
-    /// The digests that are understood. md5 and sha-1 show damage, not forgery.
+    /// The supported algorithms. md5 and sha-1 detect damage but not forgery.
     public enum Algorithm: String, Codable, Sendable, CaseIterable, Hashable {
+        /// MD5, 16 bytes (RFC 1321).
         case md5
+        /// SHA-1, 20 bytes (RFC 3174).
         case sha1 = "sha-1"
+        /// SHA-256, 32 bytes (FIPS 180-4).
         case sha256 = "sha-256"
+        /// SHA-384, 48 bytes (FIPS 180-4).
         case sha384 = "sha-384"
+        /// SHA-512, 64 bytes (FIPS 180-4).
         case sha512 = "sha-512"
 
-        /// The length of the digest in bytes.
+        /// The length of the digest in bytes: 16 to 64.
         public var byteCount: Int {
             switch self {
             case .md5: 16
@@ -19,7 +24,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
             }
         }
 
-        /// Reads `sha256`, `SHA-256`, `sha_256` and the like.
+        /// Accepts `sha256`, `SHA-256`, `sha_256` and the like; nil for an unknown name.
         public init?(name: String) {
             let plain = name.lowercased().filter { $0 != "-" && $0 != "_" }
             guard let match = Self.allCases.first(where: { $0.rawValue.filter { $0 != "-" } == plain }) else {
@@ -29,12 +34,14 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Which digest it is.
+    /// The algorithm of the digest.
     public var algorithm: Algorithm
-    /// Lower-case hexadecimal digits, two a byte.
+    /// Lower-case hexadecimal digits, two per byte.
     public var hex: String
 
-    /// - Throws: `DownloadError.Code.invalidArgument` when `hex` is not a digest of `algorithm`.
+    /// Creates a checksum from hexadecimal digits in either case.
+    ///
+    /// - Throws: `.invalidArgument` when `hex` does not have the form of a digest of `algorithm`.
     public init(_ algorithm: Algorithm, hex: String) throws {
         let digits = hex.lowercased()
         guard digits.utf8.count == algorithm.byteCount * 2, digits.allSatisfy(\.isHexDigit),
@@ -49,9 +56,9 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         self.hex = digits
     }
 
-    /// Reads `ALG=HEX`, for example `sha-256=2cf2…`.
+    /// Parses `ALG=HEX`, for example `sha-256=2cf2…`.
     ///
-    /// - Throws: `.invalidArgument` for anything else.
+    /// - Throws: `.invalidArgument` for any other text.
     public init(parsing text: String) throws {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = Algorithm(name: String(parts[0])) else {

@@ -6,15 +6,15 @@ import Foundation
     import CryptoKit
 #endif
 
-/// Computes one digest over bytes that come in pieces. Not thread-safe: use it from one thread at a time.
+/// Computes one digest over bytes that arrive in pieces. It is not thread-safe: use it from one thread at a time.
 public final class Digester {
-    /// Which digest is computed.
+    /// The algorithm of the digest.
     public let algorithm: Checksum.Algorithm
 
     #if canImport(CLibcrypto)
         private let context: OpaquePointer
 
-        /// A digest of nothing so far.
+        /// Starts a digest of zero bytes.
         public init(_ algorithm: Checksum.Algorithm) {
             self.algorithm = algorithm
             context = EVP_MD_CTX_new()
@@ -31,7 +31,7 @@ public final class Digester {
             EVP_DigestUpdate(context, base, bytes.count)
         }
 
-        /// The digest so far as raw bytes; more bytes may follow.
+        /// The digest of the bytes so far, as raw bytes. More bytes may follow.
         public func bytes() -> [UInt8] {
             let copy = EVP_MD_CTX_new()
             defer { EVP_MD_CTX_free(copy) }
@@ -43,13 +43,14 @@ public final class Digester {
             }
         }
 
-        /// Looked up once: each use of `EVP_sha256()` has libcrypto search its providers anew, which takes longer than the
-        /// digest of a URL. Never freed, and only read: any thread may use them without a lock.
+        /// Looked up once: each call of `EVP_sha256()` makes libcrypto search its providers, which takes longer than
+        /// the digest of a URL. The values are never freed and never changed, so any thread may use them without a
+        /// lock.
         private nonisolated(unsafe) static let methods = Checksum.Algorithm.allCases.reduce(
             into: [Checksum.Algorithm: OpaquePointer]()
         ) { $0[$1] = EVP_MD_fetch(nil, $1.rawValue, nil) }
 
-        /// The digest of bytes that are all there.
+        /// The digest of one complete buffer.
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
                 var length: UInt32 = 0
@@ -61,7 +62,7 @@ public final class Digester {
     #else
         private var function: any HashFunction
 
-        /// A digest of nothing so far.
+        /// Starts a digest of zero bytes.
         public init(_ algorithm: Checksum.Algorithm) {
             self.algorithm = algorithm
             function =
@@ -85,17 +86,17 @@ public final class Digester {
             return digester.bytes()
         }
 
-        /// The digest so far as raw bytes; more bytes may follow.
+        /// The digest of the bytes so far, as raw bytes. More bytes may follow.
         public func bytes() -> [UInt8] {
             func finish(_ function: some HashFunction) -> [UInt8] { Array(function.finalize()) }
             return finish(function)
         }
     #endif
 
-    /// The digest so far as lower-case hexadecimal digits.
+    /// The digest of the bytes so far, as lower-case hexadecimal digits.
     public func hex() -> String { Self.hex(bytes()) }
 
-    /// Lower-case hexadecimal digits, two a byte.
+    /// Bytes as lower-case hexadecimal digits, two per byte.
     public static func hex(_ bytes: some Collection<UInt8>) -> String {
         let digits: StaticString = "0123456789abcdef"
         return String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
@@ -115,7 +116,8 @@ public final class Digester {
         return text.withUTF8 { bytes(of: UnsafeRawBufferPointer($0), algorithm) }
     }
 
-    /// Reads a file from its beginning, 1 MiB at a time, and returns its digest as hexadecimal digits.
+    /// Reads a whole file, 1 MiB at a time, and returns its digest as lower-case hexadecimal digits. It blocks the
+    /// calling thread.
     ///
     /// - Throws: the system's error when the file cannot be read.
     public static func hex(ofFile url: URL, _ algorithm: Checksum.Algorithm) throws -> String {

@@ -1,8 +1,8 @@
-/// Makes foreign text safe to show: names, URLs and error texts come from servers.
+/// Makes untrusted text safe to show. Names, URLs and error texts come from servers.
 package enum Escaping {
-    /// The text with everything that could move the cursor, hide or reorder what is read shown as an escape:
-    /// C0 and C1 controls (ESC included), DEL, line and paragraph separators, bidirectional overrides and isolates,
-    /// zero-width and tag characters. `\n`, `\r`, `\t` and `\e` get their short forms, the rest `\u{…}`.
+    /// The text with every character escaped that could move the cursor, or hide or reorder text: C0 and C1 controls
+    /// (with ESC), DEL, line and paragraph separators, bidirectional overrides and isolates, zero-width and tag
+    /// characters. `\n`, `\r`, `\t` and `\e` get their short forms, all others `\u{…}`.
     package static func visible(_ text: some StringProtocol) -> String {
         guard text.unicodeScalars.contains(where: isHidden) else { return String(text) }
         var result = String.UnicodeScalarView()
@@ -16,6 +16,7 @@ package enum Escaping {
         return String(result)
     }
 
+    /// True for the characters that `visible(_:)` escapes.
     package static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x00..<0x20, 0x7f..<0xa0: true

@@ -1,57 +1,70 @@
-/// A text that equals only the same bytes.
+/// A text that is equal only to the same bytes.
 ///
-/// `String` compares by canonical equivalence: `é` as one scalar and as a letter with a mark are equal to it, and two
-/// names to Linux. Whatever names a file, a folder or a barrel is a key by its bytes.
+/// `String` compares by canonical equivalence: to it, `é` as one scalar equals `e` with a combining mark. To Linux
+/// these are two names. Names of files, folders and barrels are therefore keys by their bytes.
 package struct ExactText: Sendable, Hashable, CustomStringConvertible {
+    /// The text itself.
     package let text: String
+    /// The text itself.
     package var description: String { text }
 
+    /// Wraps a text.
     package init(_ text: String) { self.text = text }
 
+    /// Compares the UTF-8 bytes.
     package static func == (one: ExactText, other: ExactText) -> Bool { one.text.isExactly(other.text) }
 
+    /// Hashes the UTF-8 bytes.
     package func hash(into hasher: inout Hasher) {
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }
 
-/// A dictionary whose keys are texts compared by their bytes.
+/// A dictionary with texts as keys, which are compared by their bytes.
 package struct ExactMap<Value> {
     private var storage: [ExactText: Value] = [:]
 
+    /// Creates an empty dictionary.
     package init() {}
 
+    /// The value of a key; nil if the key is missing. Setting nil removes the key.
     package subscript(_ key: String) -> Value? {
         get { storage[ExactText(key)] }
         _modify { yield &storage[ExactText(key)] }
     }
 
+    /// The value of a key; `value` if the key is missing.
     package subscript(_ key: String, default value: @autoclosure () -> Value) -> Value {
         get { storage[ExactText(key), default: value()] }
         _modify { yield &storage[ExactText(key), default: value()] }
     }
 
+    /// The number of keys.
     package var count: Int { storage.count }
+    /// True when there are no keys.
     package var isEmpty: Bool { storage.isEmpty }
+    /// The values, in no particular order.
     package var values: Dictionary<ExactText, Value>.Values { storage.values }
+    /// The keys with their values, in no particular order.
     package var pairs: some Sequence<(key: String, value: Value)> { storage.lazy.map { ($0.key.text, $0.value) } }
 
-    /// Returns what was removed; nil when the key was not there.
+    /// Removes a key and returns its value; nil if the key is missing.
     @discardableResult
     package mutating func remove(_ key: String) -> Value? { storage.removeValue(forKey: ExactText(key)) }
 
+    /// Removes all keys.
     package mutating func removeAll() { storage.removeAll() }
 }
 
 extension ExactMap: Sendable where Value: Sendable {}
 
 extension StringProtocol {
-    /// The same bytes, where `==` is satisfied with canonical equivalence.
+    /// True when both have the same UTF-8 bytes. `==` compares by canonical equivalence.
     package func isExactly(_ other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
 }
 
 extension Sequence<String> {
-    /// One of them has the same bytes.
+    /// True when an element has the same UTF-8 bytes as `text`.
     package func containsExactly(_ text: String) -> Bool { contains { $0.isExactly(text) } }
 }

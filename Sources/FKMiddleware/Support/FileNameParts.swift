@@ -1,16 +1,16 @@
-/// Takes names of files apart and puts them together again, at whole characters.
+/// Splits and joins file names at whole characters.
 package enum FileNameParts {
-    /// `name` with `.n` before its extension: `a.zip` -> `a.1.zip`, `a.tar.gz` -> `a.1.tar.gz`, `README` -> `README.1`.
+    /// Inserts `.n` before the extension: `a.zip` -> `a.1.zip`, `a.tar.gz` -> `a.1.tar.gz`, `README` -> `README.1`.
     ///
-    /// A name that would get longer than `maxBytes` loses characters before its extension.
+    /// If the result exceeds `maxBytes`, characters before the extension are dropped.
     package static func numbered(_ name: String, _ n: Int, maxBytes: Int) -> String {
         let (stem, suffix) = split(name)
         let tail = ".\(n)\(suffix)"
         return cut(stem, to: max(1, maxBytes - tail.utf8.count)) + tail
     }
 
-    /// Stem and extension with its dot. `.tar.*` counts as one extension; what holds blanks or is longer than 16
-    /// characters is none.
+    /// The stem, and the extension with its dot. `.tar.*` counts as one extension. A suffix that contains whitespace
+    /// or has more than 16 characters is not an extension.
     package static func split(_ name: String) -> (stem: Substring, suffix: Substring) {
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name[...], "") }
         let suffix = name[dot...]
@@ -25,7 +25,8 @@ package enum FileNameParts {
         return (stem, suffix)
     }
 
-    /// The longest beginning of whole characters in `limit` bytes; of whole scalars where the first character is longer.
+    /// The longest prefix of whole characters that fits into `limit` bytes. If the first character is longer, the
+    /// longest prefix of whole scalars.
     package static func cut(_ text: some StringProtocol, to limit: Int) -> String {
         guard text.utf8.count > limit else { return String(text) }
         var end = text.startIndex

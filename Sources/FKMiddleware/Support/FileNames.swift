@@ -8,9 +8,9 @@ import Foundation
     import Darwin
 #endif
 
-/// What two paths have in common on the disk. A symlink is looked at itself, not what it leads to.
+/// Facts about paths on the disk. None of them follows a symlink in the last component.
 package enum FileNames {
-    /// Two names of one file. False where either is not there.
+    /// True when both paths name the same file; false if either is missing.
     package static func areOfOneFile(_ path: String, _ other: String) -> Bool {
         var one = stat()
         var two = stat()
@@ -18,13 +18,13 @@ package enum FileNames {
             && one.st_dev == two.st_dev
     }
 
-    /// True when something, of whatever kind, bears the name.
+    /// True when an entry of any kind has the name.
     package static func exists(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0
     }
 
-    /// True for a file that has more than one name. False where it is not there.
+    /// True for a file with more than one name; false if it is missing.
     package static func hasOtherName(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 && status.st_nlink > 1

@@ -1,6 +1,6 @@
-/// The syntax of field names and values in what we send and read (RFC 9110 sections 5.1, 5.5 and 5.6.2).
+/// The syntax of header field names and values, sent and received (RFC 9110 sections 5.1, 5.5 and 5.6.2).
 package enum HTTPToken {
-    /// `tchar` of RFC 9110 section 5.6.2.
+    /// True for a `tchar` (RFC 9110 section 5.6.2).
     @inlinable
     package static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
@@ -10,12 +10,13 @@ package enum HTTPToken {
         }
     }
 
-    /// A name is a non-empty token.
+    /// True for a non-empty token, which is the form of a field name.
     package static func isFieldName(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.allSatisfy(isTokenByte)
     }
 
-    /// CR, LF and NUL would let a value become another field or another request.
+    /// True when the value has no CR, LF or NUL. With one of them a value could become another field or another
+    /// request.
     package static func isFieldValue(_ value: String) -> Bool {
         !value.utf8.contains { $0 == 0x0d || $0 == 0x0a || $0 == 0 }
     }

@@ -1,14 +1,15 @@
 import Foundation
 
-/// The project's one lock: a value that is only reachable while the lock is held.
+/// The project's only lock. Its value can be reached only while the lock is held.
 ///
-/// `NSLock` and not `Synchronization.Mutex`, because the thread sanitizer does not see the latter on Linux and
-/// then reports races in correct code.
+/// It is an `NSLock` because the thread sanitizer does not see `Synchronization.Mutex` on Linux and then reports
+/// races in correct code.
 package final class Locked<Value>: @unchecked Sendable {
     // Sendable because `value` is touched only between `lock.lock()` and `lock.unlock()`.
     private let lock = NSLock()
     private var value: Value
 
+    /// Creates a lock around a value.
     package init(_ value: Value) {
         self.value = value
     }

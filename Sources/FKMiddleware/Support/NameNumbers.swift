@@ -1,36 +1,41 @@
-/// Finds the next free number for files that want one name (`item`, `item.1`, `item.2`, …) without trying all of them again
+/// Finds the next free number for files with the same name (`item`, `item.1`, `item.2`, …) without trying all numbers
 /// for each file.
 ///
-/// The number to go on with is remembered for each folder and name, and looked at before it is used: numbers that became
-/// free at the end are given again, and the plain name as soon as it is free. A name can still be taken between the look and
-/// the use, so the use must not replace anything. A value type without locks.
+/// It caches the next number for each folder and name and checks a number before it returns it. Numbers at the end
+/// that became free are reused, and so is the plain name. A name can still be taken after the check, so its user must
+/// not replace a file. A value type without locks.
 package struct NameNumbers: Sendable {
-    /// What bears a name.
+    /// The state of a name on the disk.
     package enum Place: Sendable {
+        /// No file has the name.
         case free
+        /// A file has the name.
         case taken
-        /// A file that this owner may take back.
+        /// A file of this owner, who may reuse it.
         case leftover(of: String)
     }
 
     private struct Run {
-        /// The number after the last one that was found free.
+        /// The number after the last free one found.
         var next = 1
-        /// Numbers of files that were passed over and whose owner may come for them.
+        /// The numbers of skipped files by owner. An owner may still come back for its file.
         var leftovers: [String: Int] = [:]
     }
 
-    /// With more names than this the memory starts anew.
+    /// The cache is emptied when it has more names than this.
     static let limit = 4_096
     private var runs = ExactMap<Run>()
 
+    /// Creates an empty cache.
     package init() {}
 
+    /// Finds the number for one file.
+    ///
     /// - Parameters:
-    ///   - path: folder and name.
-    ///   - owner: who asks; a leftover of that owner counts as free.
-    ///   - least: lower numbers are not given: they turned out to be taken.
-    ///   - look: what bears the name with that number; 0 is the plain name.
+    ///   - path: the folder and the name.
+    ///   - owner: the owner of the new file; its own leftovers count as free.
+    ///   - least: the lowest number to return, because the lower ones turned out to be taken.
+    ///   - look: returns the state of the name with that number; 0 is the plain name.
     /// - Returns: the number to use; 0 for the plain name.
     package mutating func next(_ path: String, owner: String, least: Int = 0, look: (Int) -> Place) -> Int {
         func isFree(_ number: Int) -> Bool {

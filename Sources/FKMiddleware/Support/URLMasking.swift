@@ -1,12 +1,13 @@
-/// Takes the secrets out of a URL before it reaches a log, an error or JSON.
+/// Masks the secrets of a URL before it reaches a log, an error or JSON.
 package enum URLMasking {
-    /// Replaces the userinfo by `***`, and so the value of each query item that may be a secret: by its name
-    /// (`isSecret(name:)`), because it is a URL of its own with a login or a query, or because it is long and has no name.
-    /// Everything else stays, so that two URLs can be told apart. A fragment of `name=value` pairs is treated as a query.
+    /// Replaces the userinfo and the values of secret query items by `***`. A query item is secret because of its
+    /// name (`isSecret(name:)`), because its value is a URL with a login or a query, or because it has no name and is
+    /// long. Everything else stays, so that URLs can be told apart. A fragment of `name=value` pairs is masked like a
+    /// query.
     ///
-    /// Works on the text, so that it also masks what is not a valid URL.
+    /// It works on the text, so it also masks text that is not a valid URL.
     package static func mask(_ url: String) -> String {
-        // Nothing to hide in most of them.
+        // Most URLs have nothing to mask.
         if !url.utf8.contains(where: { [UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "#")].contains($0) }) {
             return url
         }
@@ -22,7 +23,7 @@ package enum URLMasking {
         return masked
     }
 
-    /// By bytes: a delimiter with a combining mark behind it is one `Character`, and still a delimiter.
+    /// Works on bytes: to `String`, a delimiter with a combining mark is one other `Character`.
     private static func maskQuery(_ query: Substring) -> String {
         var masked = ""
         var item = query.utf8.startIndex
@@ -43,7 +44,7 @@ package enum URLMasking {
         return isSecret(name: decoded(name)) || isURLWithSecrets(decoded(value)) ? "\(name)=***" : String(item)
     }
 
-    /// An item without a name says nothing about itself; tokens are longer than this.
+    /// Longer items without a name are masked. Tokens are longer than this.
     private static let longestBareItem = 16
 
     /// True for names such as `token`, `api_key`, `X-Amz-Credential`, `sig` and `accessToken`.
@@ -56,15 +57,15 @@ package enum URLMasking {
         return stems.contains(where: letters.contains) || !words.isDisjoint(with: split(name))
     }
 
-    /// Signed URLs of storage providers: nearly every item is part of the signature.
+    /// Prefixes in signed URLs of storage providers, where nearly every item is part of the signature.
     private static let providerPrefixes = ["x-amz-", "x-goog-", "x-oss-", "x-cos-", "x-obs-", "q-sign", "q-ak", "hdn"]
-    /// Secret wherever they stand in a name, whatever separates the words.
+    /// Secret anywhere in a name, however its words are separated.
     private static let stems = [
         "token", "secret", "passw", "passphrase", "signature", "credential", "apikey", "accesskey", "authkey",
         "privatekey",
         "sharedkey", "keypair", "authoriz", "authentic", "session", "jwt", "hmac", "bearer", "accessid",
     ]
-    /// Secret as a whole word of a name: parts of other words they are harmless (`monkey`, `design`, `author`).
+    /// Secret only as a whole word of a name. Inside another word they are harmless (`monkey`, `design`, `author`).
     private static let words: Set<String> = [
         "key", "keys", "sig", "sign", "sgn", "pass", "pwd", "pw", "pin", "otp", "auth", "oauth", "cred", "creds",
         "login",
@@ -89,7 +90,7 @@ package enum URLMasking {
         return value[separator.upperBound...].contains { $0 == "@" || $0 == "?" || $0 == "#" }
     }
 
-    /// Decoded twice: a URL in a URL may be encoded once more.
+    /// Decodes twice, because a URL inside a URL may be encoded twice.
     private static func decoded(_ text: Substring) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
         return decodedOnce(decodedOnce(text)[...])

@@ -1,19 +1,22 @@
 import Foundation
 
-/// The components of a URL as they stand in its text (RFC 3986 section 3), with nothing decoded or normalised:
-/// a signed URL must go out exactly as it came in, which Foundation's `URL` does not promise for odd input.
+/// The components of a URL exactly as they appear in its text (RFC 3986 section 3), neither decoded nor normalised. A
+/// signed URL must be sent exactly as given, which Foundation's `URL` does not guarantee for unusual input.
 package struct URLParts {
-    /// Without `://`; nil when the text has no `scheme://`.
+    /// The scheme without `://`; nil if the text has no `scheme://`.
     package var scheme: Substring?
-    /// User and password before the last `@` of the authority, without the `@`.
+    /// The userinfo: the text before the last `@` of the authority, without the `@`.
     package var userinfo: Substring?
+    /// The host, with the port if there is one.
     package var hostPort: Substring
+    /// The path with its first slash; the whole text before query and fragment if there is no scheme.
     package var path: Substring
-    /// Without the `?`.
+    /// The query without the `?`.
     package var query: Substring?
-    /// Without the `#`.
+    /// The fragment without the `#`.
     package var fragment: Substring?
 
+    /// Splits any text. It never fails.
     package init(_ text: String) {
         var text = text
         let bounds = text.withUTF8 { Bounds($0) }
@@ -30,8 +33,7 @@ package struct URLParts {
         fragment = bounds.fragment.map(part)
     }
 
-    /// Where the components stand, as offsets of bytes: all of the delimiters are ASCII, and comparing characters takes
-    /// ten times as long.
+    /// The components as byte offsets. All delimiters are ASCII, and comparing characters takes ten times as long.
     private struct Bounds {
         var scheme: Range<Int>?
         var userinfo: Range<Int>?
@@ -66,7 +68,7 @@ package struct URLParts {
         }
     }
 
-    /// Scheme, host and port as they stand in a URL; the whole text where it has no scheme.
+    /// The scheme, host and port of a URL; the whole text if it has no scheme.
     package static func site(of text: String) -> String {
         var text = text
         let bounds = text.withUTF8 { Bounds($0) }
@@ -78,12 +80,12 @@ package struct URLParts {
             ? String(text[..<host.endIndex]) : "\(text[..<index(scheme.upperBound)])://\(host)"
     }
 
-    /// The URL without userinfo and fragment: what the request line and the Host field are made of.
+    /// The URL without userinfo and fragment, as the request line and the Host field need it.
     package var requestURL: String {
         "\(scheme.map { "\($0)://" } ?? "")\(hostPort)\(path)\(query.map { "?\($0)" } ?? "")"
     }
 
-    /// User and password, percent-decoded; nil when there is no userinfo.
+    /// The user and password, percent-decoded; nil without userinfo.
     package var credentials: Credentials? {
         guard let userinfo else { return nil }
         let halves = userinfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -91,8 +93,11 @@ package struct URLParts {
         return Credentials(user: decode(halves[0]), password: halves.count > 1 ? decode(halves[1]) : "")
     }
 
+    /// The user and password of a URL.
     package struct Credentials: Sendable, Hashable {
+        /// May be empty.
         package var user: String
+        /// Empty if the userinfo has no colon.
         package var password: String
     }
 }
