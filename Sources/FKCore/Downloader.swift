@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Owns everything: one work path, its engine, and the components that speak to it.
+/// The main object: one work path, its engine, and the components that use the engine.
 ///
 /// ```swift
 /// let downloader = try Downloader(Configure())
@@ -11,28 +11,33 @@ import Foundation
 /// ```
 ///
 /// Safe to use from any thread. A work path has one engine at a time: a second `Downloader` on it, in this process or
-/// another, throws `.workPathBusy`. Call `close()` to give it free; what runs keeps its bytes either way.
+/// another, throws `.workPathBusy`. `close()` releases the work path. Running tasks keep their bytes with and without
+/// it.
 public final class Downloader: Sendable {
-    /// Verbs on tasks: suspend, resume, cancel, …
+    /// Verbs on tasks: suspend, resume, cancel and others.
     public let control: Control
     /// Questions and callbacks about tasks and barrels.
     public let messager: Messager
-    /// The three chains; register and remove at any time.
+    /// The three middleware chains. Middlewares can be registered and removed at any time.
     public let middlewares: MiddlewareChains
 
+    /// The engine of the work path.
     package let engine: Engine
 
-    /// Makes a configuration effective. Nothing runs before `activateQueue()`.
+    /// Creates a downloader. No task runs before `activateQueue()`.
     ///
-    /// - Parameter transport: what moves the bytes; by default what `configure.transportKind` says.
-    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside its
-    ///   range (`Configure.validate()`) or a kind of transport that this build does not have.
+    /// - Parameters:
+    ///   - configure: the settings; the default is `Configure()`.
+    ///   - transport: what transfers the bytes; nil, the default, uses `configure.transportKind`.
+    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside
+    ///   its range (`Configure.validate()`) or a transport kind that is not compiled in.
     public convenience init(_ configure: Configure = Configure(), transport: (any Transport)? = nil) throws {
         let transport = try transport ?? configure.transportKind.makeTransport()
         let engine = try Engine(configure: configure, scope: .all, transport: transport)
         self.init(engine: engine)
     }
 
+    /// Creates a downloader for an engine that exists already.
     package init(engine: Engine) {
         self.engine = engine
         control = Control(engine: engine)
@@ -42,11 +47,11 @@ public final class Downloader: Sendable {
 
     private static let sharedDownloader = Locked<Downloader?>(nil)
 
-    /// The downloader of the default work path, made and activated on first use, and anew on the first use after it was
-    /// closed.
+    /// The downloader of the default work path. It is created and activated on first use, and again on the first use
+    /// after it was closed.
     ///
-    /// - Throws: what `init` throws, `.workPathBusy` also while the closed one still writes its last records; the next use
-    ///   tries again.
+    /// - Throws: the errors of `init`. While a closed one still writes its last records, that is `.workPathBusy`; the
+    ///   next use tries again.
     public static var shared: Downloader {
         get throws {
             try sharedDownloader.withLock { downloader in
@@ -60,40 +65,40 @@ public final class Downloader: Sendable {
         }
     }
 
-    /// Starts the 1-second polling timer and the queue. Background tasks of an earlier engine go on, foreground ones
-    /// come back suspended. Harmless when called again.
+    /// Starts the 1-second timer and the queue. Background tasks of an earlier engine continue, foreground tasks
+    /// become suspended. Further calls do nothing.
     public func activateQueue() {
         engine.executor.run { [engine] in engine.assumeIsolated { $0.activate() } }
     }
 
-    /// Changes settings while tasks run; a lower `maxAction` lets running tasks finish.
+    /// Changes settings while tasks run. A lower `maxAction` does not stop running tasks.
     ///
-    /// - Throws: `.configurationLocked` when `workPath` differs from the live one; `.invalidArgument` for a setting outside
-    ///   its range, and then nothing changes.
+    /// - Throws: `.configurationLocked` if `workPath` differs from the current one; `.invalidArgument` for a setting
+    ///   outside its range. No setting changes then.
     public func update(_ configure: Configure) async throws { try await engine.update(configure) }
 
-    /// The settings in effect.
+    /// The current settings.
     public var configure: Configure { get async { await engine.currentConfigure } }
 
-    /// Calls `handler` each time the queue has drained: nothing that was queued can run any more. Takes the place of
-    /// FKDownloader's background completion handler. Runs on the callback queue.
+    /// Calls `handler` each time the queue drains, that is, when no queued task is left that can run. It replaces
+    /// FKDownloader's background completion handler. It runs on the callback queue.
     public func onQueueDrained(_ handler: @escaping @Sendable () -> Void) async {
         _ = await engine.observeDrained(handler)
     }
 
-    /// Returns once nothing that was queued can run any more, when the waiting Swift task is cancelled, and when the
-    /// downloader closes.
+    /// Waits until no queued task is left that can run. It also returns when the waiting Swift task is cancelled and
+    /// when the downloader closes.
     public func waitUntilDrained() async { await engine.waitUntilDrained() }
 
-    /// What could not be read, repaired or saved since the last call, for a log: quarantined info files, for example. Each text
-    /// once, at most 1,000 of them.
+    /// Problems since the last call that a log should contain: files that could not be read, repaired or saved, for
+    /// example quarantined info files. Each text occurs once; at most 1,000 are kept.
     public func takeProblems() async -> [String] { await engine.takeProblems() }
 
-    /// Stops what runs, keeps its bytes, and gives the work path free. The downloader cannot be used afterwards.
+    /// Stops running tasks, keeps their bytes, and releases the work path. The downloader cannot be used afterwards.
     ///
-    /// Returns when every callback and download middleware has been told of everything that happened, also where the
-    /// calling Swift task is cancelled. In a request or response middleware, and in tasks it has started, it returns at once:
-    /// no new request is taken, and the rest follows when the middlewares at work have returned.
+    /// It returns after every callback and download middleware has received all events, even if the calling Swift
+    /// task is cancelled. Called from a request or response middleware, or from a Swift task started there, it
+    /// returns at once: no new request is accepted, and the rest follows when the running middlewares have returned.
     public func close() async {
         await engine.close()
         let id = ObjectIdentifier(engine)

@@ -1,4 +1,5 @@
-/// The version of the project: what `fk --version` prints and servers see as `User-Agent`.
+/// The version of the project.
 package enum Version {
+    /// What `fk --version` prints and what servers see in `User-Agent`.
     package static let text = "0.1.0"
 }

@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Describes a task and makes it.
+/// Describes a task and creates it.
 ///
 /// ```swift
 /// var builder = try Builder("https://example.com/图片.png")
@@ -9,43 +9,53 @@ import Foundation
 /// let id = try await builder.prepare(in: downloader)
 /// ```
 public struct Builder: Sendable {
-    /// The description as it stands; its URL is percent-encoded.
+    /// The current description. Its URL is percent-encoded.
     public private(set) var description: TaskDescription
 
-    /// - Parameter url: Chinese, emoji and spaces are percent-encoded; what is encoded already is not encoded twice.
-    /// - Throws: `.invalidURL` or `.unsupportedScheme`, saying what is wrong with it.
+    /// Creates a builder for a URL.
+    ///
+    /// - Parameter url: other characters than URLs may contain, such as Chinese, emoji and spaces, are
+    ///   percent-encoded. Existing percent-encoding stays as it is.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`, with the reason.
     public init(_ url: String) throws {
         description = TaskDescription(url: try URLNormalizer.normalize(url))
     }
 
-    /// The same for a `URL`.
+    /// Creates a builder for a `URL`.
+    ///
+    /// - Throws: same as `init(_:)` with a text.
     public init(_ url: URL) throws { try self.init(url.absoluteString) }
 
-    /// The percent-encoded URL: with the destination it is the task's identity.
+    /// The percent-encoded URL. Together with the destination it is the task's identity.
     public var url: String { description.url }
 
-    /// Tried in order after the URL, for example B after A, A. Set with `setMirrors`.
+    /// The mirrors, tried in order after the URL. For example, URL A with mirrors A and B is tried as A, A, B. The
+    /// default is none. Set them with `setMirrors`.
     public var mirrors: [String] { description.mirrors }
 
-    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first one that is no good; then nothing changes.
+    /// Replaces the mirrors.
+    ///
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid one. The builder is then unchanged.
     public mutating func setMirrors(_ urls: [String]) throws {
         description.mirrors = try urls.map { try URLNormalizer.normalize($0) }
     }
 
-    /// Folder for the finished file, made if needed; nil keeps the file inside the work path. A relative path counts
-    /// from the current folder. A path with a zero byte, and a relative one where the current folder is gone or its name is
-    /// not UTF-8, is refused by `prepare`.
+    /// The folder for the finished file, created if missing. nil, the default, keeps the file inside the work path. A
+    /// relative path is relative to the current folder. `prepare` refuses a path with a zero byte, and a relative
+    /// path if the current folder no longer exists or has a name that is not UTF-8.
     public var directory: String? {
         get { description.directory }
         set { description.directory = newValue.map { ProcessPaths.absolute($0) ?? $0 } }
     }
 
-    /// The name of the finished file; nil lets the server (Content-Disposition) and the URL decide. Set with
-    /// `setFileName`.
+    /// The name of the finished file. nil, the default, takes it from the server (Content-Disposition) or the URL.
+    /// Set it with `setFileName`.
     public var fileName: String? { description.fileName }
 
-    /// - Throws: `.invalidArgument` when it is not one plain file name of at most 200 bytes, holds control or invisible
-    ///   characters, or ends like the names of unfinished files (`.fkpart`, `.fkrejected`).
+    /// Sets the name of the finished file.
+    ///
+    /// - Throws: `.invalidArgument` unless the name is a single plain file name of at most 200 bytes, without control
+    ///   or invisible characters, and without the ending of an unfinished file (`.fkpart`, `.fkrejected`).
     public mutating func setFileName(_ name: String?) throws {
         if let name {
             let objection = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.objection(to: name)
@@ -58,65 +68,67 @@ public struct Builder: Sendable {
         description.fileName = name
     }
 
-    /// Names the finished file by the digest of the percent-encoded URL, with the extension of the URL's last path part:
-    /// `9a0364b9e99bb480dd25e1f0284c8555.zip`. For caches that find a file by its URL alone. It takes the place of a name
-    /// set with `setFileName`, and the server has no say in it.
+    /// Uses the digest of the percent-encoded URL as the name of the finished file, with the extension of the URL's
+    /// last path part: `9a0364b9e99bb480dd25e1f0284c8555.zip`. Caches can then find a file by its URL alone. The name
+    /// replaces one set with `setFileName`, and the server cannot change it.
     ///
-    /// - Parameter algorithm: MD5 by default, as in MCDownloadManager, whose names stay valid; a crafted collision makes
-    ///   the second task fail with `.fileExists` and replaces nothing, unless `options.existing` says so.
+    /// - Parameter algorithm: the default is MD5, as in MCDownloadManager, so existing names stay valid. A crafted
+    ///   collision makes the second task fail with `.fileExists` and replaces no file, unless `options.existing`
+    ///   allows that.
     public mutating func useURLDigestAsFileName(_ algorithm: Checksum.Algorithm = .md5) {
         description.fileName = FileNameRules.digestName(url: url, algorithm)
     }
 
-    /// Default `.background`.
+    /// Whether the task continues automatically in a new engine. The default is `.background`.
     public var downloadType: DownloadType {
         get { description.type }
         set { description.type = newValue }
     }
 
-    /// Higher starts earlier. Default 0.
+    /// Tasks with a higher priority start earlier. The default is 0.
     public var priority: Int {
         get { description.priority }
         set { description.priority = newValue }
     }
 
-    /// The application's own pairs, found again by middlewares and queries.
+    /// The application's own key-value pairs. Middlewares and queries can read them. The default is none.
     public var attributes: [String: String] {
         get { description.attributes }
         set { description.attributes = newValue }
     }
 
-    /// Headers, checksum, limits and the rest.
+    /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
     public var options: TaskOptions {
         get { description.options }
         set { description.options = newValue }
     }
 
-    /// Writes the info file and queues the task. For a task that is known, by URL and destination, the options, mirrors,
-    /// type and priority of this builder replace the former ones, and those it leaves out are reset. The same ones again
-    /// change nothing.
+    /// Writes the info file and queues the task. If the task (same URL and destination) exists already, the options,
+    /// mirrors, type and priority of this builder replace the stored ones; options left out are reset. The same
+    /// values again change nothing.
     ///
-    /// - A task that runs takes over a new checksum, rate limit, number of attempts or connections and
-    ///   `options.existing` at once. Anything else begins a new attempt; the bytes stay if the server serves ranges.
-    /// - Of a complete task the file is read and compared when there is a checksum. A file that
-    ///   `options.existing = .skip` kept is fetched when this builder says something else.
-    /// - Any other task queues. `attributes` are added to those it has.
+    /// - A running task takes over a new checksum, rate limit, number of attempts, number of connections and
+    ///   `options.existing` at once. Any other change starts a new attempt; the bytes are kept if the server serves
+    ///   ranges.
+    /// - The file of a complete task is read and compared if there is a checksum. A file that was kept because of
+    ///   `options.existing = .skip` is fetched if this builder has another policy.
+    /// - A task in any other state is queued. `attributes` are added to the stored ones.
     ///
     /// - Returns: the task's id.
-    /// - Throws: `.cancelled` for a closed downloader; `.noSpace`, `.disk` and the like when the info file cannot be
-    ///   written; `.invalidArgument` for an option outside its range (`TaskOptions.validate()`) or another name for a
-    ///   known task without a directory; `.checksumMismatch` or `.tooLarge` for a finished file that is not the one asked
-    ///   for, which stays as it is.
+    /// - Throws: `.cancelled` for a closed downloader; `.noSpace`, `.disk` and similar codes if the info file cannot
+    ///   be written; `.invalidArgument` for an option outside its range (`TaskOptions.validate()`), or for another
+    ///   name for an existing task without a directory; `.checksumMismatch` or `.tooLarge` if the finished file does
+    ///   not match the new options. That file stays unchanged.
     @discardableResult
     public func prepare(in downloader: Downloader) async throws -> TaskID {
         try await Self.prepare([self], in: downloader)[0].get()
     }
 
-    /// Makes many tasks at once.
+    /// Creates many tasks at once.
     ///
-    /// - Parameter barrel: the group they join, made when it is not there.
-    /// - Returns: one result per builder, in order: the id, or why there is no task.
-    /// - Throws: `.invalidArgument` for a barrel name that cannot be one, `.cancelled` for a closed downloader.
+    /// - Parameter barrel: the barrel that the tasks join, created if missing; nil, the default, for none.
+    /// - Returns: one result for each builder, in order: the id, or the error `prepare(in:)` would throw.
+    /// - Throws: `.invalidArgument` for an invalid barrel name, `.cancelled` for a closed downloader.
     public static func prepare(
         _ builders: [Builder], barrel: String? = nil, in downloader: Downloader
     ) async throws -> [Result<TaskID, DownloadError>] {
@@ -126,16 +138,18 @@ public struct Builder: Sendable {
         }
     }
 
-    /// Brings tasks of this URL that are known only on disk back into memory.
+    /// Loads the tasks of a URL from disk into memory.
     ///
-    /// - Returns: them as they are now; empty when there are none.
-    /// - Throws: `.invalidURL` or `.unsupportedScheme`, `.cancelled` for a closed downloader.
+    /// - Returns: the tasks as they are now; empty if there are none.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader.
     public static func loadCache(_ url: String, in downloader: Downloader) async throws -> [DownloadInfo] {
         try await downloader.engine.infos(.url(url))
     }
 
-    /// Brings every task of the work path back into memory, in the order of submission. An info file that cannot be read
-    /// is left out: see `Downloader.takeProblems()`.
+    /// Loads every task of the work path from disk into memory, in the order of submission. Unreadable info files are
+    /// left out and reported by `Downloader.takeProblems()`.
+    ///
+    /// - Throws: `.cancelled` for a closed downloader.
     public static func loadAll(in downloader: Downloader) async throws -> [DownloadInfo] {
         try await downloader.engine.infos(.all)
     }

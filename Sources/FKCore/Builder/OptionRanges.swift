@@ -1,7 +1,7 @@
 import FKMiddleware
 
-/// The ranges of numbers that an application, a command line or a record may set. One outside is an error that names
-/// the option, the value and the range.
+/// Checks numbers set by an application, a command line or a record. A value outside its range is an error that
+/// contains the option, the value and the range.
 private enum OptionRange {
     static func fault<Value: Comparable>(_ name: String, _ value: Value?, in range: ClosedRange<Value>) -> String? {
         guard let value, !range.contains(value) else { return nil }
@@ -25,18 +25,18 @@ private enum OptionRange {
 }
 
 extension ConnectionLimit {
-    /// What `.fixed` takes.
+    /// The range of `.fixed`.
     static let range = 1...256
 }
 
 extension TaskOptions {
-    /// Checks every option; `Builder.prepare` does it before anything is made.
+    /// Checks every option. `Builder.prepare` calls it before it creates anything.
     ///
-    /// - Throws: `.invalidArgument` naming the first option outside its range, its value and the range, or the header
-    ///   field that cannot be sent. The value of a header is not shown.
+    /// - Throws: `.invalidArgument` with the first option outside its range, its value and the range, or with the
+    ///   first header field that cannot be sent. The message never contains the value of a header field.
     public func validate() throws(DownloadError) { try OptionRange.check(fault) }
 
-    /// What `validate` objects to.
+    /// The error message of `validate`; nil if all options are valid.
     var fault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)
             ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
@@ -46,11 +46,11 @@ extension TaskOptions {
             ?? headers?.lazy.compactMap(\.fault).first
     }
 
-    /// Seconds.
+    /// The range of timeouts, in seconds.
     private static let timeouts = 0.001...1e9
 
-    /// The options with each number moved to the nearer end of its range. For records, which an earlier version may have
-    /// written.
+    /// The options with each number clamped to its range. For records, because an earlier version may have written
+    /// them.
     func clamped() -> TaskOptions {
         var options = self
         options.maxSize = maxSize.map { max($0, 0) }
@@ -66,7 +66,8 @@ extension TaskOptions {
 }
 
 extension ResponseHead.Field {
-    /// Why it cannot stand in a request; nil for one that can. Never shows the value, which may be a secret.
+    /// The reason why the field cannot be sent; nil for a valid one. It never contains the value, which may be a
+    /// secret.
     var fault: String? {
         guard HTTPToken.isFieldName(name) else {
             return "\"\(Escaping.visible(name.prefix(60)))\" is not the name of a header field"
@@ -79,7 +80,7 @@ extension ResponseHead.Field {
 }
 
 extension TransportOptions {
-    /// What `Configure.validate` objects to.
+    /// The error message of `Configure.validate`; nil if all options are valid.
     fileprivate var fault: String? {
         OptionRange.fault("transport.connectTimeout", connectTimeout, in: 0...1e9)
             ?? OptionRange.fault("transport.stallTimeout", stallTimeout, in: 0...1e9)
@@ -92,9 +93,9 @@ extension TransportOptions {
 }
 
 extension Configure {
-    /// Checks every setting that is not clamped when it is set; `Downloader.init` and `Downloader.update` do it.
+    /// Checks every setting that is not clamped. `Downloader.init` and `Downloader.update` call it.
     ///
-    /// - Throws: `.invalidArgument` naming the first setting outside its range, its value and the range.
+    /// - Throws: `.invalidArgument` with the first setting outside its range, its value and the range.
     public func validate() throws(DownloadError) {
         try OptionRange.check(
             OptionRange.fault("rateLimit", rateLimit, in: 0...) ?? OptionRange.fault("connections", connections)

@@ -1,6 +1,6 @@
 /// Percent-encoding of bytes (RFC 3986 section 2.1).
 enum PercentCoding {
-    /// The byte that `%XX` at `index` stands for, or nil where two hexadecimal digits do not follow.
+    /// The byte that `%XX` at `index` encodes; nil if two hexadecimal digits do not follow.
     static func value(_ bytes: ArraySlice<UInt8>, at index: Int) -> UInt8? {
         guard bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.endIndex,
             let high = bytes[index + 1].hexValue, let low = bytes[index + 2].hexValue
@@ -14,7 +14,7 @@ enum PercentCoding {
         result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
 
-    /// The bytes with every `%XX` replaced; a `%` that is none of those stands for itself.
+    /// The bytes with every `%XX` decoded. Any other `%` stays.
     static func decoded(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -31,7 +31,7 @@ enum PercentCoding {
         return result
     }
 
-    /// The same as text, or nil where the bytes are not UTF-8.
+    /// The decoded bytes as text; nil if they are not UTF-8.
     static func decodedString(_ bytes: ArraySlice<UInt8>) -> String? {
         String(validating: decoded(bytes), as: UTF8.self)
     }
@@ -40,7 +40,7 @@ enum PercentCoding {
 extension UInt8 {
     var isASCIIDigit: Bool { (0x30...0x39).contains(self) }
     var isASCIILetter: Bool { (0x41...0x5a).contains(self) || (0x61...0x7a).contains(self) }
-    /// The value of a hexadecimal digit of either case.
+    /// The value of a hexadecimal digit in either case; nil for other bytes.
     var hexValue: UInt8? {
         switch self {
         case 0x30...0x39: self - 0x30

@@ -1,7 +1,7 @@
-/// Recognises the usual URL, which is its own normal form already: a list may hold a hundred thousand of them, and
-/// the whole rules (`URLNormalizer`) take five times as long to come to the same text.
+/// Recognises common URLs that are in normal form already. A list may contain a hundred thousand of them, and the
+/// full rules (`URLNormalizer`) take five times as long to return the same text.
 enum PlainURL {
-    /// True only when the rules would give back the very same text. Says false when in doubt.
+    /// True only if the full rules would return the same text. False when in doubt.
     static func isNormal(_ text: String) -> Bool {
         var text = text
         return text.withUTF8 { bytes in
@@ -26,7 +26,7 @@ enum PlainURL {
             guard port <= 65_535, port != (isSecure ? 443 : 80) else { return false }
         }
         guard (1...200).contains(host.count) else { return false }
-        // Labels of letters and digits only: everything else, `xn--` and hyphens included, is left to the rules.
+        // Only labels of letters and digits. The full rules handle all others, such as `xn--` and hyphens.
         var label = 0
         for byte in host {
             if byte == UInt8(ascii: ".") {

@@ -1,73 +1,82 @@
 import FKMiddleware
 
-/// Whether a task goes on by itself when a new engine opens the work path. Both kinds keep their bytes.
+/// Whether a task continues automatically when a new engine opens the work path. Both types keep their bytes.
 public enum DownloadType: String, Codable, Sendable, Hashable {
-    /// Queued again by itself. The default.
+    /// The new engine queues the task. The default.
     case background
-    /// Comes back suspended.
+    /// The new engine suspends the task.
     case foreground
 }
 
-/// What to do when the final name is taken by a file that is not this task's own.
+/// What happens if the final name is taken by a file of another origin.
 public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
-    /// The task fails before anything is fetched. The default for a name that was asked for.
+    /// The task fails before it fetches anything. The default for a name set by the application.
     case refuse
-    /// The finished file replaces it, atomically.
+    /// The finished file replaces the other one atomically.
     case overwrite
-    /// The next free `name.1.ext`, `name.2.ext`, … is taken. The default for a name that came from the URL or the server.
+    /// The finished file gets the next free name: `name.1.ext`, `name.2.ext` and so on. The default for a name from
+    /// the URL or the server.
     case rename
-    /// The task completes at once with the file that is there.
+    /// The task completes at once with the existing file.
     case skip
 }
 
-/// How many connections one file may use. More than one need a server that serves ranges under a strong validator, and
-/// a rest of at least 2 MiB.
+/// How many connections one file may use. More than one requires a server that serves ranges under a strong
+/// validator, and at least 2 MiB left to fetch.
 public enum ConnectionLimit: Sendable, Hashable, Codable {
-    /// One at first, then four times as many while that raises the throughput by at least 10 %, up to 16. The default.
+    /// Starts with one connection and uses four times as many while that raises the throughput by at least 10 %, up
+    /// to 16. The default.
     case automatic
-    /// Up to this many, 1...256; each needs at least 1 MiB left. Another number is refused by `TaskOptions.validate`.
+    /// Up to this many connections, 1 to 256; each needs at least 1 MiB left. `TaskOptions.validate` refuses other
+    /// numbers.
     case fixed(Int)
 }
 
-/// Everything about a task that its creator decides. Kept in the info file.
+/// The options of a task, stored in its info file.
 ///
-/// Whoever asks for a known task again replaces all of its options, the ones left out included
-/// (`Builder.prepare(in:)`). Values outside their ranges are refused with `.invalidArgument` (`validate()`).
+/// Asking for an existing task again replaces all its options; options left out are reset (`Builder.prepare(in:)`).
+/// Values outside their ranges are refused with `.invalidArgument` (`validate()`).
 public struct TaskOptions: Codable, Sendable, Hashable {
-    /// Header fields sent with every request of the task, in order. A name is a token, and a value has no CR, LF or NUL:
-    /// others are refused.
+    /// Header fields sent with every request of the task, in order. The default is none. A name must be a token (RFC
+    /// 9110 section 5.6.2), and a value must not contain CR, LF or NUL.
     public var headers: [ResponseHead.Field]?
-    /// Names of those headers that must not follow a redirect to another origin.
+    /// Names of those header fields that must not follow a redirect to another origin. The default is none.
     public var secretHeaders: [String]?
-    /// The digest the finished file must have; nil compares nothing. Another one ends in `.checksumMismatch`.
+    /// The digest that the finished file must have; nil, the default, accepts any. A file with another digest fails
+    /// with `.checksumMismatch`.
     public var checksum: Checksum?
-    /// Bytes, at least 0: a file that is longer ends in `.tooLarge`. Default: no limit.
+    /// The maximum length of the file in bytes, at least 0; nil, the default, sets no limit. A longer file fails with
+    /// `.tooLarge`.
     public var maxSize: Int64?
-    /// Bytes that stay free on the disk of the file, 0 or more; nil takes `Configure.minFree`.
+    /// Bytes to keep free on the disk of the file, at least 0; nil, the default, uses `Configure.minFree`.
     public var minFree: Int64?
-    /// nil takes `Configure.connections`.
+    /// The number of connections; nil, the default, uses `Configure.connections`.
     public var connections: ConnectionLimit?
-    /// Bytes a second for this task, at least 0; the tightest of all limits counts. nil and 0: no limit of its own.
+    /// The rate limit of this task in bytes per second, at least 0. nil, the default, and 0 set no limit. The lowest
+    /// of all limits applies.
     public var rateLimit: Int64?
-    /// Attempts in all, the first included, 1...1001, values outside are clamped; nil takes `RetryPolicy.maxAttempts`.
+    /// The number of attempts including the first, 1 to 1001, clamped; nil, the default, uses
+    /// `RetryPolicy.maxAttempts`.
     public var maxAttempts: Int?
-    /// Seconds for connecting and for any silence, 0.001...1e9; nil takes the downloader's.
+    /// Seconds for connecting and for receiving nothing, 0.001 to 1e9; nil, the default, uses the downloader's
+    /// timeouts.
     public var timeout: Double?
-    /// As `TransportOptions.caFile`; nil takes the downloader's, as the three below.
+    /// Same as `TransportOptions.caFile`; nil, the default, uses the downloader's.
     public var caFile: String?
-    /// As `TransportOptions.insecure`.
+    /// Same as `TransportOptions.insecure`; nil, the default, uses the downloader's.
     public var insecure: Bool?
-    /// As `TransportOptions.proxy`; an empty text uses none.
+    /// Same as `TransportOptions.proxy`; nil, the default, uses the downloader's, and an empty text no proxy.
     public var proxy: String?
-    /// As `TransportOptions.netrc`.
+    /// Same as `TransportOptions.netrc`; nil, the default, uses the downloader's.
     public var netrc: Bool?
-    /// nil: `.refuse` where a file name was asked for, else `.rename`.
+    /// What to do if the final name is taken; nil, the default, means `.refuse` for a name set by the application and
+    /// `.rename` for any other.
     public var existing: ExistingFilePolicy?
 
-    /// Nothing of its own: everything is the downloader's.
+    /// Creates options that leave everything to the downloader.
     public init() {}
 
-    /// The downloader's transport options with this task's own on top.
+    /// The downloader's transport options, overridden by this task's.
     func transportOptions(over base: TransportOptions) -> TransportOptions {
         var options = base
         if let timeout {
@@ -82,36 +91,39 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     }
 }
 
-/// A task before it has an info file: what `Builder` makes and what other processes post.
+/// A task without an info file, as `Builder` creates it and as other processes post it.
 public struct TaskDescription: Codable, Sendable, Hashable {
-    /// Percent-encoded.
+    /// The URL, percent-encoded.
     public var url: String
-    /// Tried in order after `url`: the plan A, A, B is url = A, mirrors = [A, B].
+    /// The URLs to try after `url`, in order: url = A with mirrors = [A, B] is tried as A, A, B. The default is none.
     public var mirrors: [String] = []
-    /// Absolute path; nil keeps the file inside the work path.
+    /// The folder for the finished file, an absolute path; nil, the default, keeps the file inside the work path.
     public var directory: String?
-    /// The name asked for; nil lets the server and the URL decide.
+    /// The name of the finished file; nil, the default, takes it from the server or the URL.
     public var fileName: String?
-    /// Default `.background`.
+    /// Whether the task continues automatically in a new engine. The default is `.background`.
     public var type: DownloadType = .background
-    /// Higher starts earlier. Default 0.
+    /// Tasks with a higher priority start earlier. The default is 0.
     public var priority: Int = 0
-    /// The application's own pairs, handed to middlewares and found again in the info file.
+    /// The application's own key-value pairs. Middlewares and the info file get them. The default is none.
     public var attributes: [String: String] = [:]
-    /// Headers, checksum, limits and the rest.
+    /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
     public var options: TaskOptions {
         get { ownOptions ?? TaskOptions() }
         set { ownOptions = newValue == TaskOptions() ? nil : newValue }
     }
-    /// Nil where they say nothing, which is what most tasks have.
+    /// nil if no option is set, which is usual.
     @Seldom private var ownOptions: TaskOptions?
-    /// Its options say something; asked for without making the empty ones.
+    /// True if any option is set. It does not allocate default options, unlike `options`.
     package var hasOptions: Bool { _ownOptions.isThere }
 
     private enum CodingKeys: String, CodingKey {
         case url, mirrors, directory, fileName, type, priority, attributes, options
     }
 
+    /// Decodes a description.
+    ///
+    /// - Throws: `DecodingError` if a field is missing or has another type.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         url = try values.decode(String.self, forKey: .url)
@@ -124,6 +136,9 @@ public struct TaskDescription: Codable, Sendable, Hashable {
         options = try values.decode(TaskOptions.self, forKey: .options)
     }
 
+    /// Encodes a description; keys without a value are left out.
+    ///
+    /// - Throws: the encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(url, forKey: .url)
@@ -136,10 +151,10 @@ public struct TaskDescription: Codable, Sendable, Hashable {
         try values.encode(options, forKey: .options)
     }
 
-    /// - Parameter url: percent-encoded already; `Builder` does it for what a person typed.
+    /// - Parameter url: percent-encoded, as `Builder` returns it.
     public init(url: String) { self.url = url }
 
-    /// The task's id. Two descriptions with the same URL and destination are the same task.
+    /// The task's id. Two descriptions with the same URL and destination are one task.
     public var id: TaskID {
         TaskID(url: url, destination: directory.map { "\($0)/\(fileName ?? "")" })
     }

@@ -1,28 +1,28 @@
 import FKMiddleware
 import Foundation
 
-/// Turns what a person typed into the one spelling of a URL that is stored, hashed into the task's id and sent.
+/// Converts a typed URL into its single spelling. The spelling is stored, sent, and hashed into the task's id.
 ///
-/// Only what RFC 3986 section 6.2 calls safe is changed: case of scheme and host, the default port, an empty path,
-/// characters that may not stand in a URL. Percent-encoded bytes, their case and dot segments are left as they are,
-/// because signatures are often made over the exact text.
+/// It changes only what RFC 3986 section 6.2 calls safe: the case of scheme and host, the default port, an empty
+/// path, and characters that URLs must not contain. Percent-encoded bytes, their case and dot segments stay, because
+/// signatures often cover the exact text.
 package enum URLNormalizer {
-    /// The longest URL that is taken, before and after encoding: 64 KiB.
+    /// The maximum length of a URL, before and after encoding: 64 KiB.
     package static let maxBytes = 64 << 10
 
     /// The normal form of `text`: ASCII, with a host and a path, without a fragment.
     ///
-    /// Blanks at the ends are dropped. Characters outside RFC 3986 are percent-encoded as UTF-8; a `%` that two
-    /// hexadecimal digits follow stands, any other becomes `%25`. A host outside ASCII becomes its IDNA A-label form
-    /// (`xn--…`). User information is kept.
+    /// Whitespace at both ends is dropped. Characters outside RFC 3986 are percent-encoded as UTF-8. A `%` stays if
+    /// two hexadecimal digits follow; any other becomes `%25`. A host outside ASCII becomes its IDNA A-label form
+    /// (`xn--…`). Userinfo stays.
     ///
-    /// - Throws: `.invalidURL` without scheme or host, for control characters, bad hosts and ports, or more than
-    ///   64 KiB; `.unsupportedScheme` for schemes other than http and https.
+    /// - Throws: `.invalidURL` for a missing scheme or host, control characters, an invalid host or port, or more
+    ///   than 64 KiB; `.unsupportedScheme` for other schemes than http and https.
     package static func normalize(_ text: String) throws(DownloadError) -> String {
         PlainURL.isNormal(text) ? text : try normalizeFully(text)
     }
 
-    /// The rules themselves, without the short cut for URLs at which they change nothing.
+    /// The full rules, without the shortcut for URLs in normal form.
     static func normalizeFully(_ text: String) throws(DownloadError) -> String {
         let bytes = trimmed(text)
         guard !bytes.isEmpty else { throw invalid("The URL is empty. Give one such as https://example.com/file.") }
@@ -58,7 +58,7 @@ package enum URLNormalizer {
         let rest = bytes[(colon + 1)...]
         let hasAuthority = rest.starts(with: "//".utf8)
         guard scheme == "http" || scheme == "https" else {
-            // `localhost:8080/file` reads as a scheme by the grammar, but nobody means one.
+            // By the grammar `localhost:8080/file` starts with a scheme, but it means a host.
             if !hasAuthority, let next = rest.first, next.isASCIIDigit { throw invalid(noScheme) }
             throw DownloadError(.unsupportedScheme, "The scheme \"\(scheme)\" is not supported; use http or https.")
         }
@@ -71,7 +71,7 @@ package enum URLNormalizer {
     private static func normalizeAuthority(
         _ bytes: ArraySlice<UInt8>, scheme: String
     ) throws(DownloadError) -> String {
-        // Some parsers end the authority at a backslash and others do not: two hosts out of one text.
+        // Some parsers end the authority at a backslash and others do not, so the text could mean two hosts.
         guard !bytes.contains(.backslash) else { throw invalid("The host part of the URL holds a backslash.") }
         var userinfo = ""
         var hostPort = bytes
@@ -131,7 +131,7 @@ package enum URLNormalizer {
         guard let decoded = PercentCoding.decodedString(bytes) else { throw invalid(bad) }
         var name = decoded
         if !name.utf8.allSatisfy({ $0 < 0x80 }) {
-            // What must not reach the IDNA mapping as part of a name, lest it become another part of a URL.
+            // Characters that must not reach the IDNA mapping, because they would become another part of the URL.
             let forbidden = " !\"#$%&'()*+,/:;<=>?@[\\]^`{|}"
             guard !name.unicodeScalars.contains(where: { forbidden.unicodeScalars.contains($0) }),
                 let encoded = URLComponents(string: "http://\(name)/")?.encodedHost
@@ -162,7 +162,7 @@ package enum URLNormalizer {
         byte.isASCIILetter || byte.isASCIIDigit || "-._~".utf8.contains(byte)
     }
 
-    /// Percent-encodes all but unreserved characters, sub-delimiters, `extra`, and what is encoded already.
+    /// Percent-encodes all bytes except unreserved characters, sub-delimiters, `extra` and existing percent-encoding.
     private static func encode(_ bytes: ArraySlice<UInt8>, extra: String) -> String {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)

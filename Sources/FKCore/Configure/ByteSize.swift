@@ -1,13 +1,14 @@
 import FKMiddleware
 
-/// Sizes and rates as people write them: always in powers of 1024, whatever the spelling of the unit.
+/// Parses and formats sizes and rates. Units are powers of 1024, however they are spelled.
 package enum ByteSize {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 
-    /// Reads `512`, `100K`, `10M`, `1.5G`, `2T`, also in lower case and with `B` or `iB` after the letter.
+    /// Parses `512`, `100K`, `10M`, `1.5G`, `2T`, in either case and with an optional `B` or `iB` after the letter.
     ///
     /// A fraction is rounded down to whole bytes.
-    /// - Throws: `.invalidArgument` for anything else, negative values, and more than `Int64.max` bytes.
+    ///
+    /// - Throws: `.invalidArgument` for any other text, negative values, and more than `Int64.max` bytes.
     package static func parse(_ text: String) throws(DownloadError) -> Int64 {
         let bytes = Array(text.utf8)[...]
         let number = bytes.prefix { $0.isASCIIDigit || $0 == UInt8(ascii: ".") }
@@ -28,15 +29,15 @@ package enum ByteSize {
         return total
     }
 
-    /// `0 B`, `999 B`, `1.0 KiB`, `12.3 MiB`: one digit after the point, rounded half up; the point is the same in
-    /// every locale. Negative values count as 0.
+    /// `0 B`, `999 B`, `1.0 KiB`, `12.3 MiB`: one decimal digit, rounded half up, with a point in every locale.
+    /// Negative values count as 0.
     package static func format(_ bytes: Int64) -> String {
         let bytes = max(0, bytes)
         if bytes < 1024 { return "\(bytes) B" }
         for power in 1..<units.count {
             let unit = Int64(1) << (10 * power)
             let (whole, rest) = bytes.quotientAndRemainder(dividingBy: unit)
-            // Tenths of the rest, without overflow: a rest is below 2^50.
+            // The tenths of the remainder cannot overflow, because it is below 2^50.
             let tenths = whole * 10 + (rest * 10 + unit / 2) / unit
             if tenths < 10_240 || power == units.count - 1 { return "\(tenths / 10).\(tenths % 10) \(units[power])" }
         }

@@ -1,73 +1,80 @@
 import FKMiddleware
 import Foundation
 
-/// How much a completed file survives.
+/// The events that a completed file survives.
 public enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
-    /// Nothing is lost when processes die. After a power cut, what was not on the disk yet is noticed and fetched
-    /// again. The default.
+    /// Nothing is lost when processes are killed. After a power cut, bytes that had not reached the disk are detected
+    /// and fetched again. The default.
     case process
-    /// File, info file and folder are synced before a task is complete: nothing is lost when the power goes.
+    /// The file, its info file and its folder are synced before the task is complete, so a power cut loses nothing.
     case power
 }
 
-/// All settings of a downloader. Building a `Downloader` from it makes it effective (FKDownloader's `takeSession`).
+/// All settings of a downloader. They take effect when a `Downloader` is created from them (FKDownloader's
+/// `takeSession`).
 ///
-/// Each setting names its range. One outside is moved to the nearer end where that is said, else refused (`validate()`).
+/// Each setting documents its range. Values outside are clamped if the setting says so, and refused by `validate()`
+/// otherwise.
 public struct Configure: Sendable {
-    /// Folder of every info file and of files without a destination of their own. Cannot be changed once a
-    /// downloader is live. Default: `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on macOS
-    /// `~/Library/Application Support/fk`.
+    /// The folder of all info files, and of files without a destination of their own. It cannot change while a
+    /// downloader is live. The default is `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on
+    /// macOS `~/Library/Application Support/fk`.
     public var workPath: URL
 
-    /// Tasks that run at once, 1...256, values outside are clamped. Default 3. Lowering it while tasks run lets them
-    /// finish.
+    /// The maximum number of running tasks, 1 to 256, clamped. The default is 3. Lowering it does not stop running
+    /// tasks.
     public var maxAction: Int = 3 {
         didSet { maxAction = min(max(maxAction, 1), 256) }
     }
 
-    /// Info callbacks come every `distributeSpeed` x 0.2 s, 1...10, values outside are clamped. Default 5: one second.
+    /// Info callbacks run every `distributeSpeed` x 0.2 s, 1 to 10, clamped. The default is 5: once a second.
     public var distributeSpeed: Int = 5 {
         didSet { distributeSpeed = min(max(distributeSpeed, 1), 10) }
     }
 
-    /// Which of the waiting tasks of equal priority starts first. Default `.fifo`.
+    /// The start order of waiting tasks with equal priority. The default is `.fifo`.
     public var order: QueueOrder = .fifo
 
-    /// Connections to one host over all tasks, 1...256, clamped. Default 16.
+    /// The maximum number of connections to one host over all tasks, 1 to 256, clamped. The default is 16.
     public var maxConnectionsPerHost: Int = 16 {
         didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
     }
 
-    /// Connections one file may use, `.fixed` 1...256; a task's own option goes over it. Default `.automatic`.
+    /// The number of connections of one file, `.fixed` with 1 to 256. A task's own option overrides it. The default
+    /// is `.automatic`.
     public var connections: ConnectionLimit = .automatic
 
-    /// Bytes a second over all tasks, at least 0; nil, the default, and 0 are no limit. A change acts at once.
+    /// The rate limit over all tasks in bytes per second, at least 0. nil, the default, and 0 set no limit. A change
+    /// takes effect at once.
     public var rateLimit: Int64?
 
-    /// When failed attempts are tried again.
+    /// The rules for retrying failed attempts.
     public var retry = RetryPolicy()
 
-    /// What moves the bytes. Default `.automatic`. Has no effect once a downloader is live.
+    /// The transport. The default is `.automatic`. Changing it has no effect on a live downloader.
     public var transportKind: TransportKind = .automatic
 
-    /// The defaults of how requests travel; a task's own options go over them.
+    /// The default transport options. A task's own options override them.
     public var transport = TransportOptions()
 
-    /// What is synced before a task counts as complete. Default `.process`.
+    /// The data that is synced before a task is complete. The default is `.process`.
     public var durability: Durability = .process
 
-    /// Bytes that stay free on the disk of the files; a task's own option goes over it. Default 64 MiB; 0 fills the disk;
-    /// negative values count as 0. A file whose known length does not fit ends in `.noSpace` before its first byte, and
-    /// waits for room when bytes of it are held already. A file of unknown length is fetched until the disk is full.
+    /// Bytes to keep free on the disk of the files, at least 0, clamped. The default is 64 MiB; 0 allows a full disk.
+    /// A task's own option overrides it. A file whose known length does not fit fails with `.noSpace` before its
+    /// first byte; if some of its bytes are stored already, it waits for space instead. A file of unknown length is
+    /// fetched until the disk is full.
     public var minFree: Int64 = 64 << 20 {
         didSet { minFree = max(0, minFree) }
     }
 
-    /// - Parameter workPath: a file URL; nil takes the default named at `workPath`.
+    /// Creates default settings.
+    ///
+    /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`.
     public init(workPath: URL? = nil) {
         self.workPath = workPath ?? WorkPath.standard.url
     }
 
-    /// Seconds between two polled info callbacks.
+    /// The interval of info callbacks, in seconds.
     public var distributeInterval: Double { Double(distributeSpeed) * 0.2 }
 }

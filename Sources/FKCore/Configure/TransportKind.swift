@@ -1,17 +1,17 @@
 import FKMiddleware
 
-/// What moves the bytes. Docs/Transports.md says what each can do.
+/// The library that transfers the bytes. Docs/Transports.md compares them.
 public enum TransportKind: String, Sendable, Hashable, Codable, CaseIterable {
-    /// libcurl where it is compiled in (Linux, macOS), else URLSession. The default.
+    /// libcurl where it is compiled in (Linux, macOS), URLSession elsewhere. The default.
     case automatic
     /// libcurl.
     case curl
     /// Foundation's URLSession.
     case urlSession = "urlsession"
 
-    /// A transport of that kind; nothing of it is touched before its first transfer.
+    /// Creates a transport of this kind. It uses no resources before its first transfer.
     ///
-    /// - Throws: `.invalidArgument` for `.curl` where libcurl is not compiled in.
+    /// - Throws: `.invalidArgument` for `.curl` if libcurl is not compiled in.
     package func makeTransport() throws(DownloadError) -> any Transport {
         switch self {
         #if canImport(CLibcurl)

@@ -1,57 +1,62 @@
 import FKMiddleware
 
-/// What a task that is known becomes when it is asked for again, by `Builder.prepare`, `fk get` or `fk barrel add`.
+/// Decides what happens to an existing task that is asked for again, by `Builder.prepare`, `fk get` or `fk barrel
+/// add`.
 ///
-/// The asking carries its whole set of options, and that set replaces the former: what it leaves out is reset.
-/// `resume`, `retry` and `fk run` ask for nothing and keep what is stored. Folder and name are the task's identity:
-/// with others it is another task.
+/// The request contains a whole set of options, which replaces the stored one: options left out are reset. `resume`,
+/// `retry` and `fk run` contain no options and keep the stored ones. Folder and name are part of the identity: with
+/// others it is another task.
 ///
 /// | state | file | asked with | then |
 /// | --- | --- | --- | --- |
-/// | waiting | | the same | nothing |
-/// | waiting | | anything else | it queues at once with a fresh count of attempts |
-/// | running | | the same | nothing |
-/// | running | | other limits, checksum, attempts, connections, policy for existing files | they act in the running attempt |
-/// | running | | anything else | a new attempt begins at once; bytes stay where the server serves ranges |
-/// | suspended, cancelled, failed, prepared | | anything | it queues |
+/// | waiting | | the same options | no change |
+/// | waiting | | other options | it is queued anew with a fresh count of attempts |
+/// | running | | the same options | no change |
+/// | running | | other limits, checksum, attempts, connections, `existing` | the running attempt applies them |
+/// | running | | other options | a new attempt starts at once; bytes are kept if the server serves ranges |
+/// | suspended, cancelled, failed, prepared | | any options | it is queued |
 /// | complete | its own | a checksum | the file is compared now |
 /// | complete | its own | a limit it exceeds | refused |
-/// | complete | its own | anything else | stored for the next fetch; the file and its checksum stay |
-/// | complete | another's, kept by `.skip` | `.skip` | as its own |
-/// | complete | another's, kept by `.skip` | anything else | fetched |
-/// | complete | gone | anything | fetched |
-/// | any | | another name, where the name is not part of its identity | refused |
+/// | complete | its own | other options | stored for the next fetch; the file and its checksum stay |
+/// | complete | another's, kept by `.skip` | `.skip` | as with its own file |
+/// | complete | another's, kept by `.skip` | other options | fetched |
+/// | complete | missing | any options | fetched |
+/// | any | | another name, if the name is not part of its identity | refused |
 package enum AskedAgain {
     /// The finished file of a complete task.
     package enum File: Sendable, Hashable, CaseIterable {
+        /// The task wrote it.
         case own
-        /// It was there before and counts as the result (`ExistingFilePolicy.skip`).
+        /// It existed before and counts as the result (`ExistingFilePolicy.skip`).
         case foreign
-        /// There is none, or not the one the record tells of.
+        /// It is missing, or differs from the one in the record.
         case gone
     }
 
-    /// What follows once the new options are stored.
+    /// What follows after the new options are stored.
     package enum Effect: Sendable, Hashable {
+        /// Nothing changes.
         case nothing
-        /// The running attempt takes them over.
+        /// The running attempt applies the options.
         case adjust
-        /// The running attempt ends with its bytes kept, and the next one begins.
+        /// The running attempt stops with its bytes kept, and the next one starts.
         case restart
-        /// A waiting task gets its place in the queue anew.
+        /// A waiting task gets a new place in the queue.
         case requeue
-        /// As the verbs `resume` and `retry` do.
+        /// Same as the verbs `resume` and `retry`.
         case queue
-        /// The finished file is compared with this first; nothing is stored where it differs.
+        /// The finished file is compared with this checksum first. If it differs, nothing is stored.
         case compare(Checksum)
-        /// The task forgets its finished file and queues.
+        /// The task discards its finished file from the record and is queued.
         case fetchAgain
     }
 
+    /// Decides for one task.
+    ///
     /// - Parameters:
-    ///   - length: of the finished file.
-    /// - Returns: the description to store, and what follows.
-    /// - Throws: `.invalidArgument` for a name that cannot change, `.tooLarge` for a finished file beyond the limit,
+    ///   - length: the length of the finished file in bytes; nil if there is none.
+    /// - Returns: the description to store, and the effect.
+    /// - Throws: `.invalidArgument` for a name that cannot change, `.tooLarge` for a finished file over the limit,
     ///   `.cancelled` for a task that is being trashed.
     package static func decide(
         _ known: TaskDescription, in state: DownloadState, file: File, length: Int64?, asked: TaskDescription
@@ -96,7 +101,7 @@ package enum AskedAgain {
                 url: URLMasking.mask(known.url))
         }
         if let checksum = task.options.checksum { return (task, .compare(checksum)) }
-        // It is known of this file, and proves it after a power cut.
+        // The known checksum describes this file and proves it after a power cut.
         var task = task
         if file == .own, let checksum = known.options.checksum { task.options.checksum = checksum }
         return (task, .nothing)
@@ -104,7 +109,7 @@ package enum AskedAgain {
 }
 
 extension TaskOptions {
-    /// Without what an attempt reads as it goes.
+    /// The options without those that a running attempt can apply.
     fileprivate var onTheWire: TaskOptions {
         var options = self
         options.checksum = nil

@@ -1,24 +1,26 @@
 import FKMiddleware
 
-/// Gives verbs to tasks. Which verb does what in which state is decided by one table (`StateMachine`); a verb that does
-/// not apply changes nothing and says so in its result.
+/// Applies verbs to tasks. One table (`StateMachine`) decides what a verb does in each state. A verb that does not
+/// apply changes nothing, and its result says so.
 ///
-/// A selector is a URL (as a string literal), a `TaskID`, a barrel, or all.
+/// A selector is a URL (as a string literal), a `TaskID`, a barrel, or all tasks.
 ///
-/// A verb returns when it has taken effect. Inside a request or response middleware it does not wait for middlewares at work:
-/// the task is in its new state, and the rest follows when they have returned.
+/// A verb returns when it has taken effect. Called from a request or response middleware, it does not wait for
+/// running middlewares: the task has its new state at once, and the rest follows when the middlewares have returned.
+/// All members are safe to use from any thread.
 public struct Control: Sendable {
     let engine: Engine
 
     /// Queues cancelled and failed tasks again (FKDownloader's `actionRequest`).
     ///
-    /// - Throws: like every verb here, `.notFound` when no task matches, `.invalidURL` for a URL that is none.
+    /// - Throws: same as every verb here: `.notFound` if no task matches, `.invalidURL` for an invalid URL,
+    ///   `.cancelled` for a closed downloader.
     @discardableResult
     public func action(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await engine.apply(.action, to: selector)
     }
 
-    /// Stops running and waiting tasks; their bytes are kept.
+    /// Stops running and waiting tasks and keeps their bytes.
     @discardableResult
     public func suspend(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await engine.apply(.suspend, to: selector)
@@ -28,7 +30,7 @@ public struct Control: Sendable {
     @discardableResult
     public func suspendAll() async throws -> [VerbResult] { try await suspend(.all) }
 
-    /// Lets suspended tasks go on: at once when a slot is free, else when one is.
+    /// Resumes suspended tasks, as soon as a slot is free.
     @discardableResult
     public func resume(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await engine.apply(.resume, to: selector)
@@ -36,13 +38,13 @@ public struct Control: Sendable {
 
     /// Resumes suspended tasks, and queues cancelled and failed ones again.
     ///
-    /// - Returns: the results of the tasks it changed.
+    /// - Returns: the results of the changed tasks.
     @discardableResult
     public func resumeAll() async throws -> [VerbResult] {
         try await engine.apply(.resume, to: .all, forAll: true).filter(\.applied)
     }
 
-    /// Stops tasks and drops their unfinished bytes.
+    /// Stops tasks and deletes their unfinished bytes.
     @discardableResult
     public func cancel(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await engine.apply(.cancel, to: selector)
@@ -52,10 +54,10 @@ public struct Control: Sendable {
     @discardableResult
     public func cancelAll() async throws -> [VerbResult] { try await cancel(.all) }
 
-    /// Stops what runs or waits, lets suspended tasks go on, and queues failed and cancelled ones again: what one button
-    /// for a task does (TTDownloadManager). A complete task stays as it is.
+    /// Stops running and waiting tasks, resumes suspended ones, and queues failed and cancelled ones again, like a
+    /// button with two states (TTDownloadManager). Complete tasks do not change.
     ///
-    /// - Returns: one result for each task; `verb` is what the toggle came to, `.resume` where it changed nothing.
+    /// - Returns: one result for each task. `verb` is the verb that was applied; `.resume` if nothing changed.
     @discardableResult
     public func toggle(_ selector: TaskSelector) async throws -> [VerbResult] { try await engine.toggle(selector) }
 
@@ -65,13 +67,13 @@ public struct Control: Sendable {
         try await engine.apply(.retry, to: selector)
     }
 
-    /// Forgets tasks in any state and deletes every file they wrote, finished ones included.
+    /// Forgets tasks in any state and deletes every file they wrote, also finished ones.
     @discardableResult
     public func trash(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await engine.apply(.trash, to: selector)
     }
 
-    /// Forgets every task of the work path and deletes every file they wrote, finished ones included.
+    /// Forgets every task of the work path and deletes every file they wrote, also finished ones.
     @discardableResult
     public func trashAll() async throws -> [VerbResult] { try await trash(.all) }
 }

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// What each verb does in each state: the whole table, and nothing but the table.
+/// What each verb does in each state, as one table.
 ///
 /// ```text
 ///            prepare   idle      action    suspend   cancel    error     complete  unknown
@@ -12,29 +12,32 @@ import FKMiddleware
 /// trash      unknown   unknown   unknown   unknown   unknown   unknown   unknown   -
 /// ```
 ///
-/// `-` changes nothing. `(idle)` holds when the verb is given to all tasks at once: `resume` then queues cancelled
-/// and failed tasks again too, as FKDownloader's `resumeAllTask` does. A task that becomes idle is started at once
-/// where a slot is free; that is the scheduler's business.
+/// `-` changes nothing. `(idle)` applies if the verb is given to all tasks at once: `resume` then also queues
+/// cancelled and failed tasks, like FKDownloader's `resumeAllTask`. The scheduler starts an idle task as soon as a
+/// slot is free.
 package enum StateMachine {
-    /// What the engine has to do for a transition, besides writing the new state down.
+    /// The engine's work for a transition, besides writing the new state.
     package enum Effect: Sendable, Hashable {
-        /// Put the task into the ready queue, with a fresh count of attempts.
+        /// Add the task to the ready queue with a fresh count of attempts.
         case queue
-        /// Take it out of the queue or stop its transfer; its bytes stay.
+        /// Remove it from the queue or stop its transfer. Its bytes are kept.
         case stopKeepingBytes
-        /// Take it out of the queue or stop its transfer, and delete its part file.
+        /// Remove it from the queue or stop its transfer, and delete its part file.
         case stopDroppingBytes
-        /// Stop it, delete every file it wrote, its info file and its callbacks.
+        /// Stop it and delete every file it wrote, its info file and its callbacks.
         case forget
     }
 
+    /// The result of a verb in a state.
     package enum Transition: Sendable, Hashable {
         case to(DownloadState, Effect)
-        /// Nothing changes; the reason completes the sentence "The task …".
+        /// Nothing changes. The reason completes the sentence "The task …".
         case noOp(reason: String)
     }
 
-    /// - Parameter forAll: true when the verb was given to all tasks and not to this one by name.
+    /// Decides what a verb does.
+    ///
+    /// - Parameter forAll: true if the verb was given to all tasks rather than to this one; the default is false.
     package static func decide(_ verb: Verb, in state: DownloadState, forAll: Bool = false) -> Transition {
         if state == .unknown { return .noOp(reason: "is not known here") }
         return switch verb {
@@ -47,8 +50,8 @@ package enum StateMachine {
         }
     }
 
-    /// The verb that a toggle gives: stop what runs or waits, let go on what does not; nil where there is nothing to
-    /// toggle.
+    /// The verb that a toggle applies: it stops a running or waiting task and resumes or queues any other; nil if no
+    /// verb applies.
     package static func toggles(_ state: DownloadState) -> Verb? {
         switch state {
         case .idle, .action: .suspend

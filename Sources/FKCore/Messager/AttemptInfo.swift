@@ -1,49 +1,50 @@
 import FKMiddleware
 import Foundation
 
-/// What one attempt of a task reports: that it began, how far it is, how it ended.
+/// A report on one attempt of a task: its start, its progress, or its end.
 ///
-/// The plan A, A, B gives three attempts, one after the other, until the first success. Each attempt reports `.began`
-/// first, then `.progressed` at the polled interval, and exactly one of `.succeeded`, `.failed` and `.stopped` last.
+/// The plan A, A, B has three attempts, one after the other, until the first success. Each attempt reports `.began`
+/// first, then `.progressed` at the polled interval, and last exactly one of `.succeeded`, `.failed` and `.stopped`.
 public struct AttemptInfo: Sendable, Hashable {
     /// What follows a failed attempt.
     public enum Next: Sendable, Hashable {
-        /// The next attempt takes that entry of the plan, which may be the same again, at that time. Userinfo and query
+        /// The next attempt fetches that entry of the plan, possibly the same one, at that time. Userinfo and query
         /// values of the URL are masked.
         case retry(url: String, at: Date)
-        /// No further attempt: the task is in state `.error`.
+        /// There is no further attempt: the task is in state `.error`.
         case gaveUp
     }
 
-    /// Where the attempt stands.
+    /// The phase of an attempt.
     public enum Phase: Sendable, Hashable {
-        /// The task holds a slot; nothing has been asked yet.
+        /// The task holds a slot; no request was sent yet.
         case began
-        /// Bytes of the whole file, those of earlier attempts included.
+        /// Bytes of the whole file, including those of earlier attempts.
         case progressed(ByteCount)
         /// The file is complete.
         case succeeded
-        /// What happened, and what follows.
+        /// The error, and what follows.
         case failed(DownloadError, next: Next)
-        /// Suspended, cancelled or trashed, or the downloader was closed.
+        /// The task was suspended, cancelled or trashed, or the downloader was closed.
         case stopped
     }
 
-    /// The task.
+    /// The task's id.
     public var id: TaskID
-    /// The entry of the plan that is tried: the task's URL or a mirror, with userinfo and query values masked.
+    /// The entry of the plan that the attempt uses: the task's URL or a mirror, with userinfo and query values
+    /// masked.
     public var url: String
-    /// From 1; starts again at 1 when the task is queued again by a verb.
+    /// The number of the attempt, counted from 1. It starts again at 1 when a verb queues the task again.
     public var number: Int
-    /// Where the attempt stands.
+    /// The phase of the attempt.
     public var phase: Phase
-    /// Bytes that are in the part file now; after a failure: what the next attempt goes on from.
+    /// Bytes in the part file now. After a failure, the next attempt continues from there.
     public var kept: Int64
-    /// Why bytes of earlier attempts were dropped before the end; nil when none were. After a digest or a response
-    /// middleware has refused the file, nothing is kept and the error says why.
+    /// Why bytes of earlier attempts were discarded; nil if none were. After a digest or a response middleware
+    /// rejected the file, no bytes are kept, and the error gives the reason.
     public var dropReason: String?
 
-    /// For tests of code that reads infos.
+    /// Creates a report for tests. The engine creates its own.
     public init(id: TaskID, url: String, number: Int, phase: Phase, kept: Int64 = 0, dropReason: String? = nil) {
         self.id = id
         self.url = url

@@ -1,39 +1,40 @@
 import FKMiddleware
 import Foundation
 
-/// A task as its observers see it at one moment.
+/// The state of a task at one moment, as observers receive it.
 public struct DownloadInfo: Sendable, Hashable, Codable {
     /// The task's id.
     public var id: TaskID
-    /// The URL the task was built with, percent-encoded.
+    /// The URL that the task was created with, percent-encoded.
     public var url: String
-    /// Where the task stands.
+    /// The state of the task.
     public var state: DownloadState
-    /// Received, received at the last report, expected: FKDownloader's three numbers.
+    /// Bytes received, received at the previous report, and expected: FKDownloader's three numbers.
     public var count: ByteCount
-    /// Smoothed over about five seconds; 0 while the task does not run.
+    /// The speed, smoothed over about five seconds; 0 while the task does not run.
     public var bytesPerSecond: Double
-    /// Set in state `.error`, and while a retry is due.
+    /// The last error, in state `.error` and while a retry is due; else nil.
     public var error: DownloadError?
-    /// Attempts begun so far.
+    /// The number of attempts started so far.
     public var attempts: Int
-    /// The finished file; nil until it is complete.
+    /// The path of the finished file; nil until the task is complete.
     public var path: String?
-    /// The name asked for, or found so far.
+    /// The file name that was set or that the server gave; nil until one is known.
     public var fileName: String?
-    /// The barrels it is a member of.
+    /// The barrels that the task is a member of.
     public var barrels: [String]
-    /// Why an idle task is not running: `slot` (all slots are taken), `host` (its host is full, or asked to be left alone),
-    /// `retry`, `no space`, `engine` (no process runs it) or `queue` (the queue is not active).
+    /// Why an idle task is not running: `slot` (all slots are taken), `host` (the host has its maximum of
+    /// connections, or asked for a pause), `retry`, `no space`, `engine` (no process runs it) or `queue` (the queue
+    /// is not active). nil for other tasks.
     public var waiting: String?
-    /// When a retry is due, or the host may be asked again.
+    /// When the retry is due or the host's pause ends; nil if unknown.
     public var waitingUntil: Date?
-    /// The host that asked to be left alone until then, or that has as many connections as it may have.
+    /// The host that asked for the pause or has its maximum of connections; nil if it is not about a host.
     public var waitingHost: String?
-    /// The limit that is reached: connections of that host, or slots.
+    /// The limit that was reached, of connections to the host or of slots; nil otherwise.
     public var waitingLimit: Int?
 
-    /// For tests of code that reads infos; the rest is 0, empty or nil.
+    /// Creates an info for tests. Other values are 0, empty or nil.
     public init(id: TaskID, url: String, state: DownloadState, count: ByteCount = .init()) {
         self.id = id
         self.url = url
@@ -47,26 +48,27 @@ public struct DownloadInfo: Sendable, Hashable, Codable {
 
 /// The sum over a barrel's members at one moment.
 ///
-/// Finished members stay in the sum with their whole length, so it never goes backwards when one finishes. A server tells a
-/// file's length when the file is asked for: until each was, the sum is a lower bound and says so.
+/// Complete members count with their whole length, so the sum does not fall when one completes. The length of a file
+/// is known once a server has reported it. Until it is known for all members, the sum is a lower bound and is marked
+/// as such.
 public struct BarrelInfo: Sendable, Hashable, Codable {
     /// The barrel's name.
     public var name: String
-    /// `expected` is the sum of what is known, and nil only while nothing is known of any member.
+    /// The byte counts. `expected` is the sum of the known lengths; nil while no length is known.
     public var count: ByteCount
-    /// How much is done, in 0...1: bytes received of bytes expected. Nil until the lengths of all members are known.
+    /// The progress, in 0...1: bytes received of bytes expected. nil until the lengths of all members are known.
     ///
-    /// It is 1 only when every member is complete, and it never falls: where bytes are dropped, members join or a length turns
-    /// out to be another one, it stays until the bytes catch up. Members that join a complete barrel begin anew.
+    /// It is 1 only if every member is complete, and it never decreases. When bytes are discarded, members join or a
+    /// length changes, it stays until the bytes catch up. It starts again when members join a complete barrel.
     public var fraction: Double?
-    /// How many members are in each state; states without members are left out.
+    /// The number of members in each state. States without members are left out.
     public var states: [DownloadState: Int]
-    /// Members in all.
+    /// The number of members.
     public var total: Int
-    /// The sum over the members that run, smoothed over about five seconds.
+    /// The sum of the running members' speeds, smoothed over about five seconds.
     public var bytesPerSecond: Double
 
-    /// For tests of code that reads infos.
+    /// Creates an info for tests. Other values are 0 or nil.
     public init(name: String, count: ByteCount = .init(), states: [DownloadState: Int] = [:], total: Int = 0) {
         self.name = name
         self.count = count
@@ -76,10 +78,10 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
         fraction = count.fraction
     }
 
-    /// False while the length of any member is unknown, in whichever state: `count.expected` is then a lower bound.
+    /// False while the length of any member is unknown, in whichever state. `count.expected` is then a lower bound.
     public var isExpectedKnown: Bool { count.expected != nil && !count.isLowerBound }
 
-    /// Complete members of all, in 0...1; 0 for an empty barrel.
+    /// The share of complete members, in 0...1; 0 for an empty barrel.
     public var fileFraction: Double { total > 0 ? Double(states[.complete] ?? 0) / Double(total) : 0 }
 
     /// True when every member is complete; false for an empty barrel.

@@ -1,9 +1,9 @@
-/// Progress, success and failure of each attempt (ZFRetryDownloader).
+/// Reports on the start, progress and end of each attempt (ZFRetryDownloader).
 extension Messager {
-    /// Registers a callback for the attempts of a task. The task need not exist yet; an attempt that runs already is heard
-    /// of from its next report on. `removeInfo` ends it.
+    /// Registers a callback for the attempts of a task. The task need not exist yet. An attempt that is already
+    /// running is reported from its next report on. `removeInfo` removes the callback.
     ///
-    /// - Throws: as `addInfo`.
+    /// - Throws: same as `addInfo`.
     @discardableResult
     public func addAttempts(
         _ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void
@@ -11,11 +11,11 @@ extension Messager {
         Registration(number: try await engine.observeAttempts(selector, callback))
     }
 
-    /// The same as an asynchronous sequence of the attempts of a known task. A slow reader misses nothing.
+    /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.
     ///
-    /// The sequence ends behind a success, behind a failure that no attempt follows, and behind an attempt that was stopped;
-    /// for a URL with several tasks, when none of them runs or is queued either. It ends at once where there is no such task,
-    /// where it is complete, in error or cancelled already, and where `addAttempts` would throw.
+    /// The sequence ends after a success, after a failure without a further attempt, and after a stopped attempt. For
+    /// a URL with several tasks, it ends when none of them is running or queued either. It ends at once if there is
+    /// no such task, if the task is complete, failed or cancelled already, and if `addAttempts` would throw.
     public func attempts(_ selector: TaskSelector) -> AsyncStream<AttemptInfo> {
         sequence(.all) { engine, yield, end in try await engine.observeAttempts(selector, end: end, yield) }
     }

@@ -1,21 +1,21 @@
 import FKMiddleware
 import Foundation
 
-/// The three callbacks of a task (KADownloadManager). Each may be left out.
+/// Three callbacks of a task (KADownloadManager). Each is optional.
 ///
-/// They run like those of `Messager.addInfo`: on one serial queue, never on the main thread.
+/// They run like callbacks of `Messager.addInfo`: on one serial queue, never on the main thread.
 public struct TaskCallbacks: Sendable {
-    /// The state the task is in when the callbacks are registered, and then each other one it gets into.
+    /// The state at registration, and each later state.
     public var stateChanged: (@Sendable (DownloadState) -> Void)?
-    /// Bytes received, bytes expected (nil while the length is unknown), and their fraction 0...1 (nil likewise), at the
+    /// Bytes received, bytes expected (nil while unknown) and their fraction in 0...1 (nil while unknown), at the
     /// polled interval while the task runs and once at its end.
     public var progress: (@Sendable (_ received: Int64, _ expected: Int64?, _ fraction: Double?) -> Void)?
-    /// Once each time the task ends: with the finished file, with why it failed, or with an error of the code
-    /// `.cancelled` when it was cancelled or trashed. Attempts that are followed by another one are no end. A task that
-    /// had ended already is told at once.
+    /// Called once each time the task ends: with the finished file, with the error, or with an error of code
+    /// `.cancelled` after a cancel or trash. An attempt that is followed by another one is not an end. For a task
+    /// that ended before the registration it is called at once.
     public var completion: (@Sendable (Result<URL, DownloadError>) -> Void)?
 
-    /// No callback at all by default.
+    /// Creates the callbacks; the default for each is nil.
     public init(
         stateChanged: (@Sendable (DownloadState) -> Void)? = nil,
         progress: (@Sendable (_ received: Int64, _ expected: Int64?, _ fraction: Double?) -> Void)? = nil,
@@ -26,7 +26,7 @@ public struct TaskCallbacks: Sendable {
         self.completion = completion
     }
 
-    /// - Parameter previous: the state in the info before; nil for the first one.
+    /// - Parameter previous: the state in the previous info; nil for the first one.
     func tell(_ info: DownloadInfo, previous: DownloadState?) {
         let isNews = info.state != previous
         if isNews { stateChanged?(info.state) }
@@ -46,15 +46,16 @@ public struct TaskCallbacks: Sendable {
 }
 
 extension Messager {
-    /// Registers the three callbacks of a task; `removeInfo` ends them. Registered by URL they hear of every task of it.
+    /// Registers the three callbacks of a task; `removeInfo` removes them. Registered by URL, they report on every
+    /// task of that URL.
     ///
-    /// - Throws: as `addInfo`.
+    /// - Throws: same as `addInfo`.
     @discardableResult
     public func addCallbacks(_ selector: TaskSelector, _ callbacks: TaskCallbacks) async throws -> Registration {
         let states = Locked<[TaskID: DownloadState]>([:])
         return try await addInfo(selector) { info in
             let previous = states.withLock { states in
-                // A trashed task may be made again.
+                // A trashed task may be created again.
                 let previous = states.removeValue(forKey: info.id)
                 if info.state != .unknown { states[info.id] = info.state }
                 return previous

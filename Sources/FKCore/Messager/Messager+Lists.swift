@@ -1,11 +1,11 @@
-/// Who waits and who runs (KADownloadManager).
+/// Lists of the waiting and the running tasks (KADownloadManager).
 extension Messager {
-    /// The queued tasks in the order in which they would start now: by priority, then first in first out or last in
-    /// first out (`Configure.order`). Tasks of hosts that may not be asked at the moment come behind the others, and tasks
-    /// whose next attempt is due later come last, by the time at which it is due.
+    /// The queued tasks in their start order: by priority, then first in first out or last in first out
+    /// (`Configure.order`). Tasks of hosts that cannot be used at the moment come after the others. Tasks waiting for
+    /// a retry come last, by due time.
     public func waiting() async -> [DownloadInfo] { await engine.waitingInfos() }
 
-    /// The running tasks, at most `Configure.maxAction` of them unless that was lowered, in the order in which they
-    /// started.
+    /// The running tasks in the order of their start. There are at most `Configure.maxAction`, unless that was
+    /// lowered.
     public func running() async -> [DownloadInfo] { await engine.runningInOrder() }
 }

@@ -1,29 +1,29 @@
 import FKMiddleware
 import Foundation
 
-/// Foundation's `Progress` for a task and for a barrel (MCDownloadManager).
+/// Foundation's `Progress` for tasks and barrels (MCDownloadManager).
 extension Messager {
-    /// A `Progress` that follows the task and can steer it. Its unit is bytes.
+    /// A `Progress` that follows a task and can control it. Its unit is bytes.
     ///
-    /// - `totalUnitCount` is -1, and the progress indeterminate, until the length is known. `isFinished` becomes true when
-    ///   the file is complete and not before: while the last bytes are being verified, one unit is held back. An empty
-    ///   file counts as one unit, for Foundation takes 0 of 0 as unfinished.
-    /// - `kind` is `.file`, the operation `.downloading`; throughput and remaining time are in `userInfo` while the task
-    ///   runs, the file URL once it is complete.
-    /// - `pause()`, `resume()` and `cancel()` give the task the verbs suspend, resume and cancel, as they do for a parent
-    ///   of it. A task that somebody else suspends is `isPaused`, one that is cancelled or trashed `isCancelled`.
-    ///   A failed task is none of these: the progress stands still, and goes on when the task is queued again.
+    /// - `totalUnitCount` is -1, and the progress indeterminate, until the length is known. `isFinished` becomes true
+    ///   when the file is complete and not earlier: one unit is held back while the last bytes are verified. An empty
+    ///   file counts as one unit, because Foundation takes 0 of 0 as unfinished.
+    /// - `kind` is `.file`, the operation `.downloading`. `userInfo` contains the throughput and the remaining time
+    ///   while the task runs, and the file URL once it is complete.
+    /// - `pause()`, `resume()` and `cancel()`, also of a parent, give the task the verbs suspend, resume and cancel.
+    ///   A task that is suspended elsewhere becomes `isPaused`, one that is cancelled or trashed becomes
+    ///   `isCancelled`. A failed task is neither: the progress stops, and continues when the task is queued again.
     ///
-    /// It follows the task until that is complete or cancelled, or until nobody holds the progress any more; it keeps
-    /// neither the downloader alive nor, once closed, the work path.
+    /// The progress follows the task until the task is complete or cancelled, or until the progress is released. It
+    /// retains neither the downloader nor, after `close()`, the work path.
     ///
-    /// Foundation's `Progress` is not safe to use from several threads outside Apple's systems. Every change is made on
-    /// `queue`: give the queue on which the progress and its parents are read, `.main` for example.
+    /// Outside Apple's systems, Foundation's `Progress` is not safe to use from several threads. Every change is made
+    /// on `queue`: pass the queue on which the progress and its parents are read, for example `.main`.
     ///
     /// - Parameters:
-    ///   - selector: with several tasks of one URL the oldest is followed.
-    ///   - queue: a serial queue; nil takes one of the library, the same for all progresses.
-    /// - Throws: `.notFound` when there is no such task, `.invalidURL` for a URL that is none, `.cancelled` for a closed
+    ///   - selector: for several tasks of one URL, the oldest is followed.
+    ///   - queue: a serial queue; nil, the default, uses one queue of the library for all progresses.
+    /// - Throws: `.notFound` if there is no such task, `.invalidURL` for an invalid URL, `.cancelled` for a closed
     ///   downloader.
     public func progress(_ selector: TaskSelector, on queue: DispatchQueue? = nil) async throws -> Progress {
         guard let info = try await engine.infos(selector).first else {
@@ -36,12 +36,14 @@ extension Messager {
         return progress
     }
 
-    /// The same for the sum of a barrel. It is indeterminate until the lengths of all members are known, and then shows
-    /// `BarrelInfo.fraction`, which never falls: after bytes were dropped, its completed units are more than the bytes that are
-    /// there. It is finished when every member is complete, paused when none runs or waits and one is suspended, and cancelled when all that is
-    /// not complete is cancelled. `userInfo` counts the files. Verbs go to all members.
+    /// A `Progress` for the sum of a barrel; otherwise like `progress(_:on:)`.
     ///
-    /// - Throws: `.notFound` when there is no such barrel, `.cancelled` for a closed downloader.
+    /// It is indeterminate until the lengths of all members are known. Then it shows `BarrelInfo.fraction`, which
+    /// never decreases: after bytes were discarded, its completed units exceed the stored bytes. It is finished if
+    /// every member is complete, paused if no member is running or waiting and one is suspended, and cancelled if all
+    /// members that are not complete are cancelled. `userInfo` counts the files. Verbs apply to all members.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel, `.cancelled` for a closed downloader.
     public func barrelProgress(_ name: String, on queue: DispatchQueue? = nil) async throws -> Progress {
         let link = ProgressLink(engine, .barrel(name), queue)
         let progress = await link.begin(.init(try await engine.barrelInfo(name)))
@@ -50,20 +52,20 @@ extension Messager {
     }
 }
 
-/// What a `Progress` shows of a task or barrel.
+/// The values that a `Progress` shows for a task or barrel.
 struct ProgressSnapshot: Sendable {
     var received: Int64
     var expected: Int64?
-    /// The whole is known to be `expected`.
+    /// True if `expected` is the total length.
     var isExpectedKnown: Bool
-    /// Of a barrel, what is to be shown at least.
+    /// The minimum fraction to show for a barrel.
     var fraction: Double?
     var bytesPerSecond: Double
     var isComplete: Bool
     var isPaused: Bool
     var isCancelled: Bool
     var path: String?
-    /// Finished and all members of a barrel.
+    /// The complete members and all members of a barrel; nil for a task.
     var files: (complete: Int, total: Int)?
 
     init(_ info: DownloadInfo) {
@@ -90,7 +92,7 @@ struct ProgressSnapshot: Sendable {
         files = (count(.complete), info.total)
     }
 
-    /// The two counts of the `Progress`: it is finished when they are equal, so that they are not before the end.
+    /// The two unit counts of the `Progress`. They are equal only at the end, because equal counts make it finished.
     var units: (completed: Int64, total: Int64) {
         if isComplete { return (max(1, received), max(1, received)) }
         guard let expected else { return (received, -1) }
@@ -99,7 +101,7 @@ struct ProgressSnapshot: Sendable {
         return (min(max(received, Int64(min(least, 0x1p62))), total - 1), total)
     }
 
-    /// Seconds to go at the present speed.
+    /// The remaining seconds at the current speed; nil while unknown.
     var remainingTime: Double? {
         guard let expected, isExpectedKnown, !isComplete, bytesPerSecond > 0 else { return nil }
         return Double(max(0, expected - received)) / bytesPerSecond

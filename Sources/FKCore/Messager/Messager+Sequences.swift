@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// What a sequence has received and its reader has not taken yet.
+/// The values of a sequence that its reader has not taken yet.
 final class SequenceBuffer<Element: Sendable>: Sendable {
     enum Keeping {
         case all
@@ -13,10 +13,10 @@ final class SequenceBuffer<Element: Sendable>: Sendable {
         var isFirstTaken = false
         var isOver = false
         var reader: CheckedContinuation<Element?, Never>?
-        /// Takes the listener away; nil until it is registered, and once it was called.
+        /// Removes the listener; nil before it is registered and after it was called.
         var onEnd: (@Sendable () -> Void)?
 
-        /// Values that must not be replaced by newer ones.
+        /// The number of values that newer ones must not replace.
         var kept: Int { isFirstTaken ? 0 : 1 }
     }
 
@@ -39,7 +39,7 @@ final class SequenceBuffer<Element: Sendable>: Sendable {
         reader?.resume(returning: element)
     }
 
-    /// Nothing comes any more; what is waiting is still handed out.
+    /// Ends the sequence. Values in the buffer are still delivered.
     func end() {
         let (reader, onEnd) = state.withLock { state in
             state.isOver = true
@@ -49,7 +49,7 @@ final class SequenceBuffer<Element: Sendable>: Sendable {
         onEnd?()
     }
 
-    /// Has `body` called at the end; at once when that has been.
+    /// Calls `body` at the end; at once if the sequence has ended.
     func onEnd(_ body: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if !state.isOver { state.onEnd = body }
@@ -58,7 +58,7 @@ final class SequenceBuffer<Element: Sendable>: Sendable {
         if isOver { body() }
     }
 
-    /// The next value, nil at the end. A cancelled reader ends the sequence.
+    /// The next value; nil at the end. Cancelling the reader ends the sequence.
     func next() async -> Element? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -79,7 +79,7 @@ final class SequenceBuffer<Element: Sendable>: Sendable {
     }
 }
 
-/// Ends a sequence that nobody can read any more.
+/// Ends the sequence when no reader is left.
 private final class SequenceReader<Element: Sendable>: Sendable {
     let buffer: SequenceBuffer<Element>
     init(_ buffer: SequenceBuffer<Element>) { self.buffer = buffer }
@@ -87,8 +87,8 @@ private final class SequenceReader<Element: Sendable>: Sendable {
 }
 
 extension Messager {
-    /// A sequence of what a listener of the engine is told. It takes its listener away when it ends, when its reader is
-    /// cancelled, and when nobody holds it any more.
+    /// A sequence of the values that an engine's listener receives. It removes the listener when it ends, when its
+    /// reader is cancelled, and when it is released.
     func sequence<Element: Sendable>(
         _ keeping: SequenceBuffer<Element>.Keeping,
         _ observe:

@@ -1,31 +1,31 @@
 import FKMiddleware
 import Foundation
 
-/// Ties a `Progress` to a task or barrel.
+/// Connects a `Progress` to a task or barrel.
 ///
 /// ```text
 /// engine --(callbacks, weak)--> link --(on queue)--> Progress
 /// engine <--------(verbs)------ link <--(handlers)-- Progress
 /// ```
 ///
-/// The handlers hold the link, and nobody else does: it ends with its `Progress`. They compare what the `Progress` is with
-/// what was last reported or asked for and give a verb only where the two differ. So a `Progress` that is paused because
-/// the task was suspended gives no verb back, however late its handler runs.
+/// Only the handlers retain the link, so it ends with its `Progress`. A handler compares the `Progress` with the
+/// state that was last reported or requested, and gives a verb only if they differ. A `Progress` that is paused
+/// because the task was suspended therefore gives no verb back, however late its handler runs.
 final class ProgressLink: @unchecked Sendable {
-    // Sendable because everything mutable is touched on `queue` only, and in `deinit`.
+    // Sendable because mutable state is touched only on `queue` and in `deinit`.
     private let queue: DispatchQueue
     private let selector: TaskSelector
     private weak var engine: Engine?
     private weak var progress: Progress?
     private var listener: UInt64?
-    /// Complete or cancelled: nothing more is followed.
+    /// Complete or cancelled: the link follows nothing any more.
     private var isOver = false
-    /// As last reported.
+    /// The last reported value.
     private var isSuspended = false
-    /// As last reported or asked for.
+    /// The last reported or requested value.
     private var isPauseKnown = false
     private var isCancelKnown = false
-    /// The last verb given: the next one goes behind it.
+    /// The last verb. The next one waits for it.
     private var lastVerb: Task<Void, Never>?
 
     private static let defaultQueue = DispatchQueue(label: "fk.progress")
@@ -38,7 +38,7 @@ final class ProgressLink: @unchecked Sendable {
 
     deinit { stopListening() }
 
-    /// Makes the `Progress`, as things are now.
+    /// Creates the `Progress` in its current state.
     func begin(_ snapshot: ProgressSnapshot) async -> Progress {
         await withCheckedContinuation { continuation in
             queue.async {
@@ -58,7 +58,7 @@ final class ProgressLink: @unchecked Sendable {
         }
     }
 
-    /// Takes over the engine's listener, to end it.
+    /// Takes over the engine's listener, to remove it later.
     func follow(_ number: UInt64) async {
         await withCheckedContinuation { continuation in
             queue.async {
@@ -92,7 +92,7 @@ final class ProgressLink: @unchecked Sendable {
     }
 
     private func show(_ snapshot: ProgressSnapshot, on progress: Progress) {
-        // Beside the counts, for whoever looks when they change.
+        // Set before the counts, for observers of the counts.
         let isRunning = snapshot.bytesPerSecond > 0 && !snapshot.isComplete
         progress.setUserInfoObject(isRunning ? NSNumber(value: snapshot.bytesPerSecond) : nil, forKey: .throughputKey)
         progress.setUserInfoObject(
@@ -104,7 +104,7 @@ final class ProgressLink: @unchecked Sendable {
         if snapshot.isComplete, let path = snapshot.path {
             progress.setUserInfoObject(URL(fileURLWithPath: path), forKey: .fileURLKey)
         }
-        // In an order in which the two never look finished on the way.
+        // The order of the two changes keeps the counts from being equal in between.
         let (completed, total) = snapshot.units
         if completed < progress.completedUnitCount { progress.completedUnitCount = completed }
         if total != progress.totalUnitCount { progress.totalUnitCount = total }
@@ -149,7 +149,7 @@ final class ProgressLink: @unchecked Sendable {
         }
     }
 
-    /// The verb did not apply: the `Progress` shows the task as it is.
+    /// The verb did not apply, so the `Progress` shows the task's state again.
     private func refused() {
         queue.async {
             if !self.isOver, let progress = self.progress { self.settlePause(of: progress) }
@@ -160,9 +160,9 @@ final class ProgressLink: @unchecked Sendable {
 #if canImport(Darwin)
     typealias SharedProgress = Progress
 #else
-    /// Foundation's own may crash when one thread reads `userInfo` while another changes it.
+    /// Foundation's own class may crash when one thread reads `userInfo` while another changes it.
     private final class SharedProgress: Progress, @unchecked Sendable {
-        // Sendable as its superclass is, with `userInfo` under a lock.
+        // Sendable like its superclass; a lock protects `userInfo`.
         private let lock = Locked(())
         override func setUserInfoObject(_ object: Any?, forKey key: ProgressUserInfoKey) {
             lock.withLock { _ in super.setUserInfoObject(object, forKey: key) }

@@ -1,10 +1,10 @@
 import FKMiddleware
 import Foundation
 
-/// What is known of a task at one moment, as a value that can be stored and sent (MCDownloadManager).
+/// The facts about a task at one moment, as a value that can be stored and sent (MCDownloadManager).
 ///
-/// Everything in it stands in the task's info file, so there is a receipt at any time: while the task runs, once it is
-/// complete or has failed, after a restart, and in another process.
+/// All of it is in the task's info file, so a receipt is available at any time: while the task runs, after it has
+/// completed or failed, after a restart, and in another process.
 ///
 /// ```swift
 /// if let receipt = await downloader.messager.receipt("https://example.com/file.zip") {
@@ -13,32 +13,33 @@ import Foundation
 /// }
 /// ```
 public struct Receipt: Codable, Sendable, Hashable {
-    /// The task: `TaskSelector.id` takes it.
+    /// The task's id, for `TaskSelector.id`.
     public var id: TaskID
-    /// The URL the task was built with, percent-encoded.
+    /// The URL that the task was created with, percent-encoded.
     public var url: String
-    /// The finished file; nil until it is complete.
+    /// The path of the finished file; nil until the task is complete.
     public var path: String?
-    /// The finished file's name; until then the one asked for, else the one the URL gives.
+    /// The name of the finished file. Until it is complete, the name that was set, or the one from the URL.
     public var name: String
-    /// Where the task stands.
+    /// The state of the task.
     public var state: DownloadState
     /// Bytes in the part file or the finished file.
     public var written: Int64
-    /// Bytes of the whole file; nil until a server has told it.
+    /// The length of the file in bytes; nil until a server has reported it.
     public var expected: Int64?
-    /// Bytes a second: smoothed while the task runs, otherwise the average of its last attempt; 0 before the first.
+    /// Bytes per second: smoothed while the task runs, otherwise the average of its last attempt; 0 before the first.
     public var bytesPerSecond: Double
-    /// Set in state `.error`, and while a retry is due.
+    /// The last error, in state `.error` and while a retry is due; else nil.
     public var error: DownloadError?
-    /// When the task was made.
+    /// When the task was created.
     public var created: Date
-    /// When it was complete or failed for good; nil until then.
+    /// When the task completed or finally failed; nil until then.
     public var finished: Date?
 
-    /// `written / expected` in 0...1; nil while the length is unknown. An empty file counts as 1.
+    /// `written / expected`, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { ByteCount(received: written, expected: expected).fraction }
 
+    /// Creates the receipt of a stored record.
     package init(_ record: TaskRecord) {
         id = record.id
         url = record.task.url
@@ -57,27 +58,27 @@ public struct Receipt: Codable, Sendable, Hashable {
 
     // MARK: Archive
 
-    /// The receipt as JSON, with times in seconds since 1970, to the millisecond.
+    /// The receipt as JSON. Times are seconds since 1970, with milliseconds.
     ///
-    /// - Throws: nothing that is known of; a `DownloadError` if JSON cannot hold it.
+    /// - Throws: `DownloadError` if JSON cannot represent a value; no such value is known.
     public func archive() throws -> Data { Data(try StoreJSON.encode(self)) }
 
-    /// Reads what `archive` wrote.
+    /// Decodes a receipt from the JSON of `archive()`.
     ///
-    /// - Throws: `.corruptInfo` when it is something else.
+    /// - Throws: `.corruptInfo` for any other data.
     public init(archive: Data) throws {
         self = try StoreJSON.decode(Receipt.self, from: [UInt8](archive))
     }
 
     // MARK: Another process
 
-    /// Receipts out of a work path that may be another process's, in the order of submission. Nothing is changed and no
-    /// downloader is needed.
+    /// Reads receipts from a work path, which another process may own, in the order of submission. It changes nothing
+    /// and needs no downloader.
     ///
-    /// - Parameter workPath: a file URL; nil takes the default of `Configure`.
-    /// - Returns: empty when no task matches. Info files that cannot be read are left out.
-    /// - Throws: `.notFound` for a barrel or work path that is not there, `.invalidURL` for a URL that is none,
-    ///   `.workPathUnusable` or `.laterVersion`.
+    /// - Parameter workPath: a file URL; nil, the default, uses the default of `Configure`.
+    /// - Returns: the receipts; empty if no task matches. Unreadable info files are left out.
+    /// - Throws: `.notFound` for a missing barrel or work path, `.invalidURL` for an invalid URL, `.workPathUnusable`
+    ///   or `.laterVersion`.
     public static func stored(_ selector: TaskSelector = .all, workPath: URL? = nil) throws -> [Receipt] {
         let path = WorkPath(Configure(workPath: workPath).workPath)
         try path.open(create: false)
@@ -94,10 +95,10 @@ public struct Receipt: Codable, Sendable, Hashable {
 }
 
 extension Messager {
-    /// The task's receipt now; nil when there is no such task. With several tasks of one URL: the oldest.
+    /// The task's receipt as it is now; nil if there is no such task. For several tasks of one URL, the oldest.
     public func receipt(_ selector: TaskSelector) async -> Receipt? { await receipts(selector).first }
 
-    /// The receipts of all matching tasks, in the order of their submission.
+    /// The receipts of all matching tasks, in the order of their submission; empty if there are none.
     public func receipts(_ selector: TaskSelector = .all) async -> [Receipt] {
         (try? await engine.receipts(selector)) ?? []
     }
