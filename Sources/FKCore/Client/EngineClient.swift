@@ -1,26 +1,32 @@
 import FKMiddleware
 import Foundation
 
-/// Has requests carried out on a work path, whoever owns its engine: by becoming the engine for a moment when nobody
-/// is, through the mailbox otherwise.
+/// Performs requests on a work path, whichever process owns its engine. If no process does, it becomes the engine for
+/// the request. Otherwise it posts the request to the mailbox.
 package struct EngineClient: Sendable {
+    /// The settings of the engine that this process may become.
     package let configure: Configure
+    /// The work path of the requests.
     package let workPath: WorkPath
-    /// How long an engine may show no sign of life before the request is withdrawn, in seconds. One that is alive and busy is
-    /// waited for.
+    /// The seconds without a sign of life from the engine after which the request is withdrawn. The default is 15. A
+    /// live and busy engine is waited for.
     package var patience: Double = 15
-    /// Told once the engine of another process has shown no sign of life for `EngineWatch.limit` seconds, and when it is back.
+    /// Called when the engine of another process has shown no sign of life for `EngineWatch.limit` seconds, and when
+    /// it shows one again.
     package var onNews: @Sendable (EngineWatch.News, EngineLock.Holder?) -> Void = { _, _ in }
 
     private static let pause: Duration = .milliseconds(40)
 
+    /// Creates a client for the work path of `configure`.
     package init(configure: Configure) {
         self.configure = configure
         workPath = WorkPath(configure.workPath)
     }
 
-    /// - Returns: the reply of whoever carried it out, and what went wrong beside it.
-    /// - Throws: when the work path cannot be used, or its engine does not answer.
+    /// Performs one request.
+    ///
+    /// - Returns: the engine's reply, and the problems that occurred beside it.
+    /// - Throws: `DownloadError` if the work path cannot be used or its engine does not answer.
     package func perform(_ request: EngineRequest) async throws -> (EngineReply, problems: [String]) {
         try workPath.open(create: true)
         var replies: [EngineReply] = []
@@ -28,7 +34,7 @@ package struct EngineClient: Sendable {
         for message in request.messages {
             let (reply, others) = try await performOne(message)
             problems += others
-            // The next portion would be refused for the same reason.
+            // The next portion would fail for the same reason.
             if case .failed = reply { return (reply, problems) }
             replies.append(reply)
         }
@@ -68,7 +74,7 @@ package struct EngineClient: Sendable {
                 + "hung. The request was withdrawn. Continue or end that process, then ask again.", isRetryable: true)
     }
 
-    /// The engine of the work path, or nil while another process is it.
+    /// The engine of the work path; nil if another process owns it.
     static func open(_ configure: Configure, scope: Engine.Scope, chains: MiddlewareChains = .init()) throws -> Engine?
     {
         do {

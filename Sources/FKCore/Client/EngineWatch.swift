@@ -1,40 +1,46 @@
 import FKMiddleware
 import Foundation
 
-/// Notices that the engine of another process is stopped or hung: it still holds the lock and shows no sign of life.
+/// Detects that the engine of another process is stopped or hung: it holds the lock but shows no sign of life.
 ///
-/// A sign of life is any change of the lock file, which an engine writes about once a second. Only the watcher's own
-/// monotonic clock is asked for the time, which stands still while the machine sleeps: wall clocks that differ or jump change
-/// nothing. Time in which the watcher itself was held up does not count either.
+/// A sign of life is any change of the lock file, which an engine writes about once a second. The watch uses only its
+/// own monotonic clock, which stops while the machine sleeps, so wall clocks that differ or jump have no effect. Time
+/// in which the watcher itself was blocked does not count either.
 package struct EngineWatch: Sendable {
+    /// A change of the engine's condition.
     package enum News: Sendable, Equatable {
         case silent
         case back
     }
 
-    /// Seconds without a sign of life after which an engine counts as silent.
+    /// The seconds without a sign of life after which an engine counts as silent.
     package static let limit: Double = 5
 
     private let longestGap: Int64
     private var content: [UInt8]?
-    /// When the last sign of life was seen, and when the watcher last looked.
+    /// The time of the last sign of life, and the time of the last look.
     private var since: Int64?
     private var lastLook: Int64 = 0
+    /// True while the engine counts as silent.
     package private(set) var isSilent = false
 
-    /// - Parameter interval: seconds between two looks; a gap of much more does not count as silence.
+    /// Creates a watch.
+    ///
+    /// - Parameter interval: the seconds between two looks. A much longer gap does not count as silence.
     package init(interval: Double) { longestGap = Int64(max(2, 2 * interval) * 1e9) }
 
-    /// Monotonic, without the time in which the machine slept.
+    /// Nanoseconds of a monotonic clock that stops while the machine sleeps.
     package static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds) }
 
-    /// Seconds for which there has been no sign of life.
+    /// The seconds since the last sign of life; 0 before the first look.
     package func silence(_ now: Int64) -> Double { since.map { Double(now - $0) / 1e9 } ?? 0 }
 
+    /// Compares the lock file with the last look.
+    ///
     /// - Parameters:
-    ///   - content: what the lock file holds; nil when there is none.
+    ///   - content: the content of the lock file; nil if it is missing.
     ///   - now: nanoseconds of a monotonic clock.
-    /// - Returns: what has changed, once each time.
+    /// - Returns: the change, once for each; nil if there is none.
     package mutating func look(_ content: [UInt8]?, now: Int64) -> News? {
         defer { lastLook = now }
         if content != self.content || since == nil || now - lastLook > longestGap {

@@ -1,12 +1,13 @@
 import Foundation
 
-/// Speeds of tasks that another process runs, measured from what their info files show.
+/// The speeds of tasks that another process runs, measured from their info files.
 package struct FollowedSpeeds {
     private var meters: [TaskID: SpeedMeter] = [:]
 
+    /// Creates an empty table.
     package init() {}
 
-    /// The info with its speed; a task that does not run any more is forgotten.
+    /// The info with its measured speed. A task that is no longer running is removed from the table.
     package mutating func measured(_ info: DownloadInfo) -> DownloadInfo {
         guard info.state == .action else {
             meters[info.id] = nil

@@ -1,13 +1,14 @@
 import FKMiddleware
 import Foundation
 
-/// A request in the mailbox whose answer somebody waits for.
+/// A request in the mailbox, and the wait for its answer.
 struct Inquiry {
     let id: MessageID
-    /// Since when neither the request nor an answer is there, or the request is carried out and the answer missing.
+    /// The time since when both the request and the answer are missing, or since when the request is done and the
+    /// answer missing.
     private var missingSince: Int64?
 
-    /// Seconds an answer may take once the request is out of the mailbox.
+    /// The seconds an answer may take after the request has left the mailbox.
     private static let patience: Double = 5
 
     init(_ id: MessageID) { self.id = id }
@@ -15,7 +16,7 @@ struct Inquiry {
     /// The answer; nil while there is none.
     ///
     /// - Parameter now: nanoseconds of a monotonic clock.
-    /// - Throws: `.disk` when there will be none: it could not be written, or somebody has removed it.
+    /// - Throws: `.disk` if there will be no answer, because it could not be written or was removed.
     mutating func answer(_ mailbox: Mailbox, now: Int64) throws -> EngineReply? {
         let standing = mailbox.standing(of: id)
         if let reply = try mailbox.readReply(id) { return reply }

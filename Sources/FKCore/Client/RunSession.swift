@@ -1,41 +1,46 @@
 import FKMiddleware
 import Foundation
 
-/// Brings tasks to their end: as the engine of the work path, or following the engine that another process is.
+/// Runs tasks to their end, as the engine of the work path or as a follower of another process's engine.
 ///
 /// ```text
-/// lock free?  -> be the engine: perform requests, run, report
+/// lock free?  -> become the engine: perform requests, run, report
 /// lock taken? -> post requests to the mailbox, follow the info files
-///                  engine gone before the tasks are settled? -> take over: be the engine
+///                  engine gone before the tasks are settled? -> take over: become the engine
 /// ```
 package actor RunSession {
+    /// A report of a session.
     package enum Event: Sendable {
-        /// This process is the engine now; `tookOver` when another one was it before.
+        /// This process became the engine. `tookOver` is true if it follows another process's engine.
         case engine(tookOver: Bool)
-        /// Another process is the engine; its tasks are followed.
+        /// Another process is the engine, and the session follows its tasks.
         case following(pid: Int32)
-        /// The process that is followed has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
+        /// The followed engine has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
         case engineNews(EngineWatch.News, pid: Int32)
-        /// What became of the requests, once.
+        /// The replies to all requests, once.
         case replies([EngineReply])
+        /// A task has changed its state.
         case state(DownloadInfo)
-        /// At the session's interval: the running tasks, a few of those that wait for their next attempt, and the sums.
+        /// At the session's interval: the running tasks, some of those that wait for their next attempt, and the
+        /// sums.
         case progress(running: [DownloadInfo], RunTracker)
+        /// A problem that a log should contain.
         case problem(String)
     }
 
+    /// The condition that ends a session.
     package enum Goal: Sendable {
-        /// Until these tasks are settled.
+        /// These tasks are settled.
         case tasks([TaskID])
-        /// Until the tasks that the requests added are settled.
+        /// The tasks that the requests added are settled.
         case added
-        /// Until nothing of the work path can run any more.
+        /// No task of the work path can run any more.
         case everything
     }
 
     private let configure: Configure
     private let goal: Goal
-    /// Forgotten once they are carried out: of a hundred thousand URLs one copy is enough.
+    /// Released once they are performed, because a hundred thousand URLs should be stored only once.
     private var requests: [EngineRequest]
     private let own: OwnLimits?
     private let interval: Double
@@ -45,18 +50,20 @@ package actor RunSession {
     private var engine: Engine?
     private var isStopped = false
     private var hasReplied = false
-    /// A request was refused: whoever is the engine may never run what this session is after.
+    /// A request was refused, so the tasks of this session may never run.
     private var isRefused = false
-    /// Of the followed tasks, for the moment when one is gone.
+    /// The URLs of the followed tasks, for reports after their info files are gone.
     private var urls: [TaskID: String] = [:]
     private var requestedURLs: [TaskID: String]?
     private var speeds = FollowedSpeeds()
 
+    /// Creates a session. Nothing happens before `run()`.
+    ///
     /// - Parameters:
-    ///   - requests: carried out first, in order.
-    ///   - own: limits for the tasks of this session, whoever is the engine.
-    ///   - interval: seconds between two progress events, at least 0.05.
-    ///   - onEvent: called one at a time, in order.
+    ///   - requests: are performed first, in order.
+    ///   - own: limits for the tasks of this session, whichever process is the engine; nil, the default, for none.
+    ///   - interval: the seconds between two progress events, at least 0.05.
+    ///   - onEvent: receives one event at a time, in order.
     package init(
         configure: Configure, goal: Goal, requests: [EngineRequest], own: OwnLimits? = nil, interval: Double,
         chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
@@ -73,7 +80,7 @@ package actor RunSession {
     /// Runs until the goal is reached or `stop()` is called.
     ///
     /// - Returns: the sums at the end.
-    /// - Throws: when the work path cannot be used.
+    /// - Throws: `DownloadError` if the work path cannot be used.
     package func run() async throws -> RunTracker {
         var tookOver = false
         while !isStopped {
@@ -88,7 +95,7 @@ package actor RunSession {
         return tracker
     }
 
-    /// Ends the run soon: an engine keeps every byte and gives the work path free, a follower just stops following.
+    /// Ends the run soon. An engine keeps all bytes and releases the work path; a follower only stops following.
     package func stop() async {
         isStopped = true
         await engine?.close()
@@ -110,7 +117,7 @@ package actor RunSession {
         }
         await engine.activate(own)
         if case .everything = goal {
-            // By portions: a hundred thousand infos at once are 30 MB.
+            // In portions, because a hundred thousand infos at once take 30 MB.
             var ids = try await engine.openIDs()[...]
             while !ids.isEmpty {
                 for info in try await engine.infos(ids.prefix(1_000)) where !info.state.isSettled { changed(info) }
@@ -118,7 +125,8 @@ package actor RunSession {
             }
         }
         if hasReplied {
-            // Taking over: the other engine made the tasks, this one may run them.
+            // After a takeover, the tasks belong to the former engine's requests, so this engine has to be asked to
+            // run them.
             for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.perform(limited(.run(.id(id)))) }
         } else {
             await perform(with: engine, news)
@@ -129,7 +137,7 @@ package actor RunSession {
                 await self.report(engine)
             }
         }
-        // Only now: before, the tracker did not know which tasks count. The news have all been kept.
+        // Not earlier, because the tracker did not know which tasks count. All changes were buffered.
         let listener = Task { for await _ in hasNews { self.take(news) } }
         if !isStopped { await waitForGoal(engine) }
         reporter.cancel()
@@ -141,12 +149,12 @@ package actor RunSession {
         continuation.finish()
         await listener.value
         take(news)
-        // Only now: told before the changes that are still on their way, each of them would be told again.
+        // Not earlier, because changes that were still buffered would report the tasks again.
         for info in settled { changed(info) }
     }
 
-    /// Has the requests carried out, a long list in portions: what changes meanwhile is kept until it is known which tasks
-    /// count, and of 50,000 files that was 70 MB.
+    /// Performs the requests, a long list in portions. Changes are buffered until it is known which tasks count; for
+    /// 50,000 files in one portion the buffer took 70 MB.
     private func perform(with engine: Engine, _ news: Locked<[DownloadInfo]>) async {
         if requests.isEmpty { adopt([]) }
         while !requests.isEmpty {
@@ -155,7 +163,7 @@ package actor RunSession {
                 let reply = await engine.perform(limited(portion))
                 adopt([reply])
                 take(news)
-                // The next portion would be refused for the same reason.
+                // The next portion would fail for the same reason.
                 if case .failed = reply { break }
             }
         }
@@ -173,7 +181,7 @@ package actor RunSession {
         }
     }
 
-    /// Tasks that were settled, perhaps before anybody could hear of a change.
+    /// The settled tasks. Some may have settled before the session could observe a change.
     private func settledInfos(_ engine: Engine) async -> [DownloadInfo] {
         var infos: [DownloadInfo] = []
         for id in tracker.openIDs {
@@ -218,7 +226,8 @@ package actor RunSession {
 
     // MARK: Following another engine
 
-    /// Returns true when the goal is reached or the engine refused a request, false when the engine is gone before that.
+    /// Returns true when the goal is reached or the engine refused a request, and false when the engine is gone
+    /// before that.
     private func follow() async throws -> Bool {
         let workPath = WorkPath(configure.workPath)
         let reader = StoreReader(workPath)
@@ -250,14 +259,14 @@ package actor RunSession {
         onEvent(.engineNews(news, pid: EngineLock.holder(workPath)?.pid ?? 0))
     }
 
-    /// The tasks that were open when they were last looked at and, with the goal `.everything`, all that are open now.
+    /// The tasks that were open at the last look and, with the goal `.everything`, all tasks that are open now.
     private func followedRecords(_ reader: StoreReader) -> [TaskRecord] {
         var isReadable = true
         var missing = tracker.openIDs
         var records = reader.records(missing) { _ in isReadable = false }
         missing.subtract(records.map(\.id))
         for record in records { urls[record.id] = record.task.url }
-        // Trashed by somebody: nothing more will ever be heard of them.
+        // The tasks were trashed, so there will be no further report on them.
         if isReadable {
             for id in missing {
                 changed(DownloadInfo(id: id, url: urls[id] ?? requestedURL(id) ?? "", state: .unknown))
@@ -270,7 +279,7 @@ package actor RunSession {
         return records
     }
 
-    /// The URL of a requested task that was never seen on disk. The ids are digests: made once, not once for each task.
+    /// The URL of a requested task that never had an info file. The ids are digests, so the table is built once.
     private func requestedURL(_ id: TaskID) -> String? {
         if requestedURLs == nil {
             var urls: [TaskID: String] = [:]
@@ -285,7 +294,7 @@ package actor RunSession {
         return infos.allSatisfy(\.state.isSettled)
     }
 
-    /// Posts the requests and waits for the replies; nil when the engine went away without answering all of them.
+    /// Posts the requests and waits for the replies; nil if the engine ended without answering all of them.
     private func post(_ workPath: WorkPath) async throws -> [EngineReply]? {
         let mailbox = Mailbox(workPath)
         requests = requests.flatMap(\.messages)
@@ -293,7 +302,7 @@ package actor RunSession {
         var replies: [EngineReply] = []
         var watch = EngineWatch(interval: 0.04)
         while !inquiries.isEmpty, !isStopped {
-            // Asked before the reply is looked for: an engine that has gone leaves no later one.
+            // The lock is checked before the reply: an engine that has ended leaves no later reply.
             let isHeld = EngineLock.isHeld(workPath)
             if let reply = Self.answer(&inquiries[0], mailbox) {
                 inquiries.removeFirst()
@@ -302,7 +311,7 @@ package actor RunSession {
                 look(&watch, workPath)
                 try await Task.sleep(for: .milliseconds(40))
             } else {
-                // Nobody will read them now; asking again is harmless.
+                // No engine is left to read them. Asking again is harmless.
                 for inquiry in inquiries { try mailbox.withdraw(inquiry.id) }
                 return nil
             }
@@ -320,7 +329,7 @@ package actor RunSession {
 }
 
 extension DownloadInfo {
-    /// A task as its info file shows it to a process that is not the engine.
+    /// The info of a task as its info file shows it to another process.
     package init(_ record: TaskRecord) {
         self.init(
             id: record.id, url: record.task.url, state: record.state,

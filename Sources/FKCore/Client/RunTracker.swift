@@ -1,12 +1,12 @@
 import FKMiddleware
 
-/// Adds up what is known of the tasks of one run. A pure value, fed with infos from whichever side.
+/// Adds up the infos of the tasks of one run. A value type without side effects.
 package struct RunTracker: Sendable {
-    /// What was last heard of a task: 24 bytes, because there may be a hundred thousand.
+    /// The last info of a task, in 24 bytes, because there may be a hundred thousand.
     private struct Last {
         var received: Int64 = 0
         private var length: Int64 = -1
-        /// Nil for one that was named and not heard of yet.
+        /// nil for a target without an info so far.
         var state: DownloadState?
 
         init() {}
@@ -19,41 +19,44 @@ package struct RunTracker: Sendable {
 
         var expected: Int64? { length < 0 ? nil : length }
         var isSettled: Bool { state?.isSettled ?? false }
-        /// Its length is unknown and may still become known.
+        /// The length is unknown and may still become known.
         var isLengthMissing: Bool { expected == nil && state != nil && !isSettled }
-        /// The same, and it may also have ended without it. What is gone has no length.
+        /// The length is unknown, also if the task ended without one. A removed task has no length.
         var isLengthUnknown: Bool { expected == nil && state != nil && state != .complete && state != .unknown }
-        /// What is known to exist and will not come.
+        /// The known bytes that will not arrive.
         var lost: Int64 { isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
     }
 
     private var known = TaskIDTable()
-    /// By the numbers of their ids.
+    /// Indexed by the numbers of the ids.
     private var last: [Last] = []
     private var openCount = 0
     private var heardCount = 0
+    /// The sum of the received bytes.
     package private(set) var received: Int64 = 0
-    /// The sum of the lengths that are known; a task of unknown length counts with what it has received.
+    /// The sum of the known lengths. A task of unknown length counts with its received bytes.
     package private(set) var expected: Int64 = 0
     private var missingLengths = 0
     private var unknownLengths = 0
     private var highestFraction: Double?
-    /// What will not come: of tasks that ended without being complete.
+    /// The bytes that will not arrive, of tasks that ended without being complete.
     private var lost: Int64 = 0
-    /// What had been received before this run began.
+    /// The bytes that were received before this run.
     package private(set) var atStart: Int64 = 0
     private var states: [DownloadState: Int] = [:]
-    /// Only tasks that were named count.
+    /// True if only targets count.
     package private(set) var isTargeted: Bool
     private var targetCount = 0
 
-    /// - Parameter targets: nil counts every task it is told of.
+    /// Creates a tracker.
+    ///
+    /// - Parameter targets: the tasks that count; nil, the default, counts every task.
     package init(targets: Set<TaskID>? = nil) {
         isTargeted = targets != nil
         if let targets { target(targets) }
     }
 
-    /// These tasks count as well, and from the first call on no others.
+    /// Adds targets. From the first call on, only targets count.
     package mutating func target(_ ids: some Sequence<TaskID>) {
         isTargeted = true
         for id in ids where !known.contains(id) {
@@ -71,32 +74,37 @@ package struct RunTracker: Sendable {
         return place
     }
 
+    /// True if the task counts.
     package func counts(_ id: TaskID) -> Bool { !isTargeted || known.contains(id) }
     /// The tasks that count and are known by now.
     package var ids: [TaskID] { known.all.map(\.id) }
 
+    /// The number of tasks that count.
     package var total: Int { max(heardCount, targetCount) }
+    /// The tasks that count and are not settled.
     package var openIDs: Set<TaskID> {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
     }
-    /// What will be there at the end: the sum of the lengths, and of tasks that ended without being complete what they
-    /// have. A lower bound while the length of a task that may still come is unknown.
+    /// The bytes at the end of the run: the lengths of all tasks, and of tasks that ended incomplete their received
+    /// bytes. It is a lower bound while the length of a task that may still run is unknown.
     package var goal: ByteCount {
         ByteCount(
             received: received, expected: max(received, expected &- lost),
             isLowerBound: missingLengths > 0 || heardCount < total || total == 0)
     }
-    /// How much of `goal` is there. It never falls (`ProgressFraction`).
+    /// The share of `goal` that is received, in 0...1. It never decreases (`ProgressFraction`).
     package var fraction: Double? { isSettled && total > 0 ? 1 : highestFraction }
-    /// The length of every task is known, in whichever state it is.
+    /// True if the length of every task is known, in whichever state.
     package var isExpectedKnown: Bool { total > 0 && heardCount == total && unknownLengths == 0 }
 
+    /// The number of tasks in a state.
     package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
-    /// Bytes that arrived during this run.
+    /// The bytes that arrived during this run.
     package var fetched: Int64 { max(0, received &- atStart) }
+    /// True if every task is settled.
     package var isSettled: Bool { openCount == 0 }
 
-    /// Returns true when the task's state is another one than before.
+    /// Records an info. Returns true if the task's state has changed.
     package mutating func update(_ info: DownloadInfo) -> Bool {
         guard counts(info.id) else { return false }
         let place = place(of: info.id)
@@ -107,7 +115,7 @@ package struct RunTracker: Sendable {
             atStart &+= new.received
             heardCount += 1
         }
-        // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
+        // Lengths come from servers, so their sum may overflow. It is then wrong but harmless.
         received &+= new.received &- old.received
         expected &+= (new.expected ?? new.received) &- (old.expected ?? old.received)
         missingLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)

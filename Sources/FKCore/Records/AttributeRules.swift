@@ -1,14 +1,17 @@
 import FKMiddleware
 
-/// How many pairs of its own an application may keep with a task, and how long they may be.
+/// The limits of an application's key-value pairs of a task.
 package enum AttributeRules {
+    /// The maximum number of pairs.
     package static let maxPairs = 64
+    /// The maximum length of a key in UTF-8 bytes.
     package static let maxKeyBytes = 255
+    /// The maximum length of a value in UTF-8 bytes.
     package static let maxValueBytes = 4_096
 
-    /// The pairs after a change; a nil value removes one.
+    /// The pairs after a change. A nil value removes its pair.
     ///
-    /// - Throws: `.invalidArgument` naming the pair that does not fit.
+    /// - Throws: `.invalidArgument` with the pair that exceeds a limit.
     package static func applying(_ changes: [String: String?], to old: [String: String]) throws(DownloadError)
         -> [String: String]
     {
@@ -20,7 +23,9 @@ package enum AttributeRules {
         return result
     }
 
-    /// - Throws: as `applying`.
+    /// Checks all pairs.
+    ///
+    /// - Throws: same as `applying`.
     package static func check(_ pairs: [String: String]) throws(DownloadError) {
         guard pairs.count <= maxPairs else {
             throw DownloadError(

@@ -1,61 +1,63 @@
 import FKMiddleware
 import Foundation
 
-/// All that is kept of a task, as a value to show, search and sort (`RecordQuery`).
+/// Everything stored about a task, as a value to show, search and sort (`RecordQuery`).
 public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// The task's id.
     public var id: TaskID
-    /// Submission number: unique in the work path, ascending.
+    /// The submission number: unique in the work path, ascending.
     public var number: UInt64
-    /// The URL the task was built with, percent-encoded.
+    /// The URL that the task was created with, percent-encoded.
     public var url: String
-    /// The URLs tried after it.
+    /// The URLs that are tried after `url`.
     public var mirrors: [String]
-    /// The host of `url`, in lower case, without its port; empty where the URL has none.
+    /// The host of `url`, in lower case and without its port; empty if the URL has none.
     public var host: String
-    /// The finished file's name; until then the one asked for, else the one the server or the URL gives.
+    /// The name of the finished file. Until it is complete, the name that was set, or the one from the server or the
+    /// URL.
     public var name: String
-    /// The extension of `name` in lower case, without the dot; empty where it has none.
+    /// The extension of `name` in lower case, without the dot; empty if it has none.
     public var format: String
-    /// The media type the server told, in lower case and without parameters; nil while none is known.
+    /// The media type that the server reported, in lower case and without parameters; nil while unknown.
     public var mimeType: String?
-    /// Bytes of the whole file; nil until a server has told it.
+    /// The length of the file in bytes; nil until a server has reported it.
     public var size: Int64?
     /// Bytes in the part file or the finished file.
     public var received: Int64
-    /// Where the task stands.
+    /// The state of the task.
     public var state: DownloadState
-    /// Set in state `.error`, and while a retry is due.
+    /// The last error, in state `.error` and while a retry is due; else nil.
     public var error: DownloadError?
-    /// Whether it goes on by itself after a restart.
+    /// Whether the task continues automatically in a new engine.
     public var downloadType: DownloadType
-    /// Higher starts earlier.
+    /// Tasks with a higher priority start earlier.
     public var priority: Int
-    /// The application's own pairs.
+    /// The application's own key-value pairs.
     public var attributes: [String: String]
-    /// The barrels it is a member of.
+    /// The barrels that the task is a member of.
     public var barrels: [String]
-    /// Attempts begun so far.
+    /// The number of attempts started so far.
     public var attempts: Int
-    /// Smoothed while it runs, else the average of the last attempt; 0 before the first.
+    /// Bytes per second: smoothed while the task runs, otherwise the average of its last attempt; 0 before the first.
     public var bytesPerSecond: Int64
-    /// When the task was made.
+    /// When the task was created.
     public var created: Date
-    /// When its first attempt began.
+    /// When its first attempt started; nil before that.
     public var started: Date?
-    /// When it was complete or failed for good.
+    /// When the task completed or finally failed; nil until then.
     public var finished: Date?
-    /// When the application last said that it used the file (`Control.markUsed`).
+    /// When the application last marked the file as used (`Control.markUsed`); nil if it never did.
     public var lastUsed: Date?
-    /// The finished file; nil until it is complete.
+    /// The path of the finished file; nil until the task is complete.
     public var path: String?
 
-    /// `received / size` in 0...1; nil while the length is unknown. An empty file counts as 1.
+    /// `received / size`, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { ByteCount(received: received, expected: size).fraction }
 
-    /// `fraction` in percent.
+    /// `fraction` in percent, 0 to 100; nil while the length is unknown.
     public var percentage: Double? { fraction.map { $0 * 100 } }
 
+    /// Creates the public record of a stored one.
     package init(_ record: TaskRecord) {
         id = record.id
         number = record.number
@@ -84,7 +86,7 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         lastUsed = record.lastUsed
     }
 
-    /// Without userinfo and port.
+    /// The host of a URL, without userinfo and port.
     static func host(of url: String) -> String {
         let host = URLParts(url).hostPort
         if host.hasPrefix("["), let end = host.firstIndex(of: "]") { return String(host[...end]).lowercased() }

@@ -1,31 +1,31 @@
 import FKMiddleware
 
 extension Messager {
-    /// The records of the work path that match, as they are at this moment.
+    /// The records of the work path that match a query, as they are now.
     ///
-    /// All records of the work path are read from disk once; later queries are answered from memory.
+    /// The first call reads all records of the work path from disk. Later calls use memory.
     ///
-    /// - Throws: `.invalidArgument` for an impossible query, `.notFound` for a barrel that is not there.
+    /// - Throws: `.invalidArgument` for an invalid query, `.notFound` for a missing barrel.
     public func records(_ query: RecordQuery = .init()) async throws -> RecordPage { try await engine.records(query) }
 }
 
 extension Control {
-    /// Changes the application's own pairs of tasks (`Builder.attributes`).
+    /// Changes the application's own key-value pairs of tasks (`Builder.attributes`).
     ///
-    /// - Parameter attributes: a nil value removes the pair; pairs that are not named stay. A key has 1 to 255 bytes, a
-    ///   value at most 4,096, and a task at most 64 pairs: they are kept in its info file.
-    /// - Returns: how many tasks were changed.
-    /// - Throws: `.invalidArgument` for a pair beyond these limits, and then nothing has changed; `.notFound` when no task
-    ///   matches; `.disk` and the like when an info file cannot be written.
+    /// - Parameter attributes: a nil value removes its pair; pairs that are not named stay. A key has 1 to 255 bytes,
+    ///   a value at most 4,096 bytes, and a task at most 64 pairs, because they are stored in its info file.
+    /// - Returns: the number of changed tasks.
+    /// - Throws: `.invalidArgument` for a pair that exceeds these limits, before anything is changed; `.notFound` if
+    ///   no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
     public func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) async throws -> Int {
         try await engine.setAttributes(selector, attributes)
     }
 
-    /// Notes that the finished file was used just now: `DownloadRecord.lastUsed`, to sort by.
+    /// Records that the finished file was used just now (`DownloadRecord.lastUsed`), to sort by.
     ///
-    /// - Returns: how many tasks were marked.
-    /// - Throws: `.notFound` when no task matches; `.disk` and the like when an info file cannot be written.
+    /// - Returns: the number of marked tasks.
+    /// - Throws: `.notFound` if no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
     public func markUsed(_ selector: TaskSelector) async throws -> Int { try await engine.markUsed(selector) }
 }

@@ -1,9 +1,9 @@
 import FKMiddleware
 import Foundation
 
-/// Which records are wanted, in which order, and which page of them.
+/// Selects and orders records, and divides them into pages.
 ///
-/// Every condition that is set must hold. The defaults take all records in the order of submission.
+/// A record must meet every condition that is set. The default matches all records, in the order of submission.
 ///
 /// ```swift
 /// var query = RecordQuery()
@@ -15,59 +15,72 @@ import Foundation
 /// let page = try await downloader.messager.records(query)
 /// ```
 public struct RecordQuery: Codable, Sendable, Hashable {
-    /// What records are sorted by. Where two are alike, and with nothing known of one, the submission number decides;
-    /// what is not known comes last in either direction.
+    /// The sort key. The submission number decides between equal and between unknown values. Unknown values come last
+    /// in both directions.
     public enum Sort: String, Codable, Sendable, Hashable, CaseIterable {
-        /// Submission: the default.
+        /// The submission number. The default.
         case number
+        /// The file name, compared in lower case.
         case name
+        /// The host of the URL.
         case host
+        /// The state, in the order of `DownloadState`.
         case state
+        /// The length of the file in bytes.
         case size
+        /// The received bytes.
         case received
+        /// The received share.
         case percentage
+        /// The time of creation.
         case created
+        /// The time of completion or final failure.
         case finished
+        /// The time of the last use.
         case lastUsed = "last-used"
-        /// The order in which waiting tasks start with `QueueOrder.fifo`: priority, then submission.
+        /// The start order of waiting tasks with `QueueOrder.fifo`: priority, then submission.
         case queue
     }
 
-    /// Only tasks in one of these states; nil: in any.
+    /// Only tasks in one of these states; nil, the default, for any state.
     public var states: Set<DownloadState>?
-    /// Only these tasks, for records whose ids the application keeps; nil: all.
+    /// Only these tasks, for applications that store ids; nil, the default, for all.
     public var ids: Set<TaskID>?
-    /// Only members of this barrel.
+    /// Only members of this barrel; nil, the default, for all tasks.
     public var barrel: String?
-    /// Only tasks whose URL has this host, compared without case.
+    /// Only tasks whose URL has this host, compared without case; nil, the default, for any host.
     public var host: String?
-    /// Only files of so many bytes; what has no known size is left out.
+    /// Only files with a length in this range, in bytes. Files of unknown length do not match. nil, the default, for
+    /// any.
     public var size: ClosedRange<Int64>?
-    /// Only tasks made within this time.
+    /// Only tasks that were created in this range of time; nil, the default, for any.
     public var created: ClosedRange<Date>?
-    /// Only tasks that were complete or failed within this time.
+    /// Only tasks that completed or finally failed in this range of time; nil, the default, for any.
     public var finished: ClosedRange<Date>?
-    /// Only tasks whose file was used within this time.
+    /// Only tasks whose file was last used in this range of time; nil, the default, for any.
     public var lastUsed: ClosedRange<Date>?
-    /// Only records that hold this text in URL, mirrors, name or an attribute's value; without case.
+    /// Only records that contain this text in the URL, a mirror, the name or an attribute's value, compared without
+    /// case; nil, the default, for any.
     public var text: String?
-    /// Only records with all of these pairs.
+    /// Only records with all of these pairs. The default is none.
     public var attributes: [String: String] = [:]
-    /// Only files with one of these extensions, without the dot and without case; nil: any.
+    /// Only files with one of these extensions, without the dot, compared without case; nil, the default, for any.
     public var formats: Set<String>?
 
-    /// Default: `.number`.
+    /// The sort key. The default is `.number`.
     public var sort: Sort = .number
-    /// Default: true.
+    /// The sort direction. The default is true.
     public var ascending = true
-    /// So many of the matching records are passed over, 0 or more. Default 0.
+    /// The number of matching records to skip, at least 0. The default is 0.
     public var offset = 0
-    /// At most so many records, 1 or more; nil: all.
+    /// The maximum number of records, at least 1; nil, the default, for all.
     public var limit: Int?
 
-    /// Takes every record.
+    /// Creates a query that matches every record.
     public init() {}
 
+    /// Checks the numbers. `page(of:)` calls it.
+    ///
     /// - Throws: `.invalidArgument` for an offset below 0 or a limit below 1.
     public func validate() throws(DownloadError) {
         guard offset >= 0 else {
@@ -78,7 +91,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
         }
     }
 
-    /// Whether a record meets every condition.
+    /// True if the record meets every condition.
     public func matches(_ record: DownloadRecord) -> Bool {
         if let states, !states.contains(record.state) { return false }
         if let ids, !ids.contains(record.id) { return false }
@@ -105,7 +118,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
 
     // MARK: Order
 
-    /// Whether `a` comes before `b`.
+    /// True if `a` comes before `b`.
     public func isOrdered(_ a: DownloadRecord, _ b: DownloadRecord) -> Bool {
         switch sort {
         case .number: ascending ? a.number < b.number : a.number > b.number
@@ -137,8 +150,8 @@ public struct RecordQuery: Codable, Sendable, Hashable {
 
     /// The page of these records.
     ///
-    /// - Parameter records: in any order; those that do not match are left out.
-    /// - Throws: what `validate` throws.
+    /// - Parameter records: in any order. Records that do not match are left out.
+    /// - Throws: same as `validate`.
     public func page(of records: some Sequence<DownloadRecord>) throws(DownloadError) -> RecordPage {
         try validate()
         let matching = records.filter(matches).sorted(by: isOrdered)
@@ -148,16 +161,16 @@ public struct RecordQuery: Codable, Sendable, Hashable {
     }
 }
 
-/// One page of the records that a query found.
+/// One page of the records that match a query.
 public struct RecordPage: Codable, Sendable, Hashable {
-    /// In the query's order.
+    /// The records of the page, in the query's order.
     public var records: [DownloadRecord]
-    /// How many records match in all.
+    /// The number of all matching records.
     public var total: Int
-    /// The query this is the answer to.
+    /// The query that this page answers.
     public var query: RecordQuery
 
-    /// The query for the page after this one; nil for the last one.
+    /// The query for the next page; nil on the last page.
     public var next: RecordQuery? {
         let end = query.offset + records.count
         guard end < total, !records.isEmpty else { return nil }

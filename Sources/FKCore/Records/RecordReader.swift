@@ -1,16 +1,16 @@
 import FKMiddleware
 import Foundation
 
-/// Answers queries over a work path that may be another process's: it needs no downloader and changes nothing.
+/// Answers queries over a work path that another process may own. It needs no downloader and changes nothing.
 ///
-/// What was read once is kept. A later query looks at each info file's change time and reads only those that have
-/// changed since, and those of running tasks, whose progress is written without one. Every record it has read stays in
-/// memory, so a reader is for as long as somebody looks through them.
+/// It caches every record it has read. A later query checks the change time of each info file and reads only the
+/// changed ones and those of running tasks, whose progress is written without a change of the record. All records
+/// stay in memory until the reader is released.
 ///
-/// Safe to use from any thread; queries run one after the other.
+/// It is safe to use from any thread. Queries run one after the other and block the calling thread.
 public final class RecordReader: Sendable {
     private struct Known {
-        /// nil where the file had just been written: another write may leave the same time.
+        /// nil if the file had just been written, because another write may have the same time.
         var stamp: FileStamp?
         var record: DownloadRecord
     }
@@ -24,17 +24,19 @@ public final class RecordReader: Sendable {
     private let reader: StoreReader
     private let index = Locked(Index())
 
-    /// - Parameter workPath: a file URL; nil takes the default of `Configure`.
-    /// - Throws: `.notFound` when there is no work path, `.workPathUnusable` or `.laterVersion`.
+    /// Opens a work path.
+    ///
+    /// - Parameter workPath: a file URL; nil, the default, uses the default of `Configure`.
+    /// - Throws: `.notFound` if there is no work path, `.workPathUnusable` or `.laterVersion`.
     public init(workPath: URL? = nil) throws {
         let path = WorkPath(Configure(workPath: workPath).workPath)
         try path.open(create: false)
         reader = StoreReader(path)
     }
 
-    /// The records that match. Info files that cannot be read are left out.
+    /// The records that match a query. Unreadable info files are left out.
     ///
-    /// - Throws: `.invalidArgument` for an impossible query, `.notFound` for a barrel that is not there.
+    /// - Throws: `.invalidArgument` for an invalid query, `.notFound` for a missing barrel.
     public func records(_ query: RecordQuery = .init()) throws -> RecordPage {
         try query.validate()
         let ids: [TaskID] =
@@ -52,12 +54,12 @@ public final class RecordReader: Sendable {
         return try query.page(of: records)
     }
 
-    /// How many info files were read so far.
+    /// The number of info files read so far.
     var reads: Int { index.withLock(\.reads) }
 
     private func refresh(_ ids: [TaskID], _ index: inout Index) {
         let isRunning = EngineLock.isHeld(reader.workPath)
-        // Whether a task runs or waits for an engine is no change of its file.
+        // A task that starts running or waiting for an engine does not change its file.
         let isSettled = isRunning == index.isRunning
         index.isRunning = isRunning
         var stamps: [TaskID: FileStamp] = [:]
@@ -87,14 +89,14 @@ public final class RecordReader: Sendable {
     }
 }
 
-/// What changes when a file is written in place or replaced.
+/// The file attributes that change when a file is written in place or replaced.
 private struct FileStamp: Equatable {
     private let inode: UInt64
     private let size: Int64
     private let seconds: Int
     private let nanoseconds: Int
 
-    /// Seconds within which two writes may get the same time: Linux counts it in steps of up to 10 ms.
+    /// The seconds within which two writes may have the same time. Linux counts it in steps of up to 10 ms.
     static let granularity = 0.02
 
     /// Seconds since 1970.

@@ -6,17 +6,18 @@
     import Darwin
 #endif
 
-/// Tells addresses of the public Internet from those that only mean something near the machine: loopback,
-/// private, link-local, shared, multicast and reserved ranges (RFC 6890, RFC 4193, RFC 6598).
+/// Tells public Internet addresses from loopback, private, link-local, shared, multicast and reserved ones (RFC 6890,
+/// RFC 4193, RFC 6598).
 package enum AddressClass {
-    /// Whether the host of a URL is private: nil when it is a name that only a lookup can tell about.
+    /// True if the host of a URL is a private address; nil if it is a name, which needs a lookup.
     package static func isPrivate(host: String) -> Bool? {
         let host = host.lowercased()
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
         return isPrivate(address: host)
     }
 
-    /// Nil when the text is not a numeric IPv4 or IPv6 address. A zone (`%eth0`) is ignored.
+    /// True for a private address; nil if the text is not a numeric IPv4 or IPv6 address. A zone (`%eth0`) is
+    /// ignored.
     package static func isPrivate(address: String) -> Bool? {
         let text = address.prefix { $0 != "%" }
         var four = in_addr()

@@ -1,24 +1,27 @@
 import FKMiddleware
 
-/// How the end of a message's body is known (RFC 9112 section 6.3).
+/// How the end of a message body is determined (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Equatable {
-    /// 204 and 304 have no body, whatever their fields say.
+    /// No body: 204 and 304 never have one, whatever their fields say.
     case noBody
+    /// A Content-Length of this many bytes.
     case length(Int64)
-    /// A length beside a Transfer-Encoding field that names no coding. libcurl then reads to the end of the connection, so
-    /// the transport counts the bytes and ends the body itself (`BodyMeter`).
+    /// A Content-Length next to a Transfer-Encoding field without a coding. libcurl then reads until the connection
+    /// closes, so the transport counts the bytes and ends the body itself (`BodyMeter`).
     case countedLength(Int64)
-    /// A last chunk (HTTP/1.1) or the end of the stream (HTTP/2).
+    /// The last chunk (HTTP/1.1) or the end of the stream (HTTP/2).
     case delimited
-    /// The server closes the connection; nothing tells a complete body from a cut one.
+    /// The server closes the connection. A complete body then cannot be told from a truncated one.
     case untilClose
 
+    /// The framing fields contradict each other or are malformed.
     package struct Violation: Error, Equatable {
+        /// The reason, for a message.
         package var reason: String
     }
 
-    /// Reads the framing fields, refuses contradictions, and removes a Content-Length that Transfer-Encoding overrides
-    /// (RFC 9112 section 6.3 rule 3), so that nobody takes it for the length of the body.
+    /// Reads the framing fields and refuses contradictions. It removes a Content-Length that Transfer-Encoding
+    /// overrides (RFC 9112 section 6.3 rule 3), so that no later code takes it for the length of the body.
     package static func determine(
         status: Int, version: String, fields: inout [ResponseHead.Field]
     ) -> Result<BodyFraming, Violation> {
@@ -32,7 +35,7 @@ package enum BodyFraming: Sendable, Equatable {
         }
         var length: Int64?
         for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
-            // A list of equal values is what a merging proxy makes of a repeated field (RFC 9110 section 8.6).
+            // A proxy that merges repeated fields makes a list of equal values (RFC 9110 section 8.6).
             for part in field.value.split(separator: ",", omittingEmptySubsequences: false) {
                 guard let value = ContentLength.number(part.trimmingBlanks) else {
                     return .failure(Violation(reason: "its Content-Length is not a length"))
@@ -52,11 +55,11 @@ package enum BodyFraming: Sendable, Equatable {
 
     private enum TransferCoding { case none, identity, chunked }
 
-    /// Whether the body is chunked. Any other coding would be written into the file as it is: a request without `TE`
-    /// permits none (RFC 9112 sections 6.1 and 7.4).
+    /// The transfer coding. Only `chunked` is accepted: any other coding would be written into the file as it is, and
+    /// a request without `TE` permits none (RFC 9112 sections 6.1 and 7.4).
     ///
-    /// As curl has it: `identity`, which RFC 2616 had, means nothing before `chunked`, and a repeated `chunked` counts once.
-    /// Within one field nothing else may follow `chunked`.
+    /// The rules are curl's: `identity` (RFC 2616) is ignored before `chunked`, and a repeated `chunked` counts once.
+    /// Within one field, nothing else may follow `chunked`.
     private static func transferCoding(_ fields: inout [ResponseHead.Field]) -> Result<TransferCoding, Violation> {
         let name = "Transfer-Encoding"
         var found = TransferCoding.none
@@ -80,11 +83,11 @@ package enum BodyFraming: Sendable, Equatable {
     }
 }
 
-/// Counts the bytes of a body, and ends it where the library underneath does not know its end.
+/// Counts the bytes of a body, and ends it if the underlying library does not know its end.
 struct BodyMeter {
-    /// Nil until the head is there.
+    /// nil until the head has arrived.
     var framing: BodyFraming?
-    /// Bytes that the handler has taken.
+    /// The bytes that the handler has consumed.
     private(set) var delivered: Int64 = 0
 
     /// How many of the next bytes belong to the body.
@@ -95,10 +98,10 @@ struct BodyMeter {
 
     mutating func take(_ count: Int) { delivered += Int64(count) }
 
-    /// The body is whole, though the library reads on.
+    /// True if the body is complete although the library continues to read.
     var endsHere: Bool { framing == .countedLength(delivered) }
 
-    /// The connection ended before the body.
+    /// True if the connection ended before the body.
     var isCut: Bool {
         if case .countedLength(let length) = framing { delivered < length } else { false }
     }

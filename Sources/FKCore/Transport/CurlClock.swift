@@ -1,14 +1,14 @@
 #if canImport(CLibcurl)
     import Dispatch
 
-    /// The time as the transport's thread sees it, read once per turn of its loop, and the earliest moment at which
-    /// some transfer may need attention without anything arriving for it. Nanoseconds of a monotonic clock.
+    /// The time of the transport's thread, read once per turn of its loop, and the earliest time at which a transfer
+    /// may need attention without an event. Nanoseconds of a monotonic clock.
     final class CurlClock {
         private(set) var now = DispatchTime.now().uptimeNanoseconds
         private(set) var nextDeadline = UInt64.max
 
         func tick() { now = DispatchTime.now().uptimeNanoseconds }
-        /// Makes sure that the loop looks at its transfers at `deadline` or before.
+        /// Makes the loop check its transfers at `deadline` or earlier.
         func note(_ deadline: UInt64) { nextDeadline = min(nextDeadline, deadline) }
         func forgetDeadlines() { nextDeadline = .max }
 

@@ -1,25 +1,26 @@
 #if canImport(CLibcurl)
     import CLibcurl
 
-    /// One easy handle of libcurl with the memory that must live as long as it: pooled, and used for one request after
-    /// another. Not thread-safe; only the transport's thread touches it.
+    /// One easy handle of libcurl, with the memory that must outlive it. Handles are pooled and reused. Not
+    /// thread-safe: only the transport's thread uses it.
     final class CurlEasy {
         let pointer: UnsafeMutableRawPointer
         private let errorBuffer: UnsafeMutablePointer<CChar>
         private var headerList: UnsafeMutablePointer<curl_slist>?
-        /// What is set beside the URL; nil when that cannot be said.
+        /// The options that are set besides the URL; nil if unknown.
         var setup: Setup?
 
-        /// Nil when libcurl has no memory.
-        /// - Parameter share: keeps TLS sessions for all handles; must outlive this one.
+        /// Creates a handle; nil if libcurl has no memory.
+        ///
+        /// - Parameter share: keeps TLS sessions for all handles. It must outlive this handle.
         init?(share: UnsafeMutableRawPointer?) {
             guard let pointer = curl_easy_init() else { return nil }
             self.pointer = pointer
             errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
             errorBuffer.pointee = 0
             set(CURLOPT_SHARE, share)
-            // Cookies of redirects are kept and sent by libcurl's own rules. It keeps them through `reset()`; told of an
-            // empty file with every request, it would also keep the name of the file each time.
+            // Enables libcurl's cookie engine, for cookies that redirects set. `reset()` does not disable it. Setting
+            // an empty file for every request would make libcurl store the file's name each time.
             set(CURLOPT_COOKIEFILE, "")
             set(CURLOPT_COOKIELIST, "RELOAD")
         }
@@ -30,7 +31,8 @@
             errorBuffer.deallocate()
         }
 
-        /// Forgets every option of the last request; connections and TLS sessions are not the handle's and stay.
+        /// Clears every option of the last request. Connections and TLS sessions do not belong to the handle and
+        /// stay.
         func reset() {
             setup = nil
             curl_easy_reset(pointer)
@@ -40,27 +42,29 @@
             set(CURLOPT_ERRORBUFFER, errorBuffer)
         }
 
-        /// Cookies are one transfer's: the next one with this handle must not send them.
+        /// Removes the cookies of one transfer, so that the next one with this handle does not send them.
         func forgetCookies() { set(CURLOPT_COOKIELIST, "ALL") }
 
         func clearError() { errorBuffer.pointee = 0 }
 
-        /// What libcurl says about the last failure; empty when it says nothing.
+        /// libcurl's text for the last failure; may be empty.
         var errorText: String { String(cString: errorBuffer) }
 
         func set(_ option: CURLoption, _ value: Int) { fk_easy_set_long(pointer, option, value) }
         func set(_ option: CURLoption, _ value: Bool) { fk_easy_set_long(pointer, option, value ? 1 : 0) }
-        /// libcurl copies the text.
+        /// Sets a text option. libcurl copies the text.
         func set(_ option: CURLoption, _ value: String?) {
             guard let value else { return _ = fk_easy_set_string(pointer, option, nil) }
             _ = value.withCString { fk_easy_set_string(pointer, option, $0) }
         }
-        /// libcurl keeps the address: it must stay valid until the next `reset()`.
+        /// Sets a pointer option. libcurl keeps the address, which must stay valid until the next `reset()`.
         func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer?) {
             fk_easy_set_pointer(pointer, option, value)
         }
 
-        /// - Returns: false when libcurl has no memory.
+        /// Sets the header lines.
+        ///
+        /// - Returns: false if libcurl has no memory.
         func setHeaders(_ lines: [String]) -> Bool {
             for line in lines {
                 guard let longer = curl_slist_append(headerList, line) else { return false }
@@ -76,8 +80,8 @@
             return value
         }
 
-        /// Makes a Location field absolute against the URL it came with (RFC 3986 section 5), and encodes what must not
-        /// stand in a URL. Nil when the outcome is not a URL.
+        /// Resolves a Location field against the URL of its response (RFC 3986 section 5), and percent-encodes
+        /// characters that URLs must not contain. nil if the result is not a URL.
         static func resolve(_ location: String, against base: String) -> String? {
             guard let url = curl_url() else { return nil }
             defer { curl_url_cleanup(url) }

@@ -2,23 +2,23 @@
     import CLibcurl
     import FKMiddleware
 
-    /// What is known about a transfer that libcurl ended with an error.
+    /// The facts about a transfer that libcurl ended with an error.
     struct CurlFailure {
         var code: CURLcode
         /// The text of CURLOPT_ERRORBUFFER; may be empty.
         var text: String
-        /// Masked.
+        /// With secrets masked.
         var url: String
-        /// The request was sent (or about to be) on an established connection.
+        /// True if the request was sent, or about to be sent, on an established connection.
         var isConnected: Bool
-        /// The final head has arrived.
+        /// True if the final head has arrived.
         var hasHead: Bool
-        /// The answer of a proxy to CONNECT, 0 when there was none.
+        /// The status of a proxy's response to CONNECT; 0 if there was none.
         var connectStatus: Int
-        /// As it was asked for; nil where none was in between.
+        /// The proxy as configured; nil without one.
         var proxy: String?
 
-        /// Which error a person sees, and whether a retry can help.
+        /// The error for the user, and whether a retry can help.
         ///
         /// | libcurl | code | retryable |
         /// | --- | --- | --- |
@@ -55,7 +55,7 @@
             case CURLE_BAD_FUNCTION_ARGUMENT:
                 return isConnected ? violation : make(.invalidArgument, "libcurl refuses an option.", retry: false)
             case CURLE_OUT_OF_MEMORY:
-                // Also what libcurl answers to a header line that is longer than it will keep.
+                // libcurl returns the same code for a header line that exceeds its limit.
                 guard isConnected, !hasHead else { return make(.connect, "There was no memory left.", retry: true) }
                 return DownloadError(
                     .protocolViolation, "The server's response is not valid HTTP: a line of its header is too long.",
@@ -81,11 +81,11 @@
             }
         }
 
-        /// With a blank before it; empty where it is not known.
+        /// With a leading space; empty if the proxy is unknown.
         private var proxyName: String { address.map { " \($0.shown)" } ?? "" }
         private var address: ProxyAddress? { proxy.flatMap { try? ProxyAddress($0) } }
 
-        /// libcurl names the host that it could not connect to, and in later versions what the way went through.
+        /// libcurl names the host that it could not connect to, and in later versions also the proxy.
         private var isProxyUnreachable: Bool {
             guard let address else { return false }
             let host = address.host.filter { $0 != "[" && $0 != "]" }
@@ -99,7 +99,7 @@
                 let address = try ProxyAddress(proxy)
                 return make(.proxy, "The proxy's name \(address.host) could not be looked up.", retry: true)
             } catch {
-                // What libcurl says of it repeats the text, password included.
+                // libcurl's own text repeats the proxy with its password.
                 let name = ProxyAddress.masked(proxy)
                 return DownloadError(.invalidArgument, "The proxy \(name) cannot be used: \(error.reason).", url: url)
             }
@@ -109,11 +109,11 @@
             make(.protocolViolation, "The server's response is not valid HTTP.", retry: false)
         }
 
-        /// One code of libcurl's stands for a lost connection, a cut TLS stream and some malformed answers.
+        /// libcurl uses one code for a lost connection, a truncated TLS stream and some malformed responses.
         private var lost: DownloadError {
             if text.hasPrefix("Too large response headers") || text.contains("Too many") { return violation }
             if text.contains("memory in chunked") {
-                // Its answer to a trailer field that is longer than it will keep.
+                // libcurl returns it for a trailer field that exceeds its limit.
                 return DownloadError(.protocolViolation, "A field after the body's chunks is too long.", url: url)
             }
             if text.contains("chunk") && text.contains("hex") {

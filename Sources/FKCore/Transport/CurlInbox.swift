@@ -2,8 +2,7 @@
     import CLibcurl
     import FKMiddleware
 
-    /// How other threads talk to the transport's: a queue of commands and the means to wake the thread when, and only
-    /// when, it sleeps.
+    /// Passes commands from other threads to the transport's thread, and wakes that thread only while it sleeps.
     final class CurlInbox: Sendable {
         struct Start: Sendable {
             var request: TransportRequest
@@ -20,7 +19,7 @@
             var commands: [Command] = []
             var lastID: UInt64 = 0
             var isStopping = false
-            /// What sleeps in `curl_multi_poll`; nil before the loop has begun and after it has ended.
+            /// The handle whose `curl_multi_poll` sleeps; nil before the loop has started and after it has ended.
             var multi: UnsafeMutableRawPointer?
             var isAsleep = false
         }
@@ -29,8 +28,10 @@
 
         // MARK: Any thread
 
-        /// - Parameter onFirst: called for the first transfer, before anybody can see that it is there.
-        /// - Returns: the number of the transfer and whether it is the first; nil when the transport is shut down.
+        /// Adds a transfer.
+        ///
+        /// - Parameter onFirst: called for the first transfer, before other threads can see it.
+        /// - Returns: the transfer's number, and whether it is the first; nil if the transport is shut down.
         func start(_ start: Start, onFirst: () -> Void) -> (id: UInt64, isFirst: Bool)? {
             state.withLock { state in
                 guard !state.isStopping else { return nil }
@@ -59,7 +60,7 @@
             wake(&state)
         }
 
-        /// `curl_multi_wakeup` may be called from any thread while the handle lives, which the lock ensures.
+        /// `curl_multi_wakeup` may be called from any thread while the handle exists, which the lock guarantees.
         private static func wake(_ state: inout State) {
             guard state.isAsleep, let multi = state.multi else { return }
             state.isAsleep = false
@@ -68,12 +69,14 @@
 
         // MARK: The transport's thread
 
-        /// Changes the handle that gets woken; nil once no more sleeping is done.
+        /// Sets the handle to wake; nil once the loop no longer sleeps.
         func setMulti(_ multi: UnsafeMutableRawPointer?) {
             state.withLock { $0.multi = multi }
         }
 
-        /// - Returns: false when there is something to do instead.
+        /// Marks the thread as asleep.
+        ///
+        /// - Returns: false if there is work to do.
         func fallAsleep() -> Bool {
             state.withLock { state in
                 guard state.commands.isEmpty, !state.isStopping else { return false }
@@ -82,9 +85,9 @@
             }
         }
 
-        /// Swaps the waiting commands into `commands`, which must be empty, so that neither array is allocated anew.
+        /// Swaps the waiting commands into `commands`, which must be empty, so that neither array is reallocated.
         ///
-        /// - Returns: false once the transport is to stop.
+        /// - Returns: false once the transport has to stop.
         func take(_ commands: inout [Command]) -> Bool {
             state.withLock { state in
                 state.isAsleep = false

@@ -3,14 +3,14 @@
     import FKMiddleware
     import Foundation
 
-    /// What the transport's thread runs: one multi handle with all transfers.
+    /// The loop of the transport's thread: one multi handle with all transfers.
     ///
     /// ```text
     /// inbox -> curl_multi_perform -> finished transfers -> due pauses and stalls -> sleep until a socket, a
-    /// deadline or the inbox has something
+    /// deadline or the inbox has an event
     /// ```
     ///
-    /// Nothing wakes it while no transfer runs, but once: after `idleSeconds` it closes what the server kept open.
+    /// Without a running transfer it wakes only once: after `idleSeconds` it closes idle connections.
     final class CurlLoop {
         private let inbox: CurlInbox
         private let clock = CurlClock()
@@ -25,7 +25,7 @@
         private static let idleSeconds = 120.0
         private static let maxSpares = 64
 
-        /// Returns after `CurlInbox.stop()`, when every handler has had its end and all connections are closed.
+        /// Returns after `CurlInbox.stop()`, when every handler has been finished and all connections are closed.
         static func run(_ inbox: CurlInbox) {
             if let loop = CurlLoop(inbox: inbox) {
                 loop.run()
@@ -37,7 +37,7 @@
             for case .start(_, let start) in commands { start.handler.transportDidFinish(.failure(noMemory)) }
         }
 
-        /// Nil when libcurl has no memory.
+        /// nil if libcurl has no memory.
         private init?(inbox: CurlInbox) {
             guard CurlTransport.isLibraryReady, let multi = Self.makeMulti() else { return nil }
             self.inbox = inbox
@@ -70,6 +70,8 @@
             #endif
         }
 
+        /// One turn of the loop.
+        ///
         /// - Returns: false once everything has ended.
         private func turn() -> Bool {
             let goesOn = inbox.take(&commands)
@@ -123,7 +125,7 @@
             }
         }
 
-        /// Submits what waited for a connection that can take it.
+        /// Submits the transfers whose wait for a connection is over.
         private func admitWaiting() {
             if gate.waitingCount > 0 {
                 for (id, transfer) in transfers where transfer.isConnected {
@@ -150,8 +152,8 @@
 
         // MARK: Time
 
-        /// Comes after reading, with the time from before: what a server sent while a handler was busy is never taken for
-        /// silence.
+        /// Runs after reading, with the time from before it. Bytes that a server sent while a handler was busy are
+        /// therefore never taken for silence.
         private func attendDeadlines() {
             if clock.now >= idleDeadline { closeIdleConnections() }
             guard clock.now >= clock.nextDeadline else { return }
@@ -184,7 +186,7 @@
             curl_multi_poll(multi, nil, 0, milliseconds, nil)
         }
 
-        /// Connections and handles that nobody has used for a while are given back to the system.
+        /// Releases connections and handles that were idle for a while.
         private func closeIdleConnections() {
             idleDeadline = .max
             guard let fresh = Self.makeMulti() else { return }
@@ -224,7 +226,7 @@
             gate.ended(id)
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             transfer.easy.forgetCookies()
-            // What is the same for the next request stays set; user and password do not wait in a pool.
+            // Options that the next request shares stay set. A pooled handle never keeps a user and password.
             if transfer.easy.setup == nil { transfer.easy.reset() }
             if spares.count < Self.maxSpares { spares.append(transfer.easy) }
             if transfers.isEmpty { idleDeadline = clock.after(seconds: Self.idleSeconds) }

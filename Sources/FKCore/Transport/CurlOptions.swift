@@ -3,14 +3,14 @@
     import Foundation
 
     extension CurlEasy {
-        /// What is set for a request besides its URL. A handle that has it already needs the URL alone: of a small file's
-        /// processor time, resetting a handle and setting everything again was a tenth.
+        /// The options of a request besides its URL. A handle that has them already needs only the URL: resetting a
+        /// handle and setting everything again took a tenth of a small file's processor time.
         struct Setup: Hashable {
             var isTLS: Bool
             var headers: [ResponseHead.Field]
             var options: TransportOptions
 
-            /// Nil for a request with something that is set for it alone.
+            /// nil for a request with an option of its own.
             init?(_ request: OutgoingRequest, _ options: TransportOptions) {
                 guard request.method == "GET", request.body == nil, request.credentials == nil, !request.usesNetrc
                 else { return nil }
@@ -20,9 +20,9 @@
             }
         }
 
-        /// Sets everything but the callbacks.
+        /// Sets everything except the callbacks.
         ///
-        /// - Returns: false when libcurl has no memory.
+        /// - Returns: false if libcurl has no memory.
         func configure(_ request: OutgoingRequest, _ options: TransportOptions) -> Bool {
             let setup = Setup(request, options)
             if let setup, setup == self.setup {
@@ -53,9 +53,10 @@
             configureConnection(options, isTLS: request.url.lowercased().hasPrefix("https:"))
             configureTrust(options)
             let cookies = request.headers.filter { $0.isCookie }
-            // One field with those of a redirect: a second one is not allowed (RFC 6265 section 5.4).
+            // Sent in one field together with the cookies of redirects, because a second Cookie field is not allowed
+            // (RFC 6265 section 5.4).
             if let value = cookies.first?.value { set(CURLOPT_COOKIE, value) }
-            // "Name;" is libcurl's way to write a field without a value.
+            // `Name;` is libcurl's syntax for a field without a value.
             return setHeaders(
                 request.headers.filter { !$0.isCookie }
                     .map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" })
@@ -85,7 +86,7 @@
             case .http2 where !isTLS: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE))
             case .automatic, .http2:
                 set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-                // Wait for a connection that may multiplex rather than open another.
+                // Waits for a connection that may multiplex instead of opening another.
                 if isTLS { set(CURLOPT_PIPEWAIT, true) }
             }
         }
@@ -99,14 +100,14 @@
                 set(CURLOPT_CAINFO, file)
                 set(CURLOPT_CAPATH, nil as String?)  // else the system's directory would still be trusted
             } else if Self.hasSystemCAFile {
-                // libcurl keeps the parsed authorities between connections only where no directory is set; parsing
+                // libcurl caches the parsed authorities between connections only if no directory is set. Parsing
                 // takes longer than the rest of a handshake.
                 set(CURLOPT_CAPATH, nil as String?)
             }
             if let file = options.crlFile { set(CURLOPT_CRLFILE, file) }
         }
 
-        /// Whether the file of authorities that libcurl was built with is there.
+        /// True if libcurl's built-in file of authorities exists.
         private static let hasSystemCAFile: Bool = {
             guard let easy = curl_easy_init() else { return false }
             defer { curl_easy_cleanup(easy) }

@@ -3,8 +3,7 @@
     import FKMiddleware
     import Foundation
 
-    /// What one transfer is doing, through all its redirects. Confined to the transport's thread; libcurl's callbacks
-    /// arrive here.
+    /// One transfer with all its redirects. Only the transport's thread uses it, where libcurl calls its callbacks.
     ///
     /// ```text
     /// connecting -> connected -> head -> body -> end
@@ -15,9 +14,9 @@
         let handler: any TransportHandler
         let easy: CurlEasy
         private(set) var current: OutgoingRequest
-        /// The request to make after a redirect; while it is set, the body is that of the redirect and is dropped.
+        /// The request to send after a redirect. While it is set, the body belongs to the redirect and is discarded.
         private(set) var next: OutgoingRequest?
-        /// The end as decided by the handler or by us, whatever libcurl makes of the aborted callback.
+        /// The end as the handler or the transport decided it, whatever libcurl reports for the aborted callback.
         private(set) var outcome: Result<Void, DownloadError>?
 
         private let request: TransportRequest
@@ -27,18 +26,17 @@
         private var meter = BodyMeter()
         private var framing: BodyFraming? { meter.framing }
         private(set) var isConnected = false
-        /// Opens a connection of its own, whatever others are there.
+        /// True if the transfer opens its own connection, even if others exist.
         var opensConnection = false
-        /// The server has answered over HTTP/1: a connection bears one transfer at a time.
+        /// True if the server has answered over HTTP/1, where a connection carries one transfer at a time.
         private(set) var isSerial = false
         private var watch: SilenceWatch
         private var redirectBody = 0
-        /// What `fk_easy_saw_close_notify` said last; asked only where the end of the body depends on it.
+        /// The last result of `fk_easy_saw_close_notify`. It is read only if the end of the body depends on it.
         private var closeNotify: Int32 = -1
-        /// Where the present and the previous request went, when no proxy stood between.
-        /// What the present request's connection leads to: the server, or a proxy.
+        /// The endpoint of the current connection: the server or a proxy.
         private var connected: (address: String, port: Int)?
-        /// The server's numeric address; nil behind a proxy and before there is a connection.
+        /// The server's numeric address; nil behind a proxy and before the connection.
         private var peer: String? {
             guard let connected, request.options.proxy?.isEmpty != false,
                 URLOrigin(current.url)?.port == connected.port
@@ -63,12 +61,12 @@
             HeaderCollector(maxBytes: options.maxHeaderBytes, maxLines: options.maxHeaderLines)
         }
 
-        /// Loads the present request into the easy handle.
+        /// Sets up the easy handle for the current request.
         ///
-        /// - Returns: false when libcurl has no memory.
+        /// - Returns: false if libcurl has no memory.
         func prepare() -> Bool {
             guard easy.configure(current, request.options) else { return false }
-            // The loop holds the transfer for as long as the handle is in use.
+            // The loop retains the transfer while the handle is in use.
             let context = Unmanaged.passUnretained(self).toOpaque()
             easy.set(CURLOPT_FRESH_CONNECT, opensConnection)
             easy.set(CURLOPT_PRIVATE, context)
@@ -83,7 +81,7 @@
             return true
         }
 
-        /// Turns to the request that a redirect asks for.
+        /// Switches to the request of a redirect.
         func follow(_ request: OutgoingRequest) {
             previousPeer = peer
             current = request
@@ -101,17 +99,17 @@
 
         // MARK: Time
 
-        /// When this transfer needs attention by itself: the end of a pause or of the server's allowed silence.
-        /// The time to connect is libcurl's to watch.
+        /// When this transfer needs attention without an event: the end of a pause, or of the server's allowed
+        /// silence. libcurl watches the time to connect.
         var deadline: UInt64 { watch.deadline }
 
         var isPaused: Bool { watch.pausedUntil != nil }
 
         var stallError: DownloadError { watch.error(hasHead: framing != nil, url: maskedURL) }
 
-        /// Lets bytes flow again; they may arrive before this returns.
+        /// Resumes the transfer. Bytes may arrive before this returns.
         ///
-        /// - Returns: false when that ended the transfer.
+        /// - Returns: false if that ended the transfer.
         func unpause() -> Bool {
             guard isPaused else { return true }
             watch.pausedUntil = nil
@@ -161,7 +159,7 @@
             isConnected = true
             touch()
             connected = (address, port)
-            // Only a redirect's target has to be looked at; the address of a first request is asked for by `peer`.
+            // Only the target of a redirect is checked here; `peer` reads the address of a first request.
             guard rules.count > 0 else { return true }
             do {
                 if let peer { try rules.checkConnected(to: peer, from: previousPeer) }
@@ -174,7 +172,7 @@
 
         private func receive(line: UnsafeRawBufferPointer) -> Bool {
             switch collector.add(line: line) {
-            // An interim response is no sign that the final one comes: it leaves the deadline as it is.
+            // An interim response does not prove that the final one will come, so the deadline stays.
             case .more, .interim: return true
             case .violation(let reason):
                 outcome = .failure(
@@ -215,7 +213,7 @@
             }
         }
 
-        /// A redirect's body is read only so that its connection can be used again.
+        /// True if the redirect's body is read, so that its connection can be reused.
         private func readsRedirectBody(_ head: HeaderCollector.Head) -> Bool {
             setAside()
             if current.method == "HEAD" { return true }
@@ -229,7 +227,7 @@
         private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             watch.heard(bytes.count, clock.now)
             if next != nil {
-                // A short body is read so that the connection can be used again; a long one is not worth it.
+                // A short body is read so that the connection can be reused. A long one is not worth it.
                 redirectBody += bytes.count
                 return redirectBody > Self.maxRedirectBody ? 0 : bytes.count
             }
@@ -248,7 +246,7 @@
             case .enough:
                 meter.take(own.count)
                 outcome = .success(())
-                // At the very end of the body the connection is still good; anywhere else it must be given up.
+                // At the exact end of the body the connection stays usable; anywhere else it is closed.
                 return framing == .length(meter.delivered) ? bytes.count : 0
             case .fail(let error):
                 outcome = .failure(error)
@@ -260,7 +258,7 @@
 
         // MARK: The end
 
-        /// The result after libcurl has ended with `code`.
+        /// The result, after libcurl has ended with `code`.
         func result(_ code: CURLcode) -> Result<TransportSummary, DownloadError> {
             switch outcome {
             case .failure(let error): return .failure(error)
@@ -301,7 +299,7 @@
                 bodyBytes: meter.delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
         }
 
-        /// The server whose connections it may share with others at the same time; nil when it cannot.
+        /// The server whose connections this transfer may share with others at the same time; nil if it cannot share.
         var sharedServer: URLOrigin? {
             isTLS && request.options.httpVersion != .http1 ? URLOrigin(current.url) : nil
         }

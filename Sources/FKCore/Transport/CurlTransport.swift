@@ -4,17 +4,17 @@
     import FKMiddleware
     import Foundation
 
-    /// The transport over libcurl: all transfers on one thread of its own, which delivers the bytes from libcurl's
-    /// buffer without a copy.
+    /// A transport over libcurl. All transfers run on one thread of its own, which passes the bytes of libcurl's
+    /// buffer on without copying them.
     ///
-    /// - Connections, name lookups, TLS sessions and libcurl's handles are reused; how many connections a host gets is
-    ///   the caller's to limit. HTTP/2 requests to one host share a connection.
+    /// - Connections, name lookups, TLS sessions and handles of libcurl are reused. The caller limits the number of
+    ///   connections to a host. HTTP/2 requests to one host share a connection.
     /// - The thread starts with the first transfer. It uses no processor time while nothing arrives.
-    /// - Callbacks come on that thread, so a handler that blocks holds up all transfers. A handler may call `start`,
-    ///   `cancel`, `resume` and `shutdown` from inside a callback.
-    /// - `TransportOptions.stallTimeout` counts from the moment the request is sent: the complete head must arrive within
-    ///   it, whatever interim responses (1xx) come before, and then a byte of the body within it again and again. Paused
-    ///   time does not count.
+    /// - Callbacks run on that thread, so a handler that blocks delays all transfers. A handler may call `start`,
+    ///   `cancel`, `resume` and `shutdown` from a callback.
+    /// - `TransportOptions.stallTimeout` starts when the request is sent. The complete head must arrive within it,
+    ///   whatever interim responses (1xx) come first; then each byte of the body must arrive within it after the
+    ///   previous one. Paused time does not count.
     public final class CurlTransport: Transport {
         /// The size of libcurl's receive buffer in bytes.
         static let receiveBufferSize = 512 << 10
@@ -23,14 +23,14 @@
         private let thread = WorkThread()
         private let running = DispatchGroup()
 
-        /// Starts nothing yet: the thread comes with the first transfer.
+        /// Creates a transport. The thread starts with the first transfer.
         public init() {}
 
         deinit {
             inbox.stop()
         }
 
-        /// As `Transport.start`. After `shutdown` the transfer ends with `.cancelled`.
+        /// Same as `Transport.start`. After `shutdown`, the transfer ends with `.cancelled`.
         public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
             var request = request
             if request.prefersHTTP1, request.options.httpVersion == .automatic { request.options.httpVersion = .http1 }
@@ -43,8 +43,8 @@
             return CurlOperation(id: id, inbox: inbox)
         }
 
-        /// Cancels what runs and waits until every handler has had its end and the thread is gone. From inside a
-        /// callback it does not wait.
+        /// Cancels all transfers and waits until every handler has been finished and the thread has ended. Called
+        /// from a callback, it does not wait.
         public func shutdown() {
             inbox.stop()
             guard !thread.isCurrent else { return }
@@ -60,7 +60,8 @@
             }
         }
 
-        /// A TLS connection that the server has closed raises SIGPIPE on write; blocked, it becomes an error.
+        /// Writing to a TLS connection that the server has closed raises SIGPIPE. Blocking the signal turns it into
+        /// an error.
         private static func blockBrokenPipeSignal() {
             var signals = sigset_t()
             sigemptyset(&signals)
@@ -68,11 +69,11 @@
             pthread_sigmask(SIG_BLOCK, &signals, nil)
         }
 
-        /// libcurl's global state, made once per process and never taken down, since others may use it.
+        /// libcurl's global state, initialised once per process. It is never released, because other code may use it.
         static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
     }
 
-    /// A number that the transport's thread looks up; a number that has ended is simply not found.
+    /// Identifies a transfer by a number. The transport's thread ignores the number of an ended transfer.
     private final class CurlOperation: TransportOperation {
         private let id: UInt64
         private let inbox: CurlInbox

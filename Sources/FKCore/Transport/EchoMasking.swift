@@ -5,19 +5,21 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Takes the secrets of a request out of what a server says about it: pages that explain a refusal like to quote the
-/// token, the login or the signature that was refused.
+/// Masks the secrets of a request in a server's response. Error pages often quote the token, the login or the
+/// signature that the server refused.
 struct EchoMasking: Sendable {
     let request: URLRequest
-    /// Names of the header fields that are secret, in lower case.
+    /// The lower-case names of the secret header fields.
     let secretHeaders: Set<String>
 
+    /// Masks a text.
+    ///
     /// - Parameters:
-    ///   - text: may end in the middle of a secret: only the beginning of a page is kept.
-    ///   - url: the last URL of the transfer: a redirect may have had a signature of its own.
+    ///   - text: the beginning of a page; it may end in the middle of a secret.
+    ///   - url: the last URL of the transfer, because a redirect may contain a signature of its own.
     func mask(_ text: String, url: String?) -> String {
         var masked = text
-        // The longest first: one may be a part of another.
+        // The longest first, because one secret may be a part of another.
         for secret in secrets(url).sorted(by: { $0.utf8.count > $1.utf8.count }) {
             masked = masked.replacing(secret, with: "***")
             let cut = (Self.minLength..<secret.count).last { masked.hasSuffix(secret.prefix($0)) }
@@ -33,7 +35,7 @@ struct EchoMasking: Sendable {
             let name = name.lowercased()
             guard Self.alwaysSecret.contains(name) || secretHeaders.contains(name) else { continue }
             found.insert(value)
-            // The token without its scheme, a cookie's value without its name.
+            // The token without its scheme, and the value of a cookie without its name.
             found.formUnion(value.split { " ;,=".contains($0) }.map(String.init))
         }
         return found.filter { $0.count >= Self.minLength && !Self.schemes.contains($0.lowercased()) }
@@ -51,7 +53,7 @@ struct EchoMasking: Sendable {
         return values + values.compactMap(\.removingPercentEncoding)
     }
 
-    /// Shorter ones are in every second word.
+    /// Shorter secrets occur by chance in other words.
     private static let minLength = 4
     private static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
     private static let schemes: Set<String> = ["basic", "bearer", "digest", "token"]

@@ -1,28 +1,36 @@
 import FKMiddleware
 import Foundation
 
-/// Builds a response head from header lines as they arrive, and says how the body that follows is delimited.
-/// Pure: a line goes in, an event comes out.
+/// Builds a response head from header lines as they arrive, and determines how the body that follows is delimited. A
+/// value type: each line returns an event.
 ///
-/// Interim responses (1xx) are dropped, and so is whatever comes after the final head (trailer fields); they count
-/// towards the caps, without which a trailer could go on for ever.
-/// Deliberately strict where leniency lets two readers of one message disagree (RFC 9112 section 11): a bare CR or a
-/// NUL, a field line without a colon or with a blank in its name, and contradicting lengths are violations. A line
-/// that ends with LF alone is accepted, as RFC 9112 section 2.2 allows.
+/// It drops interim responses (1xx) and trailer fields. They count towards the limits, because otherwise trailers
+/// could continue without end.
+///
+/// It is strict where leniency would let two readers of one message disagree (RFC 9112 section 11): a bare CR or a
+/// NUL, a field line without a colon or with whitespace in its name, and contradicting lengths are violations. It
+/// accepts a line that ends with LF alone, as RFC 9112 section 2.2 allows.
 package struct HeaderCollector {
+    /// The result of a line.
     package enum Event: Equatable {
         case more
         /// An interim response has ended.
         case interim
+        /// The final head has ended.
         case head(Head)
-        /// Why the response cannot be trusted, to be put after "The server's response is not valid HTTP: ".
+        /// The reason why the response cannot be trusted. It completes "The server's response is not valid HTTP: ".
         case violation(String)
     }
 
+    /// The final head of a response.
     package struct Head: Equatable {
+        /// The status code, 100 to 999.
         package var status: Int
+        /// The HTTP version: `1.0`, `1.1`, `2` or `3`.
         package var version: String
+        /// All header fields, in order.
         package var fields: [ResponseHead.Field]
+        /// How the end of the body is determined.
         package var framing: BodyFraming
     }
 
@@ -34,15 +42,17 @@ package struct HeaderCollector {
     private var fields: [ResponseHead.Field] = []
     private var isDone = false
 
+    /// Creates a collector for one request.
+    ///
     /// - Parameters:
-    ///   - maxBytes: how many bytes the heads of one request may have together, interim ones and trailers included.
-    ///   - maxLines: the same for lines.
+    ///   - maxBytes: the maximum size in bytes of all heads of the request, including interim ones and trailers.
+    ///   - maxLines: the maximum number of their lines.
     package init(maxBytes: Int, maxLines: Int) {
         self.maxBytes = maxBytes
         self.maxLines = maxLines
     }
 
-    /// Takes one line with its line end. The empty line ends a head.
+    /// Adds one line, including its line end. An empty line ends a head.
     package mutating func add(line: UnsafeRawBufferPointer) -> Event {
         bytes += line.count
         lines += 1
@@ -77,7 +87,7 @@ package struct HeaderCollector {
 
     private mutating func addField(_ line: UnsafeRawBufferPointer) -> Event {
         if line.first == 0x20 || line.first == 0x09 {
-            // obs-fold: a continued line is the same field with a space (RFC 9112 section 5.2).
+            // obs-fold: a continuation line extends the field's value after a space (RFC 9112 section 5.2).
             guard let last = fields.indices.last else { return .violation("its first field line is a continuation") }
             fields[last].value += " " + Self.text(Self.trimmed(line))
             return .more
@@ -121,7 +131,8 @@ package struct HeaderCollector {
         return UnsafeRawBufferPointer(rebasing: bytes[start..<end])
     }
 
-    /// A URL is bytes: those that are no UTF-8 are percent-encoded one by one, so that the server gets them back.
+    /// URLs are bytes: bytes that are not UTF-8 are percent-encoded one by one, so that the server receives them
+    /// unchanged.
     private static func reference(_ bytes: UnsafeRawBufferPointer) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         var encoded: [UInt8] = []
@@ -131,7 +142,7 @@ package struct HeaderCollector {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// UTF-8 where the bytes are valid UTF-8, else Latin-1 (RFC 9110 section 5.5 leaves the rest opaque).
+    /// The text as UTF-8 if the bytes are valid, else as Latin-1 (RFC 9110 section 5.5 leaves such bytes opaque).
     private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
         if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
         return String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)

@@ -5,19 +5,21 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// One request of a transfer as it is put to the library underneath: the first one or a redirect's.
+/// One request of a transfer, the first one or a redirect's, as the underlying library receives it.
 struct OutgoingRequest {
-    /// Without userinfo and fragment.
+    /// The URL without userinfo and fragment.
     var url: String
     var method: String
     var body: Data?
-    /// In the order they go on the wire; names and values were checked.
+    /// The fields in the order they are sent, with checked names and values.
     var headers: [ResponseHead.Field]
     var credentials: URLParts.Credentials?
     var usesNetrc: Bool
 
-    /// - Throws: `invalidURL`, `unsupportedScheme`, or `invalidArgument` for header fields that could smuggle in
-    ///   others (CR, LF, NUL) and for body streams.
+    /// Reads a transport's request.
+    ///
+    /// - Throws: `invalidURL`, `unsupportedScheme`, or `invalidArgument` for body streams and for header fields that
+    ///   could add other fields (CR, LF, NUL).
     init(_ request: TransportRequest) throws(DownloadError) {
         let text = request.urlRequest.url?.absoluteString ?? ""
         let parts = URLParts(text)
@@ -56,7 +58,7 @@ struct OutgoingRequest {
 
     /// The request that follows a redirect.
     ///
-    /// - Parameter secrets: names of header fields, in lower case, that stay behind with the first origin.
+    /// - Parameter secrets: the lower-case names of header fields that are sent to the first origin only.
     func following(_ hop: RedirectRules.Hop, secrets: Set<String>) -> OutgoingRequest {
         var next = self
         let parts = URLParts(hop.url)
@@ -78,7 +80,7 @@ struct OutgoingRequest {
         return next
     }
 
-    /// Host is no secret, but names the first origin and would be wrong for another.
+    /// Host is not a secret, but it contains the first origin and would be wrong for another.
     private static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization", "host"]
 
     private mutating func addDefault(_ name: String, _ value: String) {

@@ -1,18 +1,21 @@
 import FKMiddleware
 import Foundation
 
-/// Where a proxy is, as an option or a variable says it: `[scheme://][user[:password]@]host[:port]`.
+/// The address of a proxy, as an option or a variable contains it: `[scheme://][user[:password]@]host[:port]`.
 package struct ProxyAddress: Sendable, Hashable {
+    /// The supported schemes.
     package static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// As written; an IPv6 address has its brackets.
+    /// The host as written; an IPv6 address has its brackets.
     var host: String
     var port: Int?
 
-    /// For messages: without scheme, user and password.
+    /// For messages: host and port without scheme, user and password.
     var shown: String { port.map { "\(host):\($0)" } ?? host }
 
-    /// - Throws: what is wrong with it, as the end of a sentence.
+    /// Parses an address.
+    ///
+    /// - Throws: the reason, as the end of a sentence.
     package init(_ text: String) throws(Fault) {
         var rest = text[...]
         if let separator = text.range(of: "://") {
@@ -45,23 +48,24 @@ package struct ProxyAddress: Sendable, Hashable {
         self.port = port
     }
 
-    /// The text without user and password, also where it is no proxy.
+    /// The text without user and password, also if it is not a valid address.
     package static func masked(_ text: String) -> String {
         guard let at = text.lastIndex(of: "@") else { return text }
         let scheme = text.range(of: "://").flatMap { $0.upperBound <= at ? text[..<$0.upperBound] : nil } ?? ""
         return "\(scheme)***\(text[at...])"
     }
 
-    /// Why a text is no proxy.
+    /// The reason why a text is not a valid address.
     package struct Fault: Error, Hashable {
+        /// Completes a sentence about the proxy.
         package var reason: String
         fileprivate init(_ reason: String) { self.reason = reason }
     }
 
-    /// The proxy that a transfer goes through, as libcurl chooses it: the option, else the variable of the URL's scheme, and
-    /// none for the hosts in `no_proxy`.
+    /// The proxy of a transfer, as libcurl chooses it: the option, else the variable of the URL's scheme, and none
+    /// for hosts in `no_proxy`.
     ///
-    /// - Parameter option: nil takes the environment's; an empty text uses none.
+    /// - Parameter option: nil uses the environment; an empty text uses no proxy.
     static func text(option: String?, url: String, environment: [String: String]) -> String? {
         if option?.isEmpty == true { return nil }
         let origin = URLOrigin(url)
@@ -72,7 +76,7 @@ package struct ProxyAddress: Sendable, Hashable {
         return isSpared(origin?.host ?? "", by: spared) ? nil : text
     }
 
-    /// A sentence for the message of a transfer that got no answer; empty where no proxy was in between.
+    /// A sentence for the error of a transfer without a response; empty without a proxy.
     static func note(_ text: String?) -> String {
         guard let text, let proxy = try? ProxyAddress(text) else { return "" }
         return " The request went through the proxy \(proxy.shown)."

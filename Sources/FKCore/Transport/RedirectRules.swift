@@ -1,24 +1,25 @@
 import FKMiddleware
 
-/// Decides what becomes of a redirect (RFC 9110 section 15.4). Pure: one value per transfer, told of each redirect
-/// in turn, so that every transport follows by the same rules.
+/// Decides about redirects (RFC 9110 section 15.4). One value per transfer receives each redirect in turn, so that
+/// every transport follows the same rules.
 ///
-/// - More redirects than allowed are an error. A URL may come twice, and may redirect to itself: servers do that to set a
-///   cookie, or until something is ready.
-/// - A host outside ASCII becomes its IDNA form, as in a URL that a person types (`URLNormalizer`).
-/// - Only http and https; https to http only where the options allow it.
-/// - From a public address to a private one only where the options allow it.
-/// - Once another origin was seen, secrets are gone for good, also if a later redirect leads back: the other origin
-///   chose that path.
+/// - More redirects than allowed are an error. A URL may occur twice, and may redirect to itself: servers do that to
+///   set a cookie, or until a file is ready.
+/// - A host outside ASCII becomes its IDNA form, as in a typed URL (`URLNormalizer`).
+/// - Only http and https are followed; https to http only if the options allow it.
+/// - A redirect from a public address to a private one is followed only if the options allow it.
+/// - After a redirect to another origin, secrets are never sent again, even if a later redirect leads back, because
+///   the other origin chose that path.
 package struct RedirectRules: Sendable {
-    /// What to send next.
+    /// The next request.
     package struct Hop: Sendable, Hashable {
-        /// Absolute; may have userinfo of its own, which then came from the redirecting server.
+        /// The absolute URL. It may contain userinfo, which then came from the redirecting server.
         package var url: String
+        /// The method: GET after a redirect that changes it, else the original one.
         package var method: String
-        /// False after a POST became a GET.
+        /// False if a POST became a GET.
         package var keepsBody: Bool
-        /// Whether Authorization, Cookie, secret header fields, the first URL's userinfo and .netrc still apply.
+        /// True if Authorization, Cookie, secret header fields, the first URL's userinfo and .netrc still apply.
         package var keepsSecrets: Bool
     }
 
@@ -30,9 +31,10 @@ package struct RedirectRules: Sendable {
     private var method: String
     private var keepsBody = true
     private var keepsSecrets = true
-    /// How many redirects were followed.
+    /// The number of redirects followed so far.
     package private(set) var count = 0
 
+    /// Creates the rules for one transfer.
     package init(url: String, method: String, options: TransportOptions) {
         maxRedirects = options.maxRedirects
         allowsInsecure = options.allowsInsecureRedirect
@@ -42,7 +44,7 @@ package struct RedirectRules: Sendable {
         self.method = method
     }
 
-    /// Whether a response of that status with a Location field sends the client elsewhere. 300 and 304 do not.
+    /// True if a response of that status with a Location field is a redirect to follow. 300 and 304 are not.
     package static func isRedirect(status: Int) -> Bool {
         switch status {
         case 301, 302, 303, 307, 308: true
@@ -50,11 +52,11 @@ package struct RedirectRules: Sendable {
         }
     }
 
-    /// Judges a head: nil when it is final.
+    /// Decides about a response head; nil if it is final.
     ///
     /// - Parameters:
-    ///   - fromAddress: as in `follow(status:to:fromAddress:)`.
-    ///   - resolve: makes a Location field absolute against a URL; nil when that is no URL.
+    ///   - fromAddress: same as in `follow(status:to:fromAddress:)`.
+    ///   - resolve: makes a Location field absolute against a URL; returns nil if the result is not a URL.
     /// - Throws: `DownloadError` of code `redirect`.
     package mutating func follow(
         _ head: ResponseHead, fromAddress: @autoclosure () -> String? = nil,
@@ -73,15 +75,15 @@ package struct RedirectRules: Sendable {
         return try follow(status: head.status, to: target, fromAddress: fromAddress())
     }
 
-    /// The reason to refuse a Location field before it is made into an absolute URL, or nil.
+    /// The reason to refuse a Location field before it is resolved; nil if it is acceptable.
     package static func objection(toLocation location: String) -> String? {
         location.utf8.contains { $0 < 0x20 || $0 == 0x7f } ? "its Location field holds control characters" : nil
     }
 
-    /// Judges the next redirect.
+    /// Decides about the next redirect.
     ///
     /// - Parameters:
-    ///   - target: the Location field made absolute against the present URL.
+    ///   - target: the Location field, resolved against the current URL.
     ///   - fromAddress: the numeric address that sent the redirect, if it is known to be the host's own (no proxy).
     /// - Throws: `DownloadError` of code `redirect`.
     package mutating func follow(status: Int, to target: String, fromAddress: String? = nil) throws(DownloadError)
@@ -117,8 +119,8 @@ package struct RedirectRules: Sendable {
         return Hop(url: target, method: method, keepsBody: keepsBody, keepsSecrets: keepsSecrets)
     }
 
-    /// Judges the address that the name of a redirect's target turned out to have; call it once it is connected and
-    /// before anything is sent, so that a name cannot be used to get round the rule.
+    /// Checks the address of a redirect's target. Call it after the connection and before anything is sent, so that a
+    /// host name cannot circumvent the rule about private addresses.
     ///
     /// - Throws: `DownloadError` of code `redirect`.
     package func checkConnected(to address: String, from: String?) throws(DownloadError) {
@@ -142,8 +144,8 @@ package struct RedirectRules: Sendable {
 
     private var noHost: DownloadError { refusal("The redirect leads to something that is not a URL with a host.") }
 
-    /// What the rules below compare must be the host that is connected to, and libraries differ in how they read one
-    /// outside ASCII, or percent-encoded.
+    /// The rules compare the host that is connected to. Libraries read a host outside ASCII, or a percent-encoded
+    /// one, in different ways.
     private func inASCII(_ target: String) throws(DownloadError) -> String {
         if target.utf8.allSatisfy({ $0 < 0x80 }), !URLParts(target).hostPort.contains("%") { return target }
         do {

@@ -6,8 +6,8 @@ import Foundation
 #endif
 
 extension URLRequest {
-    /// Adds a header field. A value that cannot be sent is kept, so that the request is refused and does not go out
-    /// without it: Foundation's own method drops such a value and says nothing.
+    /// Adds a header field. It keeps a value that cannot be sent, so that the request is refused instead of sent
+    /// without it: Foundation's own method silently drops such a value.
     mutating func add(_ field: ResponseHead.Field) {
         if HTTPToken.isFieldValue(field.value) {
             addValue(field.value, forHTTPHeaderField: field.name)
@@ -16,7 +16,9 @@ extension URLRequest {
         }
     }
 
-    /// - Throws: `.invalidArgument` naming the header field that cannot be sent, never its value.
+    /// Checks all header fields.
+    ///
+    /// - Throws: `.invalidArgument` with the name of the field that cannot be sent, never with its value.
     func checkFields() throws(DownloadError) {
         for (name, value) in allHTTPHeaderFields ?? [:] {
             guard let fault = ResponseHead.Field(name, value).fault else { continue }
@@ -26,8 +28,8 @@ extension URLRequest {
         }
     }
 
-    /// The same request for middlewares: a value that they set and that cannot be sent is kept (`add`). A request that a
-    /// middleware makes anew is Foundation's own again.
+    /// The same request for middlewares. It keeps values that cannot be sent (`add`). A request that a middleware
+    /// creates itself is Foundation's own again.
     var keepingFields: URLRequest {
         #if canImport(FoundationNetworking)
             KeepingRequest(self) as URLRequest
@@ -38,7 +40,7 @@ extension URLRequest {
 }
 
 #if canImport(FoundationNetworking)
-    /// A request that keeps header values Foundation would drop in silence.
+    /// A request that keeps header values which Foundation would silently drop.
     private final class KeepingRequest: NSMutableURLRequest {
         convenience init(_ request: URLRequest) {
             self.init(url: request.url ?? URL(fileURLWithPath: "/"))
@@ -72,7 +74,7 @@ extension URLRequest {
             setValue(value, forHTTPHeaderField: field)
         }
 
-        // `URLRequest` copies before it changes one that it shares.
+        // `URLRequest` copies a shared request before it changes it.
         override func mutableCopy(with zone: NSZone? = nil) -> Any {
             let copy = KeepingRequest(url: url ?? URL(fileURLWithPath: "/"))
             copy.take(self)

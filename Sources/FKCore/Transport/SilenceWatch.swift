@@ -1,19 +1,20 @@
 import FKMiddleware
 import Foundation
 
-/// How long a server has been silent, and how long it may be. Pure: the times are nanoseconds of one monotonic clock.
+/// How long a server has been silent, and how long it may be. A value type; times are nanoseconds of one monotonic
+/// clock.
 struct SilenceWatch {
-    /// The body is not the file: that of a redirect that is followed, or one that explains a status. It gets a second in
-    /// all, and its bytes break no silence.
+    /// True if the body is not the file: that of a redirect, or one that explains a status. It has one second in
+    /// total, and its bytes do not end a silence.
     var isAside = false
-    /// The handler pauses until then: the silence is not the server's.
+    /// The end of the handler's pause. The server is not silent meanwhile.
     var pausedUntil: UInt64?
 
     private let stallTimeout: Double
     private let breakingBytes: Int
-    /// Nil until the request is on its way: the time to connect is watched elsewhere.
+    /// nil until the request is sent: the time to connect is watched elsewhere.
     private var lastActivity: UInt64?
-    /// Bytes of the body since then.
+    /// The bytes of the body since then.
     private var crumbs = 0
 
     init(_ options: TransportOptions) {
@@ -21,13 +22,13 @@ struct SilenceWatch {
         breakingBytes = options.silenceBreakingBytes
     }
 
-    /// The request is sent, its head is there, or a pause has ended.
+    /// Restarts the silence: the request was sent, its head has arrived, or a pause has ended.
     mutating func restart(_ now: UInt64) {
         lastActivity = now
         crumbs = 0
     }
 
-    /// Bytes of the body have come.
+    /// Counts received bytes of the body.
     mutating func heard(_ count: Int, _ now: UInt64) {
         guard !isAside else { return }
         crumbs += count
@@ -45,7 +46,7 @@ struct SilenceWatch {
     private var allowedSilence: Double { isAside ? Self.asideSeconds : stallTimeout }
     static let asideSeconds = 1.0
 
-    /// - Parameter url: masked.
+    /// - Parameter url: with secrets masked.
     func error(hasHead: Bool, url: String) -> DownloadError {
         let what = !hasHead ? "sent no complete head" : crumbs > 0 ? "sent hardly anything" : "sent nothing"
         return DownloadError(

@@ -1,25 +1,27 @@
-/// How many transfers go to libcurl at once for a server that may speak HTTP/2, and which one opens a further connection.
+/// Limits the transfers that libcurl gets at once for a server that may speak HTTP/2, and chooses the ones that open
+/// a further connection.
 ///
-/// libcurl opens a connection of its own for each request beyond the streams a server allows (7.88: 256 transfers at once
-/// opened 129 connections to nginx, which allows 128 streams). So at most `streamsPerConnection` are given to it for each
-/// connection that is known to be there; the first one of every further hundred is told to open a new one, and the others
-/// wait for that. A server that turns out to speak HTTP/1.1 gets everything at once: there each transfer needs its own.
+/// libcurl opens one connection for each request beyond the streams that a server allows (7.88: 256 concurrent
+/// transfers opened 129 connections to nginx, which allows 128 streams). It therefore gets at most
+/// `streamsPerConnection` transfers for each connection that is known to exist. The first transfer of every further
+/// hundred opens a new connection, and the others wait for it. A server that speaks HTTP/1.1 gets all transfers at
+/// once, because each needs its own connection there.
 struct StreamGate {
-    /// What a server should allow at least (RFC 9113 section 6.5.2).
+    /// The number of streams that servers should at least allow (RFC 9113 section 6.5.2).
     static let streamsPerConnection = 100
 
     enum Admission: Hashable {
         case now
         case onNewConnection
-        /// `takeAdmitted` names it when its time has come.
+        /// `takeAdmitted` returns it when it may start.
         case later
     }
 
     private struct Server {
         var active = 0
-        /// Connections known to be there, and the first one, for which libcurl itself has the others wait.
+        /// The known connections. The first one counts from the start: libcurl itself makes the others wait for it.
         var connections = 1
-        /// Transfers whose new connection is not there yet.
+        /// The transfers whose new connection does not exist yet.
         var opening: Set<UInt64> = []
         var waiting: ArraySlice<UInt64> = []
         var isSerial = false
@@ -33,7 +35,7 @@ struct StreamGate {
     private var servers: [URLOrigin: Server] = [:]
     private var places: [UInt64: URLOrigin] = [:]
     private var admitted: [UInt64] = []
-    /// Transfers that wait, over all servers.
+    /// The number of waiting transfers, over all servers.
     private(set) var waitingCount = 0
 
     mutating func admit(_ id: UInt64, to origin: URLOrigin) -> Admission {
@@ -54,7 +56,7 @@ struct StreamGate {
         return .later
     }
 
-    /// A transfer's connection is there.
+    /// The connection of a transfer exists now.
     mutating func connected(_ id: UInt64) {
         guard let origin = places[id], servers[origin]?.opening.remove(id) != nil else { return }
         servers[origin]?.connections += 1
@@ -78,11 +80,11 @@ struct StreamGate {
         servers[origin]?.opening.remove(id)
         servers[origin]?.active -= 1
         release(origin)
-        // What libcurl keeps of the connections is not known any more.
+        // Which connections libcurl keeps is then unknown.
         if servers[origin]?.active == 0 { servers[origin] = nil }
     }
 
-    /// Those that waited and now go, in the order they came.
+    /// Returns the transfers whose wait is over, in order of arrival.
     mutating func takeAdmitted() -> [UInt64] {
         defer { admitted.removeAll(keepingCapacity: true) }
         return admitted

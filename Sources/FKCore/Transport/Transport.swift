@@ -5,45 +5,46 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Moves bytes from a server to a handler. It knows nothing of tasks, files, retries or resuming.
+/// Transfers bytes from a server to a handler. It knows nothing about tasks, files, retries or resuming.
 ///
 /// ```text
 /// start(request, handler) -> didReceive(head) -> didReceive(bytes)* -> didFinish(result)
 /// ```
 ///
-/// Rules for whoever writes one (the conformance suite in Tests checks them):
+/// Requirements for implementations (the conformance suite in Tests checks them):
 /// - `start` never blocks and never calls the handler before it returns.
-/// - All calls for one transfer come in order and never at the same time; `didFinish` comes exactly once and last,
-///   also after a `cancel()` (then with `.cancelled`) and after `shutdown()`.
-/// - Redirects are followed inside (`RedirectRules`); the handler sees only the final response's head, once.
-/// - The body of any status but 200, 203 and 206 only explains the status. It is waited for one second at most, however it
-///   drips in; one that takes longer ends with `.timeout`. That of a redirect that is followed is never waited for longer.
-/// - Bytes are the body without transfer coding and *with* content coding left as it is.
-/// - A handler that is slow, or that answers `.pause`, holds the server back: memory for one transfer stays bounded.
+/// - All calls for one transfer come in order and never concurrently. `didFinish` comes exactly once and last, also
+///   after `cancel()` (then with `.cancelled`) and after `shutdown()`.
+/// - The transport follows redirects itself (`RedirectRules`). The handler receives only the final response's head,
+///   once.
+/// - The body of a status other than 200, 203 and 206 only explains the status. It gets one second in total, however
+///   slowly it arrives; a longer one ends with `.timeout`. The body of a redirect never gets longer either.
+/// - The handler receives the body without transfer coding and with its content coding unchanged.
+/// - A handler that is slow or returns `.pause` slows the server down: memory for one transfer stays bounded.
 public protocol Transport: Sendable {
-    /// Begins a transfer.
+    /// Starts a transfer. Safe to call from any thread.
     ///
-    /// - Returns: the handle to cancel it or to resume it after `.pause`.
+    /// - Returns: the operation, to cancel the transfer or resume it after `.pause`.
     func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation
 
-    /// Cancels what runs and releases threads and connections. The transport cannot be used afterwards.
+    /// Cancels all transfers and releases threads and connections. The transport cannot be used afterwards.
     func shutdown()
 }
 
-/// One request as it goes on the wire, with everything the transport must know about it.
+/// One request, with everything the transport must know about it.
 public struct TransportRequest: Sendable {
     /// Method, URL and header fields, after all request middlewares.
     public var urlRequest: URLRequest
-    /// Header names, in lower case, that must not follow a redirect to another origin, besides
-    /// `Authorization`, `Cookie` and `Proxy-Authorization`, which never do.
+    /// The lower-case names of header fields that must not follow a redirect to another origin. The default is none.
+    /// `Authorization`, `Cookie` and `Proxy-Authorization` never follow such a redirect.
     public var secretHeaders: Set<String>
-    /// How it travels: the downloader's options with the task's own on top.
+    /// The downloader's transport options, overridden by the task's own.
     public var options: TransportOptions
-    /// With `TransportOptions.HTTPVersion.automatic` a connection of its own and HTTP/1.1 would serve it best. A wish: a
-    /// transport that has no choice may pass over it.
+    /// True if its own connection and HTTP/1.1 suit the request best, for `TransportOptions.HTTPVersion.automatic`.
+    /// The default is false. A transport without that choice may ignore it.
     public var prefersHTTP1: Bool
 
-    /// For tests of a transport; the engine makes its own.
+    /// Creates a request for tests of a transport. The engine creates its own.
     public init(
         urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init(),
         prefersHTTP1: Bool = false
@@ -55,74 +56,75 @@ public struct TransportRequest: Sendable {
     }
 }
 
-/// Called by the transport on a thread of its own; must not block for longer than a disk write takes.
+/// Receives the events of a transfer. The transport calls it on its own thread. A call must not block for longer than
+/// a disk write takes.
 public protocol TransportHandler: AnyObject, Sendable {
-    /// The head of the final response has arrived: whatever its status is.
+    /// The head of the final response has arrived, with any status.
     func transport(didReceive head: ResponseHead) -> HeadVerdict
-    /// A piece of the body. The buffer is only valid during the call.
+    /// A piece of the body has arrived. The buffer is valid only during the call.
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
-    /// The end. `.success` means that the message was complete as HTTP defines it (RFC 9112 section 8) or that the
-    /// handler answered `.enough`.
+    /// The transfer has ended. `.success` means that the message was complete as HTTP defines it (RFC 9112 section
+    /// 8), or that the handler returned `.enough`.
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>)
 }
 
-/// What a handler wants after the head.
+/// The handler's decision about a head.
 public enum HeadVerdict: Sendable {
-    /// Go on with the body.
+    /// Deliver the body.
     case deliver
-    /// End the transfer with this error; no body is delivered.
+    /// End the transfer with this error. No body is delivered.
     case fail(DownloadError)
 }
 
-/// What a handler did with a piece of the body.
+/// The handler's decision about a piece of the body.
 public enum BodyVerdict: Sendable {
-    /// The whole buffer was taken.
+    /// The handler has consumed the whole buffer.
     case consumed
-    /// None of the buffer was taken: deliver the same bytes again after `resume()`, or by itself after so many
-    /// seconds (> 0) when a time is given.
+    /// The handler has consumed none of the buffer. The transport delivers the same bytes again after `resume()`, or
+    /// after this many seconds (above 0) if they are given.
     case pause(seconds: Double?)
-    /// What was wanted is there: end with success and drop the rest.
+    /// The handler has all the bytes it needs: end the transfer with success and discard the rest.
     case enough
     /// End the transfer with this error.
     case fail(DownloadError)
 }
 
-/// The running transfer. Both calls are safe from any thread and at any time, also after the end.
+/// A running transfer. Both functions are safe to call from any thread at any time, also after the end.
 public protocol TransportOperation: AnyObject, Sendable {
-    /// Ends the transfer; the handler gets `.cancelled`, unless it has had its end.
+    /// Ends the transfer. The handler receives `.cancelled`, unless the transfer has ended already.
     func cancel()
-    /// Goes on after `.pause`: the same bytes are delivered again. Harmless otherwise.
+    /// Continues after `.pause`: the same bytes are delivered again. Otherwise it has no effect.
     func resume()
 }
 
 /// The status line and header fields of a response.
 public struct ResponseHead: Sendable, Hashable, Codable {
-    /// One header field line. Names keep the server's spelling.
+    /// One header field line, with the name as the server spelled it.
     public struct Field: Sendable, Hashable, Codable {
-        /// A token (RFC 9110 section 5.6.2).
+        /// The field name, a token (RFC 9110 section 5.6.2).
         public var name: String
-        /// Without blanks around it.
+        /// The field value, without surrounding whitespace.
         public var value: String
 
-        /// Takes both as they are.
+        /// Creates a field. It checks neither value.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// 100...999 (RFC 9110 section 15).
+    /// The status code, 100 to 999 (RFC 9110 section 15).
     public var status: Int
-    /// `1.0`, `1.1`, `2` or `3`.
+    /// The HTTP version: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion: String
     /// All header field lines, in order.
     public var fields: [Field]
-    /// The URL that answered, after redirects, without userinfo and fragment.
+    /// The URL that answered after redirects, without userinfo and fragment.
     public var url: String
-    /// How many redirects were followed to get here.
+    /// The number of redirects followed.
     public var redirects: Int
 
-    /// A head as a transport makes it from an answer.
+    /// Creates a head. Transports call it for each final response.
     public init(status: Int, httpVersion: String = "1.1", fields: [Field] = [], url: String, redirects: Int = 0) {
         self.status = status
         self.httpVersion = httpVersion
@@ -131,23 +133,24 @@ public struct ResponseHead: Sendable, Hashable, Codable {
         self.redirects = redirects
     }
 
-    /// The values of all fields of that name (compared without case), joined by `, ` (RFC 9110 section 5.3).
+    /// The values of all fields of that name (compared without case), joined by `, ` (RFC 9110 section 5.3); nil if
+    /// there is none.
     public subscript(name: String) -> String? {
         let values = values(of: name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The value of the first field of that name.
+    /// The value of the first field of that name; nil if there is none.
     func first(_ name: String) -> String? { fields.first { $0.name.caseInsensitiveEquals(name) }?.value }
 
-    /// The values of all fields of that name, in order.
+    /// The values of all fields of that name (compared without case), in order.
     public func values(of name: String) -> [String] {
         fields.lazy.filter { $0.name.caseInsensitiveEquals(name) }.map(\.value)
     }
 
-    /// The content coding that the body is in, nobody having asked for one: lower case, without `identity`, at most 100
-    /// characters, and `gzip` for `x-gzip` (RFC 9110 section 8.4.1). Nil for the plain bytes. Servers also name what is no
-    /// coding, such as `none`, `binary` or `UTF-8`.
+    /// The content coding of a body that should have none: in lower case, without `identity`, at most 100 characters,
+    /// and `gzip` for `x-gzip` (RFC 9110 section 8.4.1). nil for plain bytes. Some servers send values that are not
+    /// codings, such as `none`, `binary` or `UTF-8`.
     var contentCoding: String? {
         guard let value = self["Content-Encoding"] else { return nil }
         let codings = value.lowercased().split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -156,11 +159,11 @@ public struct ResponseHead: Sendable, Hashable, Codable {
         return codings.isEmpty ? nil : String(codings.joined(separator: ", ").prefix(100))
     }
 
-    /// Whether the body can be a file or a part of one (RFC 9110 sections 15.3.1, 15.3.4 and 15.3.7). Any other status has
-    /// a body that only explains it.
+    /// True if the body can be a file or a part of one (RFC 9110 sections 15.3.1, 15.3.4 and 15.3.7). The body of any
+    /// other status only explains it.
     var carriesFile: Bool { status == 200 || status == 203 || status == 206 }
 
-    /// The same as Foundation's type, for middlewares.
+    /// The head as Foundation's type, for middlewares; nil if Foundation cannot read the URL.
     public var httpURLResponse: HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }
         var headers: [String: String] = [:]
@@ -172,10 +175,10 @@ public struct ResponseHead: Sendable, Hashable, Codable {
 }
 
 extension String {
-    /// ASCII comparison without case, for header names (RFC 9110 section 5.1).
+    /// Compares header names: ASCII letters without case (RFC 9110 section 5.1).
     @inline(__always)
     func caseInsensitiveEquals(_ other: String) -> Bool {
-        // Most have another length, and are not worth a call.
+        // Most names differ in length, which needs no call.
         utf8.count == other.utf8.count && hasSameLetters(as: other)
     }
 
@@ -190,15 +193,15 @@ extension String {
     }
 }
 
-/// What is known once a transfer has ended well.
+/// The facts about a transfer that ended with success.
 public struct TransportSummary: Sendable, Hashable {
-    /// Body bytes handed to the handler.
+    /// The body bytes that the handler received.
     public var bodyBytes: Int64
-    /// True when the end of the body was known from a length or a last chunk; false when the server just closed
-    /// the connection (RFC 9112 section 6.3 rule 8).
+    /// True if a length or a last chunk marked the end of the body; false if the server only closed the connection
+    /// (RFC 9112 section 6.3 rule 8).
     public var lengthVerified: Bool
 
-    /// A summary as a transport makes it at the end.
+    /// Creates a summary. Transports call it at the end.
     public init(bodyBytes: Int64, lengthVerified: Bool) {
         self.bodyBytes = bodyBytes
         self.lengthVerified = lengthVerified

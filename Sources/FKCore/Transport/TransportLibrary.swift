@@ -4,10 +4,10 @@ import Foundation
     import CLibcurl
 #endif
 
-/// The library that moves the bytes on this system.
+/// The library that transfers the bytes on this system.
 package enum TransportLibrary {
-    /// Its name and version with those of the libraries under it, in its own words:
-    /// `libcurl/7.88.1 OpenSSL/3.0.17 zlib/1.2.13 …`.
+    /// Its name and version, with those of the libraries it uses, in its own words: `libcurl/7.88.1 OpenSSL/3.0.17
+    /// zlib/1.2.13 …`.
     package static var description: String {
         #if canImport(CLibcurl)
             String(cString: curl_version())
@@ -16,8 +16,8 @@ package enum TransportLibrary {
         #endif
     }
 
-    /// Begins to make the library ready, on a thread of its own, for a program that will surely need it: 0.8 ms of the
-    /// first request's time, most of it OpenSSL's.
+    /// Starts to initialise the library on its own thread, for a program that will certainly need it. It saves 0.8 ms
+    /// of the first request's time, most of it OpenSSL's.
     package static func prepare() {
         #if canImport(CLibcurl)
             Thread.detachNewThread { _ = CurlTransport.isLibraryReady }

@@ -1,63 +1,67 @@
-/// How requests travel. A `Configure` holds the defaults; a task may override them.
+/// The options of requests. `Configure` contains the defaults; a task may override them.
 public struct TransportOptions: Sendable, Hashable, Codable {
-    /// Which version of HTTP is spoken.
+    /// The HTTP version of a request.
     public enum HTTPVersion: String, Sendable, Hashable, Codable {
-        /// HTTP/2 for several tasks, where TLS negotiates it; HTTP/1.1 for a task that is alone, for the connections of a
-        /// file that has several, and where the server knows nothing else. The default.
+        /// HTTP/2 for several tasks, if TLS negotiates it; HTTP/1.1 for a single task, for a file with several
+        /// connections, and for a server that supports nothing else. The default.
         ///
-        /// Over HTTP/2 small files share a connection's round trips; one large file takes a sixth longer, because it comes
-        /// in frames that have to be looked at one by one (Docs/Performance.md).
+        /// Over HTTP/2, small files share the round trips of one connection. One large file takes a sixth longer,
+        /// because its frames have to be processed one by one (Docs/Performance.md).
         case automatic
         /// HTTP/1.1 only.
         case http1
-        /// HTTP/2 where TLS negotiates it; over plain http without negotiation (RFC 9113 section 3.3).
+        /// HTTP/2 if TLS negotiates it; over plain http without negotiation (RFC 9113 section 3.3).
         case http2
     }
 
-    /// Seconds to get a connection, name lookup and TLS included. Default 30, 0...1e9; below 0.1 counts as 0.1.
+    /// The maximum time to connect in seconds, including name lookup and TLS. The default is 30; the range is 0 to
+    /// 1e9, and values below 0.1 count as 0.1.
     public var connectTimeout: Double = 30
-    /// Seconds without a single byte, while waiting for the head or in the body, after which the transfer ends with
-    /// `.timeout`. Default 60, 0...1e9; below 1 counts as 1. There is no limit on the whole transfer.
+    /// The seconds without a byte, of the head or the body, after which the transfer ends with `.timeout`. The
+    /// default is 60; the range is 0 to 1e9, and values below 1 count as 1. The whole transfer has no time limit.
     public var stallTimeout: Double = 60
-    /// A body that brings fewer bytes a second than this, measured over `stallTimeout`, counts as silent: a server that
-    /// sends a byte now and then would else hold a slot for ever. Default 16, at least 0; 0 disables the check.
+    /// The minimum rate of a body in bytes per second, measured over `stallTimeout`. A slower body counts as silent,
+    /// because otherwise a server could hold a slot with a byte now and then. The default is 16; the minimum is 0,
+    /// which disables the check.
     public var stallRate: Int = 16
-    /// How many redirects are followed. Default 20, at least 0; 0 makes a redirect an error.
+    /// The maximum number of redirects. The default is 20; the minimum is 0, which makes a redirect an error.
     public var maxRedirects: Int = 20
-    /// Follow a redirect from https to http. Default false.
+    /// Whether redirects from https to http are followed. The default is false.
     public var allowsInsecureRedirect: Bool = false
-    /// Follow a redirect from a public address to a loopback or private one. Default true.
+    /// Whether redirects from a public address to a loopback or private one are followed. The default is true.
     public var allowsPrivateRedirect: Bool = true
-    /// `http://host:port`, `socks5://…`; nil uses the environment's `https_proxy`, `http_proxy`, `no_proxy`;
-    /// an empty text uses none.
+    /// The proxy: `http://host:port`, `socks5://…`. nil, the default, uses the environment's `https_proxy`,
+    /// `http_proxy` and `no_proxy`; an empty text uses no proxy.
     public var proxy: String?
-    /// A PEM file of certificate authorities to trust instead of the system's.
+    /// The path of a PEM file with the certificate authorities to trust; nil, the default, trusts the system's.
     public var caFile: String?
-    /// A PEM file of certificate revocation lists.
+    /// The path of a PEM file with certificate revocation lists; nil, the default, uses none.
     public var crlFile: String?
-    /// Accept any server certificate. Default false; shown in `fk info`.
+    /// Whether any server certificate is accepted. The default is false; `fk info` shows true.
     public var insecure: Bool = false
-    /// Take user and password from `~/.netrc`, for the first host only. Default false.
+    /// Whether user and password are read from `~/.netrc`, for the first host only. The default is false.
     public var netrc: Bool = false
-    /// Default `.automatic`.
+    /// The HTTP version. The default is `.automatic`.
     public var httpVersion: HTTPVersion = .automatic
-    /// Send from this network interface or address, for example `eth1` or `192.0.2.7`; nil leaves it to the system.
+    /// The network interface or address to send from, for example `eth1` or `192.0.2.7`; nil, the default, lets the
+    /// system choose.
     public var interface: String?
-    /// At most so many bytes of header are read; more is an error. Default 300 KiB, at least 1.
+    /// The maximum size of all header fields in bytes. The default is 300 KiB; the minimum is 1. A larger head is an
+    /// error.
     public var maxHeaderBytes: Int = 300 << 10
-    /// At most so many header lines. Default 5,000, at least 1.
+    /// The maximum number of header lines. The default is 5,000; the minimum is 1. A longer head is an error.
     public var maxHeaderLines: Int = 5_000
-    /// `User-Agent`, unless the request has one. Default `fk/<version>`.
+    /// The `User-Agent` of requests without one; nil, the default, sends `fk/<version>`.
     public var userAgent: String?
 
-    /// The defaults.
+    /// Creates the default options.
     public init() {}
 
-    /// `stallTimeout` as it counts, in seconds.
+    /// `stallTimeout` in seconds, clamped to 1...1e9.
     package var allowedSilence: Double { min(max(stallTimeout, 1), 1e9) }
-    /// Bytes of a body that end a silence.
+    /// The body bytes that end a silence.
     package var silenceBreakingBytes: Int { max(1, Int(Double(min(max(stallRate, 0), 1 << 30)) * allowedSilence)) }
 
-    /// What `userAgent` stands for when it is nil.
+    /// The `User-Agent` for a `userAgent` of nil.
     package static let defaultUserAgent = "fk/\(Version.text)"
 }

@@ -1,14 +1,16 @@
 import FKMiddleware
 
-/// Scheme, host and port: what decides whether a secret may follow a redirect (RFC 6454 section 4).
+/// The origin of a URL: scheme, host and port. It decides whether a secret may follow a redirect (RFC 6454 section
+/// 4).
 package struct URLOrigin: Sendable, Hashable {
-    /// In lower case.
+    /// The scheme in lower case.
     package var scheme: String
-    /// In lower case, without the brackets of an IPv6 address and without a final dot.
+    /// The host in lower case, without the brackets of an IPv6 address and without a final dot.
     package var host: String
+    /// The port, 0 to 65535; the scheme's default if the URL has none.
     package var port: Int
 
-    /// Nil when the text has no scheme or no host, or when the port is not 0...65535.
+    /// The origin of a URL; nil if the text has no scheme or host, or if the port is not in 0...65535.
     package init?(_ url: String) { self.init(URLParts(url)) }
 
     init?(_ parts: URLParts) {

@@ -1,16 +1,16 @@
 import FKMiddleware
 import Foundation
 
-/// What is known about a transfer that URLSession ended with an error.
+/// The facts about a transfer that URLSession ended with an error.
 ///
-/// FoundationNetworking has a code for few of libcurl's: certificates, cut bodies and malformed answers are all
-/// `NSURLErrorUnknown`, told apart by libcurl's text only.
+/// FoundationNetworking has codes for only a few of libcurl's errors. Certificates, truncated bodies and malformed
+/// responses are all `NSURLErrorUnknown`, and only libcurl's text tells them apart.
 struct URLSessionFailure {
     var code: Int
     var text: String
-    /// Masked.
+    /// With secrets masked.
     var url: String
-    /// The final head has arrived.
+    /// True if the final head has arrived.
     var hasHead: Bool
 
     init(_ error: NSError, url: String, hasHead: Bool) {
@@ -20,7 +20,7 @@ struct URLSessionFailure {
         self.hasHead = hasHead
     }
 
-    /// Which error a person sees, and whether a retry can help.
+    /// The error for the user, and whether a retry can help.
     var error: DownloadError {
         switch code {
         case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed:
@@ -40,9 +40,9 @@ struct URLSessionFailure {
         }
     }
 
-    /// By libcurl's text.
+    /// The error by libcurl's text.
     private var told: DownloadError {
-        // Also what libcurl answers to a header line that is longer than it will keep.
+        // libcurl returns the same text for a header line that exceeds its limit.
         if !hasHead, text == "Out of memory" {
             return make(
                 .protocolViolation, "The server's response is not valid HTTP: its header is too long.", retry: false)

@@ -2,14 +2,14 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-/// What the transfers of one `URLSessionTransport` share: the queue on which they are started and cancelled, the clock,
-/// the pool of idle sessions, and the end of it all.
+/// The state that all transfers of one `URLSessionTransport` share: the queue on which they start and are cancelled,
+/// the clock, the pool of idle sessions, and the shutdown.
 ///
-/// Foundation waits for its own queue when a task is made or cancelled, which would be waiting for oneself in a callback:
-/// it is done on `queue`.
+/// Foundation waits for its own queue when a task is created or cancelled. In a callback that would be a deadlock, so
+/// both happen on `queue`.
 final class URLSessionHub: Sendable {
     let queue = DispatchQueue(label: "fk.urlsession")
-    /// What must happen in time: never waits for anything.
+    /// For work that must happen on time. It never blocks.
     let clock = DispatchQueue(label: "fk.urlsession.clock")
     private let pool: URLSessionPool
     private let state = Locked(State())
@@ -72,7 +72,7 @@ final class URLSessionHub: Sendable {
 
     private static let watchInterval = 0.25
 
-    /// Looks after silent servers for as long as anything runs.
+    /// Watches for silent servers while a transfer runs.
     private func watch() {
         let isFirst = state.withLock { state in
             defer { state.isWatching = true }
@@ -81,8 +81,8 @@ final class URLSessionHub: Sendable {
         if isFirst { watchAgain() }
     }
 
-    /// A check goes through Foundation's queue first: while that is busy with others, nobody has read what a server may
-    /// have sent, so that such time hardly counts as silence.
+    /// A check first passes through Foundation's queue. While that queue is busy with other sessions, nothing reads
+    /// this server's bytes, so that time counts only little as silence.
     private func watchAgain(since last: DispatchTime = .now()) {
         clock.asyncAfter(deadline: .now() + Self.watchInterval) { [weak self] in
             guard let self else { return }
@@ -104,8 +104,8 @@ final class URLSessionHub: Sendable {
     }
 }
 
-/// Which threads are inside a handler's callback: waiting there for the end of transfers would be waiting for itself,
-/// also from another transport, as all sessions share a queue on Linux.
+/// The threads that are inside a handler's callback. Waiting there for the end of transfers would be a deadlock, also
+/// from another transport, because all sessions share a queue on Linux.
 enum CallbackThreads {
     private static let threads = Locked<Set<ObjectIdentifier>>([])
 

@@ -6,41 +6,41 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// One session, for one transfer after another, with the means to hold it back.
+/// A URL session for one transfer after another that can be held back.
 ///
-/// What stops the flow differs:
-/// - On Linux a task's `suspend()` closes its connection, and a busy delegate only lets its queue grow without bound:
-///   libcurl goes on reading on another queue (swift-corelibs-foundation #3204). So the delegate's calls are made at
-///   once on the queue that reads, and this queue is suspended to hold a transfer back: nothing is read then, and TCP
-///   stops the server. The queue belongs to a private property of URLSession's and is found by reflection.
-/// - On Apple's systems a task's `suspend()` does it.
+/// The way to stop the flow differs:
+/// - On Linux, `suspend()` on a task closes its connection, and a slow delegate only makes its queue grow without
+///   bound, because libcurl continues to read on another queue (swift-corelibs-foundation #3204). The delegate is
+///   therefore called directly on the reading queue, and suspending that queue holds the transfer: nothing is read,
+///   and TCP stops the server. The queue is a private property of URLSession, found by reflection.
+/// - On Apple's systems, `suspend()` on a task holds it.
 final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendable {
-    // Sendable because `session` and the queues are set once in `init`, and `gate` and `transfer` are behind their locks.
+    // Sendable because `session` and the queues are set once in `init`, and locks protect `gate` and `transfer`.
     let origin: URLOrigin
     private let commands: DispatchQueue
     private var session: URLSession!
-    /// The callbacks come on it, and on others that it is the target of.
+    /// The queue of the callbacks, and the target of other queues.
     private var callbacks: DispatchQueue!
-    /// What reads, and calls back; on Linux only.
+    /// The queue that reads and calls back; on Linux only.
     private var reading: DispatchQueue?
     private let gate = Locked(Gate())
     private let transfer = Locked<URLSessionTransfer?>(nil)
 
     private struct Gate {
-        /// Somebody wants to hold the line: the transfer for as long as it is paused, or a turn of the others.
+        /// Reasons to hold the line: a paused transfer, or the turn of other sessions.
         var isPaused = false
         var isTurn = false
-        /// Foundation has not yet begun the task: nothing may be read before libcurl's options are set.
+        /// Foundation has not started the task yet. Nothing may be read before libcurl's options are set.
         var isBeginning = false
-        /// What was done about it.
+        /// True if the line is held.
         var isHeld = false
         var task: URLSessionTask?
         var keepsCoding = false
     }
 
-    /// Nil when this Foundation's URLSession has no queue that can be suspended.
+    /// Creates a line; nil if this Foundation's URLSession has no queue that can be suspended.
     ///
-    /// - Parameter commands: where tasks are made and cancelled.
+    /// - Parameter commands: the queue on which tasks are created and cancelled.
     init?(origin: URLOrigin, networks: URLSessionTransport.Networks, commands: DispatchQueue) {
         self.origin = origin
         self.commands = commands
@@ -69,12 +69,12 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
             Mirror(reflecting: owner).children.first { $0.label == name }?.value
         }
 
-        /// The queue of a session without transfers: all sessions' queues share one, in turn.
+        /// The queue of a session without transfers. The queues of all sessions take turns on one target queue.
         private static let turns =
             property("workQueue", of: URLSession(configuration: .ephemeral)) as? DispatchQueue
     #endif
 
-    /// No cache, no cookies, no saved passwords, and no time-outs: those are the transfer's.
+    /// No cache, no cookies, no saved passwords and no time-outs, because the transfer has its own.
     private static func configuration(_ networks: URLSessionTransport.Networks) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
@@ -89,7 +89,8 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
             configuration.allowsCellularAccess = networks.allowsCellular
             configuration.allowsConstrainedNetworkAccess = networks.allowsConstrained
             configuration.allowsExpensiveNetworkAccess = networks.allowsExpensive
-            // Not `URLSessionConfiguration.background`: it runs no data tasks (see `Networks`). Not run by us.
+            // It is not `URLSessionConfiguration.background`, which runs no data tasks (see `Networks`). This code
+            // was never run by us.
             if networks.isBackground {
                 configuration.networkServiceType = .background
                 configuration.waitsForConnectivity = true
@@ -98,12 +99,12 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         return configuration
     }
 
-    /// Seconds: ten years.
+    /// Ten years, in seconds.
     private static let endless = 315_360_000.0
 
     // MARK: The hub's queue
 
-    /// Begins a request; the transfer must not have another one under way here.
+    /// Starts a request. The transfer must not have another one running on this line.
     func begin(_ request: URLRequest, for transfer: URLSessionTransfer) {
         var request = request
         request.timeoutInterval = Self.endless
@@ -123,9 +124,9 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     }
 
     #if canImport(FoundationNetworking)
-        /// Looks whether Foundation has begun the task, which it does in a later turn of its queues, and sets libcurl's
-        /// options then. Nothing is read meanwhile. A busy machine can take long: it looks at once 100 times, then every
-        /// millisecond, and gives up after some ten seconds.
+        /// Waits until Foundation has started the task, in a later turn of its queues, and then sets libcurl's
+        /// options. Nothing is read meanwhile. A busy machine can take long: it checks 100 times at once, then every
+        /// millisecond, and gives up after about ten seconds.
         private func keepCoding(of task: URLSessionTask, tries: Int) {
             let look: @Sendable () -> Void = { [self] in
                 guard gate.withLock({ $0.task === task }) else { return }
@@ -145,7 +146,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         }
     #endif
 
-    /// Whether the body of the present response comes in the content coding that its head names.
+    /// True if the body of the current response keeps the content coding that its head names.
     var keepsCoding: Bool { gate.withLock { $0.keepsCoding } }
 
     /// Closes the connections. The line must be idle.
@@ -153,8 +154,8 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         session.invalidateAndCancel()
     }
 
-    /// The length of a response that Foundation takes in without a word, which it does with a redirect and its body:
-    /// nil when there is none, below 0 when the length is not known.
+    /// The length of a response that Foundation receives without reporting it, as it does with a redirect and its
+    /// body. nil if there is none, below 0 if the length is unknown.
     var silentLength: Int64? {
         #if canImport(FoundationNetworking)
             let length = gate.withLock { $0.task }?.countOfBytesExpectedToReceive ?? 0
@@ -164,7 +165,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         #endif
     }
 
-    /// Such a response, where it can be had; to be called where the callbacks come.
+    /// The response that Foundation has not reported, if it is available. Call it where the callbacks run.
     var silentResponse: HTTPURLResponse? {
         #if canImport(FoundationNetworking)
             gate.withLock { $0.task }.flatMap(FoundationTask.response)
@@ -175,24 +176,24 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
 
     // MARK: Any thread
 
-    /// Runs `job` where the callbacks come, also while the line is held.
+    /// Runs `job` where the callbacks run, also while the line is held.
     func post(_ job: @escaping @Sendable () -> Void) {
         callbacks.async(execute: job)
     }
 
-    /// Ends the present task soon; its end is still reported. Nothing is read meanwhile: a server that floods would keep
-    /// the end from its turn.
+    /// Ends the current task soon. Its end is still reported. Nothing is read meanwhile, because a fast server would
+    /// delay the end.
     func cancelTask() {
         guard let task = gate.withLock({ $0.task }) else { return }
         change { $0.isPaused = true }
         commands.async { [self] in
-            // By then the line may serve another transfer, which only this queue could have begun.
+            // By then the line may serve another transfer, which only this queue could have started.
             if gate.withLock({ $0.task === task }) { task.cancel() }
         }
     }
 
-    /// Lets other sessions and commands have their turn: for as long as a server sends faster than it is read, libdispatch
-    /// stays with this session's queue and runs nothing else of Foundation's.
+    /// Lets other sessions and commands run. While a server sends faster than the session reads, libdispatch stays
+    /// with this session's queue and runs nothing else of Foundation's.
     func giveTurn() {
         #if canImport(FoundationNetworking)
             change { $0.isTurn = $0.task != nil }
@@ -210,12 +211,12 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
 
     // MARK: Callbacks
 
-    /// Nothing more is read until it is called with false.
+    /// True stops reading; false resumes it.
     func hold(_ isPaused: Bool) {
         change { $0.isPaused = isPaused }
     }
 
-    /// Frees the line for another transfer.
+    /// Releases the line for another transfer.
     func release() {
         transfer.withLock { $0 = nil }
         change { $0 = Gate(isHeld: $0.isHeld) }
@@ -252,7 +253,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         if !data.isEmpty { current?.receive(data) }
     }
 
-    /// Redirects are followed by the transfer with a new request: Foundation would send secrets along and drop bodies.
+    /// The transfer follows redirects with a new request: Foundation would send secrets along and drop bodies.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -260,8 +261,8 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
         completionHandler(nil)
     }
 
-    /// On Linux a 401 comes here behind its body, and a task whose delegate has no credential never ends
-    /// (swift-corelibs-foundation #5456). On Apple's systems this is also asked for the server's certificate.
+    /// On Linux a 401 arrives here after its body, and a task whose delegate has no credential never ends
+    /// (swift-corelibs-foundation #5456). On Apple's systems this is also called for the server's certificate.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -280,7 +281,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs operations at once on the thread that adds them.
+    /// Runs operations immediately on the thread that adds them.
     private final class InlineQueue: OperationQueue, @unchecked Sendable {
         // Sendable because it has no state of its own.
         override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }

@@ -5,14 +5,15 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What URLSession can be told, and what it cannot.
+/// Checks which transport options URLSession supports.
 enum URLSessionOptions {
-    /// Why a transfer with these options must not begin, or nil. An option that cannot be kept is refused, never left
-    /// out: most of them are about whom to trust and which way to go.
+    /// The reason to refuse a transfer with these options; nil if they are supported. An unsupported option is
+    /// refused and never ignored, because most of them are about trust and routing.
     ///
-    /// | option | why not |
+    ///
+    /// | option | reason |
     /// | --- | --- |
-    /// | `caFile`, `crlFile`, `insecure` | FoundationNetworking asks nobody about a certificate and has no setting |
+    /// | `caFile`, `crlFile`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
     /// | `proxy` other than the environment's | no setting is read (swift-corelibs-foundation #5199) |
     /// | `interface`, `netrc`, `httpVersion` | there is no setting |
     static func objection(
@@ -36,7 +37,7 @@ enum URLSessionOptions {
             url: URLMasking.mask(url))
     }
 
-    /// The variable that libcurl, which is under FoundationNetworking, takes a proxy from.
+    /// The variable from which libcurl, the library underneath FoundationNetworking, takes a proxy.
     private static func proxyVariable(_ url: String, _ environment: [String: String]) -> String? {
         let isTLS = URLOrigin(url)?.scheme == "https"
         let names = isTLS ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
@@ -48,16 +49,16 @@ enum URLSessionOptions {
         "The URLSession of this system cannot be held back, so that memory would have no bound. Use the transport over libcurl."
     )
 
-    /// Makes a Location field absolute against the URL it came with (RFC 3986 section 5), and encodes what must not
-    /// stand in a URL. Nil when the outcome is not a URL.
+    /// Resolves a Location field against the URL of its response (RFC 3986 section 5), and percent-encodes characters
+    /// that URLs must not contain. nil if the result is not a URL.
     static func resolve(_ location: String, against base: String) -> String? {
         URL(string: location, relativeTo: URL(string: base))?.absoluteString
     }
 }
 
-/// The limits of a head's size, for libraries that hand over a whole head at once.
+/// The size limits of a head, for libraries that deliver a whole head at once.
 enum HeadLimits {
-    /// Which limit is exceeded, in words, or nil. Counts a field as its name, its value and the four bytes around them.
+    /// The exceeded limit in words; nil if there is none. A field counts as its name, its value and four more bytes.
     static func violation(of head: ResponseHead, _ options: TransportOptions) -> String? {
         if head.fields.count > options.maxHeaderLines {
             return "its header has more than \(options.maxHeaderLines) lines"
@@ -68,8 +69,8 @@ enum HeadLimits {
 }
 
 extension OutgoingRequest {
-    /// The same as Foundation's type; nil when it cannot read the URL. User and password become an Authorization field,
-    /// where there is none: Foundation would put them into errors.
+    /// The request as Foundation's type; nil if Foundation cannot read the URL. User and password become an
+    /// Authorization field if there is none, because Foundation would include them in errors.
     var urlRequest: URLRequest? {
         guard let target = URL(string: url) else { return nil }
         var request = URLRequest(url: target)

@@ -2,8 +2,7 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-/// Sessions that have no transfer at the moment, with the connections they hold open: the next transfer to the same
-/// origin takes one over.
+/// Sessions without a transfer, and the connections they keep open. The next transfer to the same origin reuses one.
 final class URLSessionPool: Sendable {
     private struct Idle {
         var origin: URLOrigin
@@ -24,13 +23,13 @@ final class URLSessionPool: Sendable {
     private let networks: URLSessionTransport.Networks
     private let queue: DispatchQueue
 
-    /// - Parameter queue: where sessions are used and closed: never in a callback.
+    /// - Parameter queue: where sessions are used and closed. It is never the queue of a callback.
     init(networks: URLSessionTransport.Networks, queue: DispatchQueue) {
         self.networks = networks
         self.queue = queue
     }
 
-    /// The session that was used last for the URL's origin, or a new one. Nil when the URL has no origin, or when this
+    /// The session that was used last for the URL's origin, or a new one. nil if the URL has no origin, or if this
     /// Foundation's sessions cannot be held back.
     func take(for url: String) -> URLSessionLine? {
         guard let origin = URLOrigin(url) else { return nil }
@@ -61,7 +60,7 @@ final class URLSessionPool: Sendable {
         queue.async { for line in lines { line.close() } }
     }
 
-    /// Closes what nobody has used for a while, as long as there is something to close.
+    /// Closes sessions that were idle for a while, as long as there are any.
     private func sweep() {
         queue.asyncAfter(deadline: .now() + Self.idleSeconds) { [weak self] in
             guard let self else { return }

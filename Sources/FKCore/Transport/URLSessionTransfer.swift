@@ -6,23 +6,23 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What one transfer is doing, through all its redirects.
+/// One transfer with all its redirects.
 ///
 /// ```text
 /// launch -> head -> body -> complete -> end
 ///    ^-------- redirect --------'
 /// ```
 ///
-/// Its parts are touched by one thread at a time, in this order: the hub's queue in `launch`, then the line's callbacks
-/// until `complete`, then again the hub's queue for a redirect.
+/// One thread at a time touches its state, in this order: the hub's queue in `launch`, the line's callbacks until
+/// `complete`, and the hub's queue again for a redirect.
 final class URLSessionTransfer: @unchecked Sendable {
-    // Sendable because of the order above; what any thread may touch is in `flow`, behind its lock.
+    // Sendable because of the order above. A lock protects `flow`, which any thread may touch.
     private let request: TransportRequest
     private let handler: any TransportHandler
     private let hub: URLSessionHub
     private let flow = Locked(Flow())
 
-    /// What the watch and the operation look at.
+    /// The state that the watch and the operation read.
     private struct Flow {
         var line: URLSessionLine?
         var isCancelled = false
@@ -30,13 +30,13 @@ final class URLSessionTransfer: @unchecked Sendable {
         var hasHead = false
         /// The body only explains a status.
         var isAside = false
-        /// Seconds without a byte from the server.
+        /// The seconds without a byte from the server.
         var silence = 0.0
-        /// Bytes of the body since then.
+        /// The bytes of the body since then.
         var crumbs = 0
-        /// Seconds for which a response has been taken in without a word.
+        /// The seconds for which Foundation has received a response without reporting it.
         var wordless = 0.0
-        /// Requests so far: the first one, and one for each redirect.
+        /// The number of requests so far: the first one, and one for each redirect.
         var requests = 0
 
         mutating func heard(_ bytes: Int, enough: Int) {
@@ -55,13 +55,13 @@ final class URLSessionTransfer: @unchecked Sendable {
     private var outcome: Result<Void, DownloadError>?
     private var interims = 0
     private var wasChallenged = false
-    /// What came after the handler paused, the piece that it did not take first. Bounded by what libcurl hands over
-    /// between two looks at its queue.
+    /// The bytes that arrived after the handler paused, with the refused piece first. The size is bounded by the
+    /// bytes that libcurl delivers between two checks of its queue.
     private var pending: [Data] = []
     private var pauses = 0
-    /// Bytes since the others had their turn.
+    /// The bytes read since other sessions had their turn.
     private var unshared = 0
-    /// The end, when it came while the handler paused.
+    /// The end, if it arrived while the handler paused.
     private var completion: (HTTPURLResponse?, (any Error)?)?
 
     init(_ request: TransportRequest, handler: any TransportHandler, hub: URLSessionHub) {
@@ -74,7 +74,7 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     func cancel() {
         flow.withLock { $0.isCancelled = true }
-        // Behind `launch`, so that there is a task to end.
+        // Runs after `launch`, so that there is a task to end.
         hub.queue.async { self.end(.failure(Self.cancelled)) }
     }
 
@@ -82,7 +82,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         line?.post { self.drain() }
     }
 
-    /// The handler has not taken the last piece, and nothing more may be read.
+    /// True if the handler has refused the last piece. Nothing more may be read.
     private var isPaused: Bool { flow.withLock { $0.isPaused } }
 
     private var line: URLSessionLine? { flow.withLock { $0.line } }
@@ -136,11 +136,12 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     // MARK: The hub's clock
 
-    /// Interrupts a server that sends without end.
+    /// Interrupts a server that sends without a break.
     func giveTurn() { line?.giveTurn() }
 
-    /// Ends a transfer whose server is silent for too long. A redirect or a 401 whose body is long, or takes longer than
-    /// half a second, is judged without it: on Linux the whole body would be kept in memory before anybody is told.
+    /// Ends a transfer whose server is silent for too long. A redirect or a 401 whose body is long, or takes longer
+    /// than half a second, is handled without its body: on Linux the whole body would be kept in memory before the
+    /// response is reported.
     ///
     /// - Parameter seconds: the time since the last check.
     func checkSilence(_ seconds: Double) {
@@ -194,7 +195,7 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private static let maxInterims = 100
 
-    /// - Parameter number: the request that was silent. The next one may have begun meanwhile, on the same line.
+    /// - Parameter number: the silent request. The next one may have started meanwhile on the same line.
     private func judgeSilentResponse(of number: Int, _ line: URLSessionLine) {
         guard flow.withLock({ $0.requests == number }), head == nil, next == nil, !isOver else { return }
         guard let response = line.silentResponse else {
@@ -204,7 +205,7 @@ final class URLSessionTransfer: @unchecked Sendable {
                         .redirect, "The server redirects with a body that is too long for URLSession.", url: maskedURL,
                         isRetryable: true)))
         }
-        // An interim response: the head is still to come.
+        // An interim response: the final head is still to come.
         guard response.statusCode >= 200 else { return }
         receive(response)
         if next != nil {
@@ -217,7 +218,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private func follow(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
         let from = current?.url ?? ""
         guard let hop = try rules?.follow(head, resolve: URLSessionOptions.resolve) else { return nil }
-        // Where a name leads cannot be seen before the request is sent.
+        // The address of a host name is unknown before the request is sent.
         if !request.options.allowsPrivateRedirect, let host = URLOrigin(hop.url)?.host, host != URLOrigin(from)?.host,
             AddressClass.isPrivate(host: host) == nil
         {
@@ -243,7 +244,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             flow.silence = 0
         }
         if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
-        // Foundation has undone the coding: the bytes to come are not those that the head describes.
+        // Foundation has decoded the body, so the bytes to come are not those that the head describes.
         if let coding = head.contentCoding, head.carriesFile, current?.method != "HEAD", line?.keepsCoding != true {
             throw DownloadError(
                 .encodedBody,
@@ -275,10 +276,12 @@ final class URLSessionTransfer: @unchecked Sendable {
         pending.append(data)
     }
 
-    /// How much is read in one turn.
+    /// The bytes to read in one turn.
     private static let turnBytes = 256 << 10
 
-    /// - Returns: false when the handler paused.
+    /// Offers bytes to the handler.
+    ///
+    /// - Returns: false if the handler paused.
     private func offer(_ data: Data) -> Bool {
         let share = meter.share(of: data.count)
         let verdict = data.withUnsafeBytes { bytes in
@@ -294,7 +297,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         case .enough:
             meter.take(share)
             outcome = .success(())
-            // At the very end of the body the connection is still good; anywhere else it must be given up.
+            // At the exact end of the body the connection stays usable; anywhere else it is closed.
             if meter.framing != .length(meter.delivered) { line?.cancelTask() }
         case .fail(let error): endNow(.failure(error))
         }
@@ -310,13 +313,13 @@ final class URLSessionTransfer: @unchecked Sendable {
         hub.clock.asyncAfter(deadline: .now() + max(seconds, 0)) { [weak self] in self?.resume(from: number) }
     }
 
-    /// The end of a pause with a time, unless another pause has begun since.
+    /// The end of a timed pause, unless another pause has started since.
     private func resume(from number: Int) {
         guard isPaused else { return }
         line?.post { if self.pauses == number { self.drain() } }
     }
 
-    /// Offers what has been waiting; the line holds again where the handler pauses again.
+    /// Offers the waiting bytes. The line is held again if the handler pauses again.
     private func drain() {
         guard isPaused else { return }
         flow.withLock { flow in
@@ -326,7 +329,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         }
         line?.hold(false)
         while !isOver, let piece = pending.first {
-            // Taken out before the handler sees it: where the handler ends the transfer, all that waits is dropped.
+            // Removed before the handler sees it: if the handler ends the transfer, all waiting bytes are dropped.
             pending.removeFirst()
             guard offer(piece) else { return pending.insert(piece, at: 0) }
         }
@@ -336,7 +339,7 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     func endsWithChallenge() { wasChallenged = true }
 
-    /// Nothing more is for the handler but the end.
+    /// True if only the end is left for the handler.
     private var isOver: Bool { outcome != nil || flow.withLock { $0.isCancelled } }
 
     private func endNow(_ result: Result<Void, DownloadError>) {
@@ -356,7 +359,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             return
         }
         completion = nil
-        // On Linux the head of a redirect that leads nowhere is only to be had now, and its body not at all.
+        // On Linux the head of a redirect without a target is available only now, and its body never.
         if error == nil, head == nil, next == nil, let response { receive(response) }
         let line = flow.withLock { flow in
             defer { flow.line = nil }

@@ -2,42 +2,43 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-/// The transport over Foundation's URLSession: for systems without libcurl, and the second implementation that keeps
-/// `Transport` honest. Docs/Transports.md says what it can and cannot do.
+/// A transport over Foundation's URLSession, for systems without libcurl. As the second implementation, it also tests
+/// the `Transport` protocol. Docs/Transports.md describes its limits.
 ///
-/// - Every running transfer has a session of its own, taken from a pool, so that one can be held back without the
-///   others; a connection is reused by the next transfer to the same origin. Requests of HTTP/2 do not share one.
-/// - On Linux all sessions of a process work on one queue of Foundation's. Callbacks come on it, so a handler that
-///   blocks holds up every transfer of the process, and everybody else who uses URLSession.
-/// - An option that URLSession cannot keep ends the transfer with `.invalidArgument` before anything is sent:
-///   `URLSessionOptions` has the list.
-/// - `TransportOptions.stallTimeout` counts from the start, the time to connect included: URLSession does not tell when
-///   a connection is there, so `connectTimeout` has no effect of its own.
-/// - `ResponseHead.httpVersion` is always `1.1`, and the fields are in alphabetical order, those of one name joined:
-///   URLSession does not tell. A body without a length therefore counts as not verified, also over HTTP/2.
+/// - Every running transfer has its own session from a pool, so that it can be held back alone. The next transfer to
+///   the same origin reuses the connection. HTTP/2 requests do not share one.
+/// - On Linux all sessions of a process work on one queue of Foundation's. Callbacks run on it, so a handler that
+///   blocks delays every transfer of the process and all other users of URLSession.
+/// - An option that URLSession does not support ends the transfer with `.invalidArgument` before anything is sent;
+///   `URLSessionOptions` lists them.
+/// - `TransportOptions.stallTimeout` starts with the transfer and includes the time to connect: URLSession does not
+///   report the connection, so `connectTimeout` has no effect of its own.
+/// - `ResponseHead.httpVersion` is always `1.1`, and the fields are sorted by name and joined if repeated, because
+///   URLSession does not report more. A body without a length therefore counts as not verified, also over HTTP/2.
 public final class URLSessionTransport: Transport {
-    /// Which networks may be used. On Linux it has no effect: there is nothing that tells them apart.
+    /// The networks that may be used. It has no effect on Linux, which does not tell networks apart.
     ///
-    /// FKDownloader's background sessions have no place here: the system carries them out with download tasks, which
-    /// hand over a finished file instead of bytes, so that nothing could be resumed, joined or verified by the engine.
+    /// FKDownloader's background sessions are not supported: the system performs them with download tasks, which
+    /// deliver a finished file instead of bytes, so the engine could not resume, join or verify anything.
     public struct Networks: Sendable, Hashable {
-        /// Mobile networks. Default true.
+        /// Whether mobile networks may be used. The default is true.
         public var allowsCellular = true
-        /// Networks in Low Data Mode. Default true.
+        /// Whether networks in Low Data Mode may be used. The default is true.
         public var allowsConstrained = true
-        /// Networks that the system counts as expensive, such as mobile ones and personal hotspots. Default true.
+        /// Whether networks that the system counts as expensive may be used, such as mobile ones and personal
+        /// hotspots. The default is true.
         public var allowsExpensive = true
-        /// The transfers are nobody's hurry: the system gives them the background class of traffic, and lets them wait
-        /// for a connection instead of failing at once. Default false.
+        /// Whether transfers have low urgency: the system gives them the background class of traffic and lets them
+        /// wait for a connection instead of failing at once. The default is false.
         public var isBackground = false
 
-        /// The defaults.
+        /// Creates the default: all networks.
         public init() {}
     }
 
     private let hub: URLSessionHub
 
-    /// Starts nothing yet: the first session comes with the first transfer.
+    /// Creates a transport. The first session is created with the first transfer.
     public init(networks: Networks = Networks()) {
         hub = URLSessionHub(networks: networks)
     }
@@ -46,21 +47,22 @@ public final class URLSessionTransport: Transport {
         hub.stop()
     }
 
-    /// As `Transport.start`. After `shutdown` the transfer ends with `.cancelled`.
+    /// Same as `Transport.start`. After `shutdown`, the transfer ends with `.cancelled`.
     public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
         let transfer = URLSessionTransfer(request, handler: handler, hub: hub)
         hub.start(transfer)
         return URLSessionOperation(transfer)
     }
 
-    /// Cancels what runs and waits until every handler has had its end. From inside a callback it does not wait.
+    /// Cancels all transfers and waits until every handler has been finished. Called from a callback, it does not
+    /// wait.
     public func shutdown() {
         hub.stop()
         hub.wait()
     }
 }
 
-/// Does not keep a transfer alive that has ended.
+/// It does not retain a transfer that has ended.
 private final class URLSessionOperation: TransportOperation {
     // `Locked` because a weak variable cannot be constant.
     private let transfer: Locked<Weak>
