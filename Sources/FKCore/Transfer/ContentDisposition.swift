@@ -1,19 +1,21 @@
 import Foundation
 
-/// The `Content-Disposition` field (RFC 6266), as servers really send it.
+/// Parses the `Content-Disposition` field (RFC 6266), including the deviations of real servers.
 package enum ContentDisposition {
-    /// A longer field names nothing: a name of 255 bytes, three times encoded, is far below.
+    /// A longer field is ignored. A name of 255 bytes, encoded three times, is far shorter.
     static let maxBytes = 8 << 10
 
-    /// The file name it gives, as sent and not cleaned (`FileNameRules.clean` does that); nil where it gives none.
+    /// The file name in the field, as sent and not cleaned (`FileNameRules.clean` does that); nil if there is none.
     ///
-    /// `filename*` (RFC 8187) is preferred to `filename`, wherever it stands; one that cannot be decoded is
-    /// ignored, and so is one in another charset than UTF-8 that has raw bytes outside ASCII. Understood besides the standard: no disposition type, unquoted values with blanks, a
-    /// missing closing quote, a quoted `filename*`, UTF-8 read as Latin-1, percent-encoded and RFC 2047 encoded names. In a
-    /// quoted value `\` escapes only `"` and itself, so that paths of Windows keep their separators.
+    /// `filename*` (RFC 8187) takes precedence over `filename`, wherever it stands. It is ignored if it cannot be
+    /// decoded, or if it uses another charset than UTF-8 and contains raw bytes outside ASCII. Accepted beyond the
+    /// standard: a missing disposition type, unquoted values with spaces, a missing closing quote, a quoted
+    /// `filename*`, UTF-8 read as Latin-1, percent-encoded names and RFC 2047 encoded names. In a quoted value, `\`
+    /// escapes only `"` and itself, so Windows paths keep their separators.
     ///
-    /// A `filename` is percent-decoded by one rule: sequences of `%XX` that stand for UTF-8 outside ASCII are decoded, an
-    /// encoded ASCII character stays as it is. So `100%25.txt` keeps its `%`, and `a%2Fb.txt` never gets a separator.
+    /// A `filename` is percent-decoded by one rule: sequences of `%XX` that encode UTF-8 outside ASCII are decoded;
+    /// an encoded ASCII character stays as it is. `100%25.txt` therefore keeps its `%`, and `a%2Fb.txt` never gets a
+    /// separator.
     package static func fileName(_ value: String) -> String? {
         guard value.utf8.count <= maxBytes else { return nil }
         let parameters = parse(value)
@@ -33,7 +35,7 @@ package enum ContentDisposition {
             let name = rest.prefix { $0 != "=" && $0 != ";" && $0 != "\"" }
             rest = rest[name.endIndex...]
             guard rest.first == "=" else {
-                // The disposition type, an empty part, or a stray quote: no parameter.
+                // The disposition type, an empty part, or a stray quote is not a parameter.
                 if rest.first == "\"" { rest = skipQuoted(rest) }
                 rest = rest.drop { $0 != ";" }.dropFirst()
                 continue
@@ -88,8 +90,8 @@ package enum ContentDisposition {
             bytes[$0] != UInt8(ascii: "%") || PercentCoding.value(bytes, at: $0) != nil
         }
         let charset = trimmed(String(parts[0])).lowercased()
-        // Raw bytes outside ASCII have no place in this form. They were read as UTF-8 already: in any other charset they
-        // would come out as other letters.
+        // This form must not contain raw bytes outside ASCII. They were already read as UTF-8, so in another charset
+        // they would become other letters.
         let isReadable = charset == "utf-8" || charset == "utf8" || bytes.allSatisfy { $0 < 0x80 }
         guard isWellFormed, isReadable else { return nil }
         return text(PercentCoding.decoded(bytes), charset: charset)
@@ -103,7 +105,8 @@ package enum ContentDisposition {
         }
     }
 
-    /// `=?utf-8?B?…?=` and `=?utf-8?Q?…?=` (RFC 2047), one or several and nothing else; meant for mail, sent all the same.
+    /// `=?utf-8?B?…?=` and `=?utf-8?Q?…?=` (RFC 2047), one or several and nothing else. The form is for mail, but
+    /// servers send it.
     private static func decodeEncodedWords(_ value: String) -> String? {
         guard value.hasPrefix("=?"), value.hasSuffix("?=") else { return nil }
         var result = ""
@@ -128,7 +131,7 @@ package enum ContentDisposition {
         }
     }
 
-    /// Decodes each run of `%XX` that is UTF-8 outside ASCII; what else is encoded stands as it was sent.
+    /// Decodes each run of `%XX` that encodes UTF-8 outside ASCII. Other encoded characters stay.
     private static func decodePercent(_ value: String) -> String {
         let bytes = Array(value.utf8)[...]
         guard bytes.contains(UInt8(ascii: "%")) else { return value }
@@ -152,7 +155,7 @@ package enum ContentDisposition {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// UTF-8 bytes that the transport handed on as one character each.
+    /// Restores UTF-8 that the transport passed on with one character per byte; nil if it is not UTF-8.
     private static func repairLatin1(_ value: String) -> String? {
         var bytes: [UInt8] = []
         for scalar in value.unicodeScalars {

@@ -1,23 +1,27 @@
 import FKMiddleware
 
-/// A `Content-Range` field (RFC 9110 section 14.4), read strictly: a value that is wrong in any way is no value.
+/// A `Content-Range` field (RFC 9110 section 14.4), parsed strictly: a malformed value is ignored.
 package struct ContentRange: Sendable, Hashable {
-    /// In lower case; only `bytes` means anything to us.
+    /// The unit in lower case. Only `bytes` is supported.
     package var unit: String
-    /// Offsets of the first and the last byte; nil in the unsatisfied form `bytes */200`.
+    /// The first and last byte; nil in the unsatisfied form `bytes */200`.
     package var range: Span?
-    /// Length of the whole; nil when the server does not know it (`bytes 0-99/*`).
+    /// The total length; nil if the server does not know it (`bytes 0-99/*`).
     package var total: Int64?
 
+    /// A range of bytes.
     package struct Span: Sendable, Hashable {
+        /// The offset of the first byte.
         package var first: Int64
+        /// The offset of the last byte.
         package var last: Int64
-        /// Offset after the last byte.
+        /// The offset after the last byte.
         package var end: Int64 { last + 1 }
+        /// The number of bytes.
         package var count: Int64 { last - first + 1 }
     }
 
-    /// Nil for other shapes, for numbers beyond `Int64.max - 1`, for last < first, for total <= last, and for `*/*`.
+    /// Parses a value. nil for other forms, numbers above `Int64.max - 1`, last < first, total <= last, and `*/*`.
     package init?(_ value: String) {
         let words = value.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, !words[0].isEmpty, words[0].utf8.allSatisfy(HTTPToken.isTokenByte) else { return nil }
@@ -40,20 +44,24 @@ package struct ContentRange: Sendable, Hashable {
     }
 }
 
-/// The `Content-Length` of a response (RFC 9112 section 6.3).
+/// The `Content-Length` field of a response (RFC 9112 section 6.3).
 package enum ContentLength {
-    /// The length of the body as announced; nil when it is not, or when a transfer coding makes it void.
+    /// The announced length of the body; nil if there is none, or if a transfer coding overrides it.
     ///
     /// The same number repeated counts once, as RFC 9112 section 6.3 rule 5 allows.
-    /// - Throws: `.protocolViolation` when it is negative, not a number, beyond `Int64.max`, or given twice differently.
+    ///
+    /// - Throws: `.protocolViolation` for a negative value, text that is not a number, a value above `Int64.max`, or
+    ///   two different values.
     package static func parse(_ head: ResponseHead) throws(DownloadError) -> Int64? {
         guard head.values(of: "Transfer-Encoding").isEmpty else { return nil }
         return try parse(head.values(of: "Content-Length"))
     }
 
-    /// The same for the values of all `Content-Length` fields.
+    /// The length that the values of all `Content-Length` fields announce; nil if there are none.
+    ///
+    /// - Throws: same as `parse` of a head.
     package static func parse(_ values: [String]) throws(DownloadError) -> Int64? {
-        // Nearly always it is one number.
+        // Usually there is a single number.
         if values.count == 1, let length = number(values[0][...]) { return length }
         var result: Int64?
         for value in values {
@@ -72,7 +80,7 @@ package enum ContentLength {
         return result
     }
 
-    /// Decimal digits only: no sign, no blanks; nil beyond `Int64.max`.
+    /// Decimal digits only, without sign or whitespace; nil above `Int64.max`.
     static func number(_ text: Substring) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
         return Int64(text)

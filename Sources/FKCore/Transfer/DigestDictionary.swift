@@ -1,14 +1,14 @@
 import FKMiddleware
 import Foundation
 
-/// Reads a Dictionary of Byte Sequences (RFC 9651 section 4.2), the form of `Repr-Digest` and `Content-Digest`.
+/// Parses a Dictionary of Byte Sequences (RFC 9651 section 4.2), the form of `Repr-Digest` and `Content-Digest`.
 ///
-/// Strict, as the RFC wants it: after anything that is not of this form, a member of another type included, the field
-/// says nothing. Parameters are read and dropped. Of a key that comes twice the last value counts.
+/// It is strict, as the RFC requires: one malformed member, or a member of another type, makes the whole field void.
+/// Parameters are parsed and ignored. The last value of a repeated key counts.
 struct DigestDictionary {
     private struct Malformed: Error {}
 
-    /// Nil where the text is no such dictionary; several lines of the field are joined by commas.
+    /// The members by key; nil if the text is not such a dictionary. Several lines of the field are joined by commas.
     static func parse(_ text: String) -> [String: [UInt8]]? {
         var reader = DigestDictionary(rest: Array(text.utf8)[...])
         return try? reader.members()
@@ -38,7 +38,7 @@ struct DigestDictionary {
         return String(decoding: take { Self.isLower($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }, as: UTF8.self)
     }
 
-    /// Padding may be missing; it is put in.
+    /// Missing padding is added.
     private mutating func byteSequence() throws(Malformed) -> [UInt8] {
         try expect(":")
         let text = take { $0 != UInt8(ascii: ":") }
@@ -62,7 +62,7 @@ struct DigestDictionary {
         }
     }
 
-    /// A bare item of any type (section 4.2.3.1).
+    /// Skips a bare item of any type (RFC 9651 section 4.2.3.1).
     private mutating func skipItem() throws(Malformed) {
         switch rest.first {
         case UInt8(ascii: ":"): _ = try byteSequence()
@@ -91,7 +91,7 @@ struct DigestDictionary {
         guard mayHaveFraction, digits <= 12, (1...3).contains(take(\.isASCIIDigit).count) else { throw Malformed() }
     }
 
-    /// - Parameter isDisplay: a Display String, whose escapes are `%xx`.
+    /// - Parameter isDisplay: true for a Display String, whose escapes are `%xx`.
     private mutating func skipQuoted(isDisplay: Bool = false) throws(Malformed) {
         try expect("\"")
         while let byte = rest.popFirst() {

@@ -1,27 +1,30 @@
 import FKMiddleware
 import Foundation
 
-/// Whether what is missing of a file fits onto its disk. All numbers are bytes.
+/// Decides whether the missing bytes of a file fit on its disk. All numbers are bytes.
 struct DiskRoom: Equatable {
-    /// What a process without privileges can still write.
+    /// The free space for a process without privileges.
     var free: Int64
-    /// What other files that are being fetched onto this disk still need.
+    /// The bytes that other running tasks still need on this disk.
     var promised: Int64 = 0
-    /// What stays free (`Configure.minFree`).
+    /// The space to keep free (`Configure.minFree`).
     var kept: Int64
 
-    /// What may still be written; below 0 where there is too little already.
+    /// The space that may still be used; negative if too little is free already.
     var spare: Int64 {
         let (unpromised, isBelow) = free.subtractingReportingOverflow(promised)
         let (spare, isFarBelow) = unpromised.subtractingReportingOverflow(kept)
         return isBelow || isFarBelow ? .min : spare
     }
 
+    /// Checks the space for one file.
+    ///
     /// - Parameters:
-    ///   - needed: 0 for a file that has all of its bytes: it may get its name on a full disk.
-    ///   - isResumed: bytes are held already. Such a task waits for room, as one does that meets a full disk; a new one
-    ///     ends in error, before its first byte.
-    /// - Throws: `.noSpace`.
+    ///   - needed: the missing bytes. 0 for a file that has all its bytes: it may be renamed on a full disk.
+    ///   - isResumed: true if bytes are stored already. Such a task waits for space, as on a full disk. A new one
+    ///     fails before
+    ///     its first byte.
+    /// - Throws: `.noSpace`, retryable if `isResumed`.
     func check(_ needed: Int64, folder: String, isResumed: Bool) throws(DownloadError) {
         guard needed > 0, needed > spare else { return }
         var reasons = ["\(ByteSize.format(free)) are free"]
@@ -35,10 +38,9 @@ struct DiskRoom: Equatable {
     }
 }
 
-/// Small files are written before the engine hears of them. This says for how many of their bytes no look at the disk is
-/// due.
+/// Caches the free space for small files, which are written before the engine learns of them.
 struct SmallFileRoom {
-    /// Nanoseconds after which others may have filled the disk.
+    /// The nanoseconds after which other processes may have filled the disk.
     private static let patience: Int64 = 1_000_000_000
 
     private struct Key: Hashable {
@@ -47,8 +49,10 @@ struct SmallFileRoom {
     }
     private var known: [Key: (spare: Int64, until: Int64)] = [:]
 
-    /// - Parameter look: what may be written as of now.
-    /// - Returns: false when there may be no room for so many bytes: the engine is asked before they are written.
+    /// Reserves space for a small file.
+    ///
+    /// - Parameter look: returns the space that may be used now.
+    /// - Returns: false if the space may be too small. The engine is then asked before the bytes are written.
     mutating func take(_ bytes: Int64, on device: dev_t, keeping kept: Int64, now: Int64, look: () -> Int64) -> Bool {
         let key = Key(device: device, kept: kept)
         var (spare, until) = known[key] ?? (0, now)
@@ -60,7 +64,7 @@ struct SmallFileRoom {
 }
 
 extension Folder {
-    /// Bytes that a process without privileges can still write here; nil where the file system does not tell.
+    /// The free space for a process without privileges, in bytes; nil if the file system does not report it.
     var free: Int64? {
         guard let status = fileSystem, status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))

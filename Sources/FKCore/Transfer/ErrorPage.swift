@@ -1,14 +1,14 @@
 import Foundation
 
-/// Makes one readable line of the page that a server sends with an error.
+/// Extracts one readable line from a server's error page.
 package enum ErrorPage {
-    /// Nil when no text is left. Bytes that are not UTF-8 are replaced.
+    /// The text of a page; nil if there is none. Bytes that are not UTF-8 are replaced.
     package static func text(_ bytes: [UInt8]) -> String? { text(String(decoding: bytes, as: UTF8.self)) }
 
-    /// Without markup, entities, control and invisible characters. The title counts only where nothing else is left: it
-    /// repeats the heading.
+    /// The text without markup, entities, control and invisible characters; nil if there is none. The title is used
+    /// only if there is no other text, because it repeats the heading.
     ///
-    /// - Parameter page: may be cut anywhere, for only its beginning is kept.
+    /// - Parameter page: only its beginning is stored, so it may be cut anywhere.
     package static func text(_ page: String) -> String? {
         var parts = Parts(page)
         parts.read()
@@ -26,7 +26,7 @@ package enum ErrorPage {
         return words.isEmpty ? nil : words.joined(separator: " ")
     }
 
-    /// Takes a page apart. Not a parser of HTML: enough to leave tags out.
+    /// Splits a page into tags and text. It is not an HTML parser.
     private struct Parts {
         private var rest: Substring
         private(set) var text = ""
@@ -53,7 +53,7 @@ package enum ErrorPage {
             if inner.hasPrefix("!--") { return skip(behind: "-->") }
             let name = inner.prefix { $0.isLetter }.lowercased()
             skip(behind: ">")
-            // What these enclose is not text.
+            // The content of these elements is not text of the page.
             guard ["style", "script", "title"].contains(name) else { return }
             let end = rest.range(of: "</\(name)", options: .caseInsensitive)
             if name == "title" { title += rest[..<(end?.lowerBound ?? rest.endIndex)] + " " }

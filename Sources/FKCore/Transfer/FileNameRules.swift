@@ -1,21 +1,22 @@
 import FKMiddleware
 
-/// Makes names of files that are safe on the disk and on a terminal out of whatever a server or a URL says.
+/// Makes file names from servers and URLs safe for the disk and the terminal.
 package enum FileNameRules {
-    /// A file name has at most 255 bytes on every common file system; our own wrapping (`.`, `.<16 hex>.fkpart`) takes
-    /// up to 29 of them and 40 are kept free.
+    /// The maximum length of a file name in bytes. Common file systems allow 255; our own wrapping (`.`, `.<16
+    /// hex>.fkpart`) adds up to 29, and 40 are reserved.
     package static let maxBytes = 255 - 40
-    /// What a file is called when nothing better is known.
+    /// The name when no better one is known.
     package static let fallback = "download"
 
     private static let ownSuffixes = [".fkpart", ".fkrejected"]
 
-    /// One path component made of `name`; the same again when given its own result.
+    /// Makes one path component of `name`. The function is idempotent.
     ///
-    /// The last part after `/` or `\`; control, format and direction characters replaced by `_`; blanks and dots at the
-    /// ends dropped; a leading dot or `~` replaced by `_`; a leading `-`, a leading mark that would join the slash before
-    /// it, and a name of our own kind (`.fkpart`) marked with `_`; device names of other systems suffixed with `_`; at most `maxBytes` bytes, cut before the extension
-    /// at a character. Empty, `.` and `..` become `download`.
+    /// It takes the last part after `/` or `\`, replaces control, format and direction characters by `_`, and drops
+    /// whitespace and dots at both ends. It replaces a leading dot or `~` by `_`. It puts `_` before a leading `-`,
+    /// before a leading combining mark, which would join the preceding slash, and before a name of our own kind
+    /// (`.fkpart`). It appends `_` to device names of other systems. It cuts the name to `maxBytes` bytes, before the
+    /// extension and at a character. Empty, `.` and `..` become `download`.
     package static func clean(_ name: String) -> String {
         if isPlain(name) { return name }
         let last =
@@ -32,8 +33,8 @@ package enum FileNameRules {
         return fit(result, into: maxBytes)
     }
 
-    /// True for the usual name, at which none of the rules has anything to change: ASCII letters, digits, `-`, `_` and
-    /// single dots, with a stem that cannot be a device's.
+    /// True for common names that no rule changes: ASCII letters, digits, `-`, `_` and single dots, with a stem that
+    /// cannot be a device name.
     private static func isPlain(_ name: String) -> Bool {
         var stem = 0
         var isInStem = true
@@ -55,22 +56,23 @@ package enum FileNameRules {
             && !isOwn(name)
     }
 
-    /// True for a name that ends like those of our unfinished files.
+    /// True for a name with the ending of our unfinished files.
     ///
-    /// By bytes: `hasSuffix` does not see a dot that is one character with what stands before it.
+    /// It compares bytes: `hasSuffix` does not find a dot that forms one character with the preceding one.
     static func isOwn(_ name: String) -> Bool {
-        // Nearly every name ends otherwise.
+        // Most names end with another letter.
         let last = (name.utf8.last ?? 0) | 0x20
         guard ownSuffixes.contains(where: { $0.utf8.last == last }) else { return false }
         let bytes = name.lowercased().utf8
         return ownSuffixes.contains { bytes.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 
-    /// The name for what a URL delivers: Content-Disposition's, else the last part of the path of the URL the task was
-    /// built with, else `download` with an extension by MIME type.
+    /// The name for a URL's file: Content-Disposition's, else the last path part of the URL that the task was created
+    /// with, else `download` with an extension by media type.
     ///
     /// - Parameters:
-    ///   - url: the URL before redirects: a redirect must not choose the name.
+    ///   - url: the URL before redirects, because a redirect must not choose the name.
+    ///   - head: nil before there is a response.
     ///   - head: nil before there is an answer.
     package static func name(url: String, head: ResponseHead?) -> String {
         for value in head?.values(of: "Content-Disposition") ?? [] {
@@ -83,35 +85,35 @@ package enum FileNameRules {
         return "\(fallback).\(suffix)"
     }
 
-    /// `FileNameParts.numbered`, with room for our own wrapping; the name itself for 0.
+    /// `FileNameParts.numbered` with space for our own wrapping; the name itself for 0.
     package static func numbered(_ name: String, _ n: Int) -> String {
         n == 0 ? name : FileNameParts.numbered(name, n, maxBytes: maxBytes)
     }
 
-    /// The digest of the whole URL in lower-case hexadecimal digits, and the extension of its last path part, where it
-    /// has one: two URLs never share a name, whatever their last parts are called.
+    /// The digest of the whole URL in lower-case hexadecimal digits, with the extension of its last path part if
+    /// there is one. Two URLs never share a name, whatever their last parts are.
     package static func digestName(url: String, _ algorithm: Checksum.Algorithm) -> String {
         let last = clean(lastPathPart(of: url))
         return Digester.hex(Digester.bytes(of: url, algorithm)) + FileNameParts.split(last).suffix
     }
 
-    /// The hidden file that takes the bytes while they arrive, beside the final name; at most 255 bytes.
+    /// The hidden file that receives the bytes, next to the final name; at most 255 bytes.
     package static func partName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkpart") }
 
-    /// The same for a task whose usual part name somebody else has taken. The prefix makes it another one, and stands in
-    /// front because long names are cut at their end.
+    /// The part name for a task whose usual part name is taken by another owner. The prefix is in front because long
+    /// names are cut at their end.
     static func partName(for name: String, id: TaskID, prefix: String) -> String {
         partName(for: "\(prefix)-\(name)", id: id)
     }
 
-    /// Where a finished file that failed its verification is put for inspection; at most 255 bytes.
+    /// The name of a finished file that was rejected, kept for inspection; at most 255 bytes.
     ///
-    /// - Parameter number: above 0 for the next names, where that is taken.
+    /// - Parameter number: above 0 for further names, if the first one is taken; the default is 0.
     package static func rejectedName(for name: String, id: TaskID, number: Int = 0) -> String {
         wrapped(name, id, ".fkrejected", number)
     }
 
-    /// Where a file is moved that stands under a name of the task and does not count; at most 255 bytes.
+    /// The name of a file that has a name of the task but is not valid any more; at most 255 bytes.
     package static func oldName(for name: String, id: TaskID, number: Int = 0) -> String {
         wrapped(name, id, ".fkpart.old", number)
     }
@@ -123,7 +125,7 @@ package enum FileNameRules {
 
     // MARK: Steps
 
-    /// The last non-empty part of the URL's path, percent-decoded; bytes that are not UTF-8 stay encoded.
+    /// The last non-empty part of the URL's path, percent-decoded. Bytes that are not UTF-8 stay encoded.
     static func lastPathPart(of url: String) -> String {
         let slash = UInt8(ascii: "/")
         var part = URLParts(url).path.utf8
@@ -133,7 +135,7 @@ package enum FileNameRules {
         return escapingInvalid(PercentCoding.decoded(Array(part)[...]))
     }
 
-    /// The bytes as text, with `%XX` for each one that does not belong to a UTF-8 sequence.
+    /// The bytes as text. A byte that is not part of a UTF-8 sequence becomes `%XX`.
     static func escapingInvalid(_ bytes: [UInt8]) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         var result = ""
@@ -160,8 +162,8 @@ package enum FileNameRules {
         return String(result)
     }
 
-    /// Control characters, line ends, and invisible ones that change how a name reads. The joiners stay: emoji and
-    /// several scripts are spelled with them.
+    /// Control characters, line ends, and invisible characters that change how a name reads. Joiners stay, because
+    /// emoji and several scripts need them.
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
@@ -177,7 +179,7 @@ package enum FileNameRules {
         return String(scalars)
     }
 
-    /// `con.txt` -> `con_.txt`: opened on Windows it would be the console, whatever its extension.
+    /// `con.txt` -> `con_.txt`: on Windows the name opens the console, whatever its extension.
     private static func markDevice(_ name: String) -> String {
         let base = name.unicodeScalars.firstIndex(of: ".").map { name[..<$0] } ?? name[...]
         let plain = trim(String(base)).uppercased()

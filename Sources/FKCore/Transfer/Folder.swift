@@ -1,15 +1,15 @@
 import FKMiddleware
 import Foundation
 
-/// A destination folder held open, so that files are made and renamed beneath it even when somebody moves the folder
-/// or puts a symlink in its place. Safe to use from any thread.
+/// A destination folder that is kept open. Files are created and renamed inside it even if the folder is moved or
+/// replaced by a symlink. Safe to use from any thread.
 final class Folder: Sendable {
     let path: String
     private let descriptor: Int32
-    /// Which folder it is; nil when the system does not tell.
+    /// The identity of the folder; nil if the system does not report it.
     private let identity: Identity?
 
-    /// Which file or folder it is, whatever name it has.
+    /// The identity of a file or folder, independent of its name.
     struct Identity: Equatable {
         var device: dev_t
         var inode: ino_t
@@ -20,9 +20,9 @@ final class Folder: Sendable {
         }
     }
 
-    /// Opens the folder and makes it, with its parents, when it is not there.
+    /// Opens the folder. Creates it, with its parents, if it is missing.
     ///
-    /// - Throws: `.destination` naming the part of the path that cannot be made or opened.
+    /// - Throws: `.destination` with the part of the path that cannot be created or opened.
     init(path: String) throws(DownloadError) {
         self.path = path
         var descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -50,15 +50,15 @@ final class Folder: Sendable {
         }
     }
 
-    /// False once the folder was removed or something else stands in its place: then it has to be opened again.
+    /// False if the folder was removed or replaced. It must then be opened again.
     var isStillThere: Bool {
         var named = stat()
         return path.withCString { stat($0, &named) } == 0 && Identity(named) == identity
     }
 
-    /// A file that gets its name in a folder that is not there any more would be nowhere, or where nobody looks.
+    /// Checks that the path still leads to this folder, because a file published elsewhere would be lost.
     ///
-    /// - Throws: `.destination` when the folder was removed, or when something else stands in its place.
+    /// - Throws: `.destination` if the folder was removed or replaced.
     func checkStillThere() throws(DownloadError) {
         if isStillThere { return }
         var status = stat()
@@ -73,7 +73,7 @@ final class Folder: Sendable {
             "The folder \(path) is another one than when the file was begun in it: retry to fetch it into this one.")
     }
 
-    /// The file system it is on; nil when the system does not tell.
+    /// The file system of the folder; nil if the system does not report it.
     var device: dev_t? { identity?.device }
 
     var fileSystem: statvfs? {
@@ -83,26 +83,27 @@ final class Folder: Sendable {
 
     func path(of name: String) -> String { path.path(of: name) }
 
-    /// What stands under a name: nil for nothing. Symlinks are not followed.
+    /// The status of the entry with a name, without following symlinks; nil if there is none.
     func status(of name: String) -> stat? {
         var status = stat()
         return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
     }
 
-    /// True when something, of whatever kind, bears the name.
+    /// True if an entry of any kind has the name.
     func contains(_ name: String) -> Bool { status(of: name) != nil }
 
-    /// Whether a rename may replace what bears the name: nothing, a file, or a symlink, which is itself replaced.
+    /// Checks that a rename may replace the entry with that name: none, a file, or a symlink, which is itself
+    /// replaced.
     ///
-    /// - Throws: `.destination` for a folder, a FIFO, a socket or a device: those are somebody's, and not a download.
+    /// - Throws: `.destination` for a folder, a FIFO, a socket or a device, because those are never downloads.
     func checkReplaceable(_ name: String) throws(DownloadError) {
         guard let status = status(of: name) else { return }
         guard [S_IFREG, S_IFLNK].contains(status.st_mode & S_IFMT) else { throw notAFile(name) }
     }
 
-    /// The length in bytes of the file that bears the name, or to which the symlink of that name leads.
+    /// The length in bytes of the file with that name, or of the file that its symlink points to.
     ///
-    /// - Throws: `.destination` when it is no file.
+    /// - Throws: `.destination` if it is not a file.
     func fileLength(_ name: String) throws(DownloadError) -> Int64 {
         var status = stat()
         guard fstatat(descriptor, name, &status, 0) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -111,7 +112,7 @@ final class Folder: Sendable {
         return Int64(status.st_size)
     }
 
-    /// Whether the name is that of a file that a task has left under it before `date` and nobody has written to since.
+    /// True if a task left the file under this name before `date` and it was not written to since.
     func isLeftover(_ name: String, of id: TaskID, _ owner: FileOwner, before date: Date) -> Bool {
         let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else { return false }
@@ -121,7 +122,7 @@ final class Folder: Sendable {
             && owner.proves(file, id)
     }
 
-    /// What bears a name, as the search for a free one has to know it.
+    /// The state of a name, for the search for a free one.
     func place(of name: String, _ owner: FileOwner) -> NameNumbers.Place {
         guard let status = status(of: name) else { return .free }
         guard status.st_mode & S_IFMT == S_IFREG, isOfEarlierBoot(status), let task = task(of: name, owner) else {
@@ -134,7 +135,7 @@ final class Folder: Sendable {
         Double(status.modificationTime) / 1e9 < BootID.began.timeIntervalSince1970
     }
 
-    /// The task that has left the file; nil for none.
+    /// The task that left the file; nil if there is none.
     private func task(of name: String, _ owner: FileOwner) -> String? {
         let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else { return nil }
@@ -146,7 +147,7 @@ final class Folder: Sendable {
         DownloadError(.destination, "\(path(of: name)) exists and is not a file.")
     }
 
-    /// Opens or makes a regular file; never through a symlink.
+    /// Opens or creates a regular file. It never follows a symlink.
     func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
         let file = name.withCString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC, 0o666) }
         guard file >= 0 else {
@@ -156,10 +157,10 @@ final class Folder: Sendable {
         return file
     }
 
-    /// Gives a file another name in this folder.
+    /// Renames a file within this folder.
     ///
-    /// - Returns: false when `replacing` is false and the name is taken; the file then keeps its name.
-    /// - Throws: `.destination` when what is to be replaced is not a file, or for the system's reason.
+    /// - Returns: false if `replacing` is false and the name is taken. The file then keeps its name.
+    /// - Throws: `.destination` if the entry to replace is not a file; otherwise the system's error.
     func rename(_ name: String, to newName: String, replacing: Bool) throws(DownloadError) -> Bool {
         if replacing {
             try checkReplaceable(newName)
@@ -169,7 +170,7 @@ final class Folder: Sendable {
             return true
         }
         if exclusiveRename(descriptor, name, newName) == 0 { return true }
-        // The file system cannot rename exclusively: a hard link can do the same in two steps.
+        // The file system cannot rename exclusively. A hard link achieves the same in two steps.
         if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP, linkat(descriptor, name, descriptor, newName, 0) == 0
         {
             unlinkat(descriptor, name, 0)
@@ -178,7 +179,8 @@ final class Folder: Sendable {
         guard errno == EEXIST else {
             throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
         }
-        // Killed between the two steps, a process leaves the file under both names: it is not in its own way.
+        // A process that was killed between the two steps leaves the file under both names. That name is then its
+        // own.
         guard areOne(name, newName) else { return false }
         unlinkat(descriptor, name, 0)
         return true
@@ -191,7 +193,7 @@ final class Folder: Sendable {
 
     func remove(_ name: String) { unlinkat(descriptor, name, 0) }
 
-    /// Makes names given in this folder survive a power cut.
+    /// Syncs the folder, so that its names survive a power cut.
     func synchronize() throws(DownloadError) {
         guard fsync(descriptor) == 0 else {
             throw DownloadError(system: errno, "sync the folder", path, in: .destination)
@@ -199,14 +201,14 @@ final class Folder: Sendable {
     }
 }
 
-/// The name is taken by a method above.
+/// A method above has the name of the system call.
 private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }
 
 #if canImport(Glibc) || canImport(Musl)
     private typealias RenameAt2 =
         @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
 
-    /// `renameat2` is not in the headers Swift imports; glibc has it since 2.28.
+    /// `renameat2` is missing in the headers that Swift imports. glibc has it since 2.28.
     private let renameAt2: RenameAt2? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: RenameAt2.self) }
 
     private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {

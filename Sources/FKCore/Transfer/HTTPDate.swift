@@ -1,9 +1,13 @@
 import Foundation
 
-/// The three forms of a date in HTTP (RFC 9110 section 5.6.7), to the second, without locale or calendar objects.
+/// Parses the three forms of a date in HTTP (RFC 9110 section 5.6.7), in whole seconds, without locale or calendar
+/// objects.
 package enum HTTPDate {
-    /// - Parameter now: decides the century of a two-digit year: more than 50 years ahead means the past.
-    /// - Returns: nil for anything that is not one of the three forms or not a day of the calendar.
+    /// Parses a date.
+    ///
+    /// - Parameter now: decides the century of a two-digit year. A year more than 50 years ahead is in the past. The
+    ///   default is the current time.
+    /// - Returns: the date; nil for other forms and for a day that is not in the calendar.
     package static func parse(_ value: String, now: Date = Date()) -> Date? {
         let words = value.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "," })
         // Sun, 06 Nov 1994 08:49:37 GMT
@@ -63,7 +67,7 @@ package enum HTTPDate {
         }
     }
 
-    /// Days of the proleptic Gregorian calendar, counted in years that begin in March so that leap days come last.
+    /// The days of the proleptic Gregorian calendar. Years start in March, so that leap days come last.
     private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400

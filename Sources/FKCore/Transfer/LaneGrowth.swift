@@ -1,32 +1,36 @@
-/// How many connections a file gets as time goes by.
+/// The number of connections of a file over time.
 ///
-/// - A fixed number: so many as soon as it is known that the file is worth it.
-/// - `automatic`: one at first, then four times as many while each step raises the throughput by at least 10 %, up to 16;
-///   back to the number before where it does not. One connection that brings more than 64 MB/s is left alone: it fills
-///   what there is, and a second one would only cost.
+/// - A fixed number: all of them as soon as the file is known to be large enough.
+/// - `automatic`: one at first, then four times as many while each step raises the throughput by at least 10 %, up to
+///   16. A step that does not is undone. A single connection with more than 64 MB/s stays alone: it saturates the
+///   link, and a second one would only cost processor time.
 ///
-/// Servers that limit a connection send in bursts (nginx: 2 MiB, then a pause; at 10 MiB/s one burst each 0.2 s). Steps of 0.1 s
-/// that only doubled took the pause after a burst for the end of the link, and stopped at two connections.
+/// Servers that limit a connection send in bursts (nginx: 2 MiB, then a pause; at 10 MiB/s one burst every 0.2 s).
+/// Earlier steps of 0.1 s with a factor of 2 took the pause after a burst for a saturated link and stopped at two
+/// connections.
 package struct LaneGrowth: Sendable {
+    /// The maximum number of connections with `ConnectionLimit.automatic`.
     package static let automaticMaximum = 16
-    /// Seconds between two looks at what has come.
+    /// The seconds between two measurements.
     package static let step = 0.1
-    /// Seconds after which a number of connections may be said to bring more than the one before.
+    /// The minimum seconds before a step can count as a gain.
     static let shortest = 0.2
-    /// Seconds after which it is said not to.
+    /// The seconds after which a step without a gain is undone.
     static let longest = 0.6
     static let factor = 4
     static let leastGain = 1.1
     static let fastConnection = 64e6
 
+    /// The number of connections that the file may have now.
     package private(set) var limit: Int
     private let isAutomatic: Bool
-    /// Steps in which there were less connections than allowed.
+    /// The steps with fewer connections than allowed.
     private var misses = 0
     private var last: (rate: Double, lanes: Int)?
-    /// It may still grow.
+    /// True while the number may still grow.
     package private(set) var isGrowing: Bool
 
+    /// Starts with one connection for `automatic`, and with all of them for a fixed number.
     package init(limit: ConnectionLimit) {
         switch limit {
         case .fixed(let count):
@@ -40,25 +44,25 @@ package struct LaneGrowth: Sendable {
         }
     }
 
-    /// More than one connection was or may be used.
+    /// True if more than one connection was or may be used.
     package var isSegmented: Bool { limit > 1 || last != nil }
 
-    /// The server or the network does not bear more than so many.
+    /// Limits the number, because the server or the network accepts no more.
     package mutating func cap(at lanes: Int) {
         limit = max(1, min(limit, lanes))
         isGrowing = false
     }
 
-    /// Call every `step` seconds while `isGrowing`.
+    /// Evaluates a measurement. Call it every `step` seconds while `isGrowing` is true.
     ///
     /// - Parameters:
-    ///   - bytes: received by all connections since there are so many.
-    ///   - seconds: since when that is.
-    ///   - lanes: connections that brought bytes all that time.
+    ///   - bytes: received by all connections since their number last changed.
+    ///   - seconds: the time since that change.
+    ///   - lanes: the connections that received bytes during all that time.
     package mutating func measured(bytes: Int64, seconds: Double, lanes: Int) {
         guard isAutomatic, isGrowing, seconds > 0, lanes > 0 else { return }
         let rate = Double(bytes) / seconds
-        // Connections of the last step are not there yet: measure again, a while.
+        // Some connections of the last step do not exist yet, so the measurement continues for a while.
         guard lanes >= limit else {
             misses += 1
             if misses > 50 { isGrowing = false }

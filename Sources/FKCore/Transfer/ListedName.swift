@@ -1,9 +1,9 @@
 import FKMiddleware
 
-/// The rules for a file name that a list gives. A list may be somebody else's: what it says stays below the folder of the
-/// task, in which it may name subfolders.
+/// The rules for a file name in a list. A list may come from another person, so its names stay below the task's
+/// folder. They may contain subfolders.
 package enum ListedName {
-    /// What is wrong with the name; nil for one that can be used.
+    /// The problem with the name; nil if it can be used.
     package static func objection(to name: String) -> String? {
         let parts = name.utf8.split(separator: slash, omittingEmptySubsequences: false).map { String(Substring($0)) }
         guard let last = parts.last, last != "", last != "." else { return "it does not name a file" }
@@ -14,9 +14,9 @@ package enum ListedName {
         return AskedForName.objection(to: last)
     }
 
-    /// The subfolder, nil for none, and the name of the file.
+    /// Splits a name into its subfolder (nil if there is none) and the file name.
     ///
-    /// - Parameter name: one without an objection.
+    /// - Parameter name: a name without an objection.
     package static func split(_ name: String) -> (folder: String?, name: String) {
         let parts = name.utf8.split(separator: slash).map { String(Substring($0)) }.filter { $0 != "." }
         let folder = parts.dropLast().joined(separator: "/")

@@ -1,7 +1,10 @@
-/// The usual file extension of the media types a downloader meets.
+/// The usual file extensions of common media types.
 enum MIMETypes {
-    /// - Parameter contentType: a `Content-Type` value; its parameters do not matter.
-    /// - Returns: without the dot; nil for unknown types and for those that say nothing, as `application/octet-stream`.
+    /// The extension for a media type.
+    ///
+    /// - Parameter contentType: a `Content-Type` value; its parameters are ignored.
+    /// - Returns: the extension without the dot; nil for unknown types and unspecific ones such as
+    ///   `application/octet-stream`.
     static func fileExtension(for contentType: String) -> String? {
         let type = contentType.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }.lowercased()
         return table[type]

@@ -1,19 +1,20 @@
 import FKMiddleware
 
-/// When bytes from one URL of the plan may be joined with bytes from another (a mirror).
+/// Decides when bytes from one URL of the plan may be joined with bytes from another (a mirror).
 ///
-/// Entity tags and dates are a server's own (RFC 9110 section 8.8): two mirrors of one file often differ in both. So:
+/// Entity tags and dates belong to one server (RFC 9110 section 8.8), so two mirrors of a file often differ in both.
+/// Therefore:
 ///
-/// | what the two say | then |
+/// | the two responses | decision |
 /// | --- | --- |
-/// | another length, or no length | never joined |
-/// | another content coding | never joined |
-/// | digests of the same kind that differ | never joined |
+/// | different lengths, or no length | never joined |
+/// | different content codings | never joined |
+/// | different digests of the same kind | never joined |
 /// | the same digest, or the same strong tag | joined |
-/// | the same length and nothing else | joined when up to 4 KiB before the seam are the same bytes, and are no run of a single value, which any file may have |
+/// | only the same length | joined if up to 4 KiB before the seam are equal and not a run of one value |
 ///
-/// Where a digest of the whole file is known, it is compared at the end whatever was joined, and a run of a single value
-/// at the seam does not matter.
+/// Any two files may contain a run of one value, so such a run proves nothing. If a digest of the whole file is
+/// known, it is compared at the end in any case, and a run of one value at the seam is accepted.
 extension ResumeRules {
     /// What the validators of two URLs say about their bytes.
     static func compareMirrors(_ known: Validator?, _ answer: Validator) -> Comparison {
@@ -23,26 +24,26 @@ extension ResumeRules {
         return .unknown
     }
 
-    /// nil when there are not two digests of one kind.
+    /// nil unless both have a digest of the same kind.
     static func compareDigests(_ known: Validator, _ answer: Validator) -> Bool? {
         guard let old = known.digest, let new = answer.digest, old.algorithm == new.algorithm else { return nil }
         return old == new
     }
 
-    /// The comparison that holds for this answer.
+    /// The comparison that applies to this response.
     static func compare(_ head: ResponseHead, _ known: Known) -> Comparison {
         if isInAnotherCoding(head, known.validator) { return .different }
         let answer = validator(of: head)
         return known.isOtherSource ? compareMirrors(known.validator, answer) : compare(known.validator, answer)
     }
 
-    /// Whether the bytes compared at the seam are all that speaks for joining: they must then be able to tell files
-    /// apart.
+    /// True if the bytes at the seam are the only evidence for joining. They must then differ between files, so a run
+    /// of one value is not enough.
     static func isSeamTheOnlyEvidence(_ head: ResponseHead, _ known: Known) -> Bool {
         known.isOtherSource && !known.isDigestKnown && compare(head, known) == .unknown
     }
 
-    /// Why an answer does not go with the bytes held, for the task's history.
+    /// The reason why a response does not match the stored bytes, for the task's history.
     package static func reason(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known) -> String {
         let range = head["Content-Range"].flatMap(ContentRange.init)
         let total = range?.total ?? (head.status == 206 || head.status == 416 ? nil : try? ContentLength.parse(head))

@@ -1,31 +1,34 @@
 import FKMiddleware
 
-/// The URLs that the connections of one file are spread over: the one the attempt began with, and its mirrors.
+/// The URLs that the connections of one file are distributed over: the URL of the attempt and its mirrors.
 ///
 /// ```text
 /// untried -> on trial -> proven | refused
 ///     ^________|  (nothing could be compared yet)
 /// ```
 ///
-/// A mirror gets connections only once a trial (`MirrorTrial`) has shown that its file is the same one. Until each mirror
-/// is proven or refused, none gets more than its share of the connections: they would have to be taken away again.
+/// A mirror gets connections only after a trial (`MirrorTrial`) has shown that its file is the same. Until every
+/// mirror is proven or refused, no source gets more than its share of connections, because they would have to be
+/// taken away again.
 struct MirrorSources: Sendable {
     enum Standing: Sendable, Hashable {
         case untried
         case onTrial
-        /// The mirror's own validator, under which it is asked for ranges.
+        /// The mirror's own validator, for its range requests.
         case proven(Validator)
         case refused
     }
 
-    /// Trials of one mirror that may end without a verdict.
+    /// The number of trials of one mirror that may end without a verdict.
     static let maxTrials = 5
 
     private(set) var mirrors: [(url: String, standing: Standing, trials: Int)]
 
+    /// Creates the list of sources.
+    ///
     /// - Parameters:
     ///   - own: the URL of the attempt.
-    ///   - plan: the task's URL and its mirrors, in which URLs may be repeated.
+    ///   - plan: the task's URL and its mirrors; URLs may be repeated.
     init(own: String, plan: [String]) {
         mirrors = []
         for url in plan where url != own && !mirrors.contains(where: { $0.url == url }) {
@@ -33,7 +36,7 @@ struct MirrorSources: Sendable {
         }
     }
 
-    /// Some may still become of use.
+    /// True if some mirror may still become usable.
     var isUndecided: Bool { mirrors.contains { $0.standing == .untried || $0.standing == .onTrial } }
 
     func validator(of url: String) -> Validator? {
@@ -41,13 +44,13 @@ struct MirrorSources: Sendable {
         return validator
     }
 
-    /// Where the next connection goes.
+    /// The source of the next connection.
     ///
     /// - Parameters:
-    ///   - limit: how many connections the file may have.
-    ///   - load: how many a source has; nil stands for the attempt's own URL.
-    ///   - isOpen: whether a source may get another one.
-    /// - Returns: `.some(nil)` for the attempt's own URL; nil when no source may get one.
+    ///   - limit: the number of connections the file may have.
+    ///   - load: returns the number of connections of a source; nil is the attempt's own URL.
+    ///   - isOpen: returns whether a source may get another connection.
+    /// - Returns: `.some(nil)` for the attempt's own URL; nil if no source may get another connection.
     func next(limit: Int, load: (String?) -> Int, isOpen: (String?) -> Bool) -> String?? {
         let possible = mirrors.filter { $0.standing != .refused }
         let share = isUndecided ? (limit + possible.count) / (possible.count + 1) : limit
@@ -55,7 +58,7 @@ struct MirrorSources: Sendable {
         return sources.filter { load($0) < share && isOpen($0) }.min { load($0) < load($1) }
     }
 
-    /// The next one to put on trial, which it then is.
+    /// Chooses the next mirror to try and marks it as on trial.
     mutating func startTrial(isOpen: (String) -> Bool) -> String? {
         guard let index = mirrors.firstIndex(where: { $0.standing == .untried && isOpen($0.url) }) else { return nil }
         mirrors[index].standing = .onTrial
@@ -67,7 +70,7 @@ struct MirrorSources: Sendable {
 
     mutating func refuse(_ url: String) { set(url, .refused) }
 
-    /// The trial proved nothing: another one follows, a few times.
+    /// The trial had no verdict. Another one follows, up to `maxTrials`.
     mutating func postpone(_ url: String) {
         guard let mirror = mirrors.first(where: { $0.url == url }) else { return }
         set(url, mirror.trials < Self.maxTrials ? .untried : .refused)

@@ -1,22 +1,22 @@
 import FKMiddleware
 
-/// Asks a mirror for a few bytes that are held already, to learn whether its file is the same one.
+/// Requests a few bytes from a mirror that are stored already, to find out whether its file is the same.
 ///
-/// Called on the transport's thread until `onEnd`, read by the engine afterwards.
+/// The transport's thread calls it until `onEnd`; afterwards the engine reads it.
 final class MirrorTrial: TransportHandler, @unchecked Sendable {
-    // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
-    // afterwards; the hand-over goes through the engine inbox's lock.
+    // Sendable because the mutable members belong to the transport's thread until `onEnd` is called, and to the
+    // engine afterwards. The lock of the engine's inbox hands them over.
 
-    /// Offset of the bytes in the file.
+    /// The offset of the bytes in the file.
     let start: Int64
-    /// The bytes as they are in the part file.
+    /// The bytes in the part file.
     let held: [UInt8]
     private(set) var head: ResponseHead?
     private(set) var received: [UInt8] = []
     private(set) var failure: DownloadError?
     private let onEnd: @Sendable (MirrorTrial) -> Void
 
-    /// - Parameter onEnd: called once, last.
+    /// - Parameter onEnd: called exactly once, last.
     init(start: Int64, held: [UInt8], onEnd: @escaping @Sendable (MirrorTrial) -> Void) {
         self.start = start
         self.held = held
@@ -39,17 +39,19 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
     }
 
     enum Verdict: Hashable {
-        /// The same file; the validator is the mirror's own.
+        /// The file is the same. The validator is the mirror's own.
         case same(Validator)
-        /// All that could be compared is a run of one value, which any file may have.
+        /// The compared bytes are a run of one value, which any two files may contain.
         case provesNothing
         case refused(reason: String)
     }
 
+    /// Evaluates the response.
+    ///
     /// - Parameters:
-    ///   - length: of the file begun.
-    ///   - validator: of the file begun, from another server.
-    ///   - isDigestKnown: a digest of the whole file will be compared at the end.
+    ///   - length: the length of the file being fetched.
+    ///   - validator: the validator of the file being fetched, from another server.
+    ///   - isDigestKnown: true if a digest of the whole file will be compared at the end.
     func verdict(length: Int64, validator: Validator?, isDigestKnown: Bool) -> Verdict {
         guard let head else { return .refused(reason: failure?.message ?? "it did not answer") }
         guard head.status == 206, let answer = head["Content-Range"].flatMap(ContentRange.init),

@@ -2,27 +2,29 @@ import FKMiddleware
 import Foundation
 import Synchronization
 
-/// The file that bytes are written to before it gets its final name. Writing is safe from several threads at once, as
-/// long as their ranges do not overlap.
+/// The file that receives the bytes before it gets its final name. Writing is safe from several threads at once if
+/// their ranges do not overlap.
 final class PartFile: Sendable {
     let name: String
     let folder: Folder
-    /// The length of the file when it was opened, in bytes.
+    /// The length of the file in bytes when it was opened.
     let openedLength: Int64
-    /// When the file had last been written to then, in nanoseconds since 1970.
+    /// The time of the last write when it was opened, in nanoseconds since 1970.
     let openedTime: Int64
     private let descriptor: Int32
-    /// Which file was opened.
+    /// The identity of the opened file.
     private let opened: Folder.Identity?
     private let isOpen = Atomic<Bool>(true)
     private let isAbandoned = Atomic<Bool>(false)
 
-    /// - Parameter exclusive: fail with `.fileExists` when the name is taken, instead of opening what is there.
+    /// Opens or creates a part file.
+    ///
+    /// - Parameter exclusive: true fails with `.fileExists` if the name is taken; the default is false.
     convenience init(in folder: Folder, name: String, exclusive: Bool = false) throws(DownloadError) {
         try self.init(in: folder, name: name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
     }
 
-    /// A finished file, to be compared and synced. It may be read-only, or a program that runs; it is never made.
+    /// Opens a finished file, to compare and sync it. It may be read-only or a running program. It is never created.
     convenience init(reading name: String, in folder: Folder) throws(DownloadError) {
         try self.init(in: folder, name: name, flags: O_RDONLY | O_NONBLOCK)
     }
@@ -43,7 +45,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Makes a file that was not there; nil when something bears the name.
+    /// Creates a new file; nil if the name is taken.
     static func made(in folder: Folder, name: String) throws(DownloadError) -> PartFile? {
         do throws(DownloadError) {
             return try PartFile(in: folder, name: name, exclusive: true)
@@ -53,13 +55,13 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Opens the file that bears the name; nil when it is not the task's own (`PartHolder`).
+    /// Opens the file with that name; nil if it does not belong to the task (`PartHolder`).
     static func reopened(
         in folder: Folder, name: String, written: FileIdentity? = nil
     ) throws(DownloadError) -> PartFile? {
         guard let named = folder.status(of: name), folder.holder(named, written: written) == .us else { return nil }
         let part = try PartFile(in: folder, name: name)
-        // Looked at once more: it may have been replaced before it was opened.
+        // Checked again, because the file may have been replaced before it was opened.
         var status = stat()
         guard fstat(part.descriptor, &status) == 0, folder.holder(status, written: written) == .us else {
             return nil
@@ -71,11 +73,12 @@ final class PartFile: Sendable {
 
     var path: String { folder.path(of: name) }
 
-    /// False once somebody has moved the file away or put another one in its place.
+    /// False if the file was moved away or replaced by another one.
     var hasItsName: Bool { opened != nil && folder.status(of: name).map(Folder.Identity.init) == opened }
 
-    /// - Throws: `.destination` when another file bears the name by now. Renaming that one would publish bytes that nobody
-    ///   has checked.
+    /// Checks that the name still leads to this file. Renaming another one would publish unverified bytes.
+    ///
+    /// - Throws: `.destination` if another file has the name.
     func checkHasItsName() throws(DownloadError) {
         if hasItsName { return }
         throw DownloadError(
@@ -83,40 +86,40 @@ final class PartFile: Sendable {
             isRetryable: true)
     }
 
-    /// The length of the file now, in bytes.
+    /// The current length of the file in bytes.
     var length: Int64 {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? Int64(status.st_size) : 0
     }
 
-    /// Bytes of the disk that it occupies: holes take no room.
+    /// The disk space of the file in bytes, without holes.
     var occupied: Int64 {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? Int64(status.st_blocks) * 512 : 0
     }
 
-    /// When the file was last written to, in nanoseconds since 1970; nil when the system does not tell.
+    /// The time of the last write, in nanoseconds since 1970; nil if the system does not report it.
     var time: Int64? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? status.modificationTime : nil
     }
 
-    /// The file as it is now; nil when the system does not tell.
+    /// The identity of the file as it is now; nil if the system does not report it.
     var identity: FileIdentity? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? FileIdentity(status) : nil
     }
 
-    /// Marks it as the file of this task, once nothing more is written to it.
+    /// Marks the file as this task's. Call it after the last write.
     func mark(_ identity: FileIdentity, as id: TaskID, _ owner: FileOwner) { owner.mark(descriptor, identity, as: id) }
 
-    /// Removes the file, unless another one bears its name by now.
+    /// Removes the file, unless another file has the name.
     func remove() {
         guard let identity, let named = folder.status(of: name) else { return }
         if FileIdentity(named).inode == identity.inode { folder.remove(name) }
     }
 
-    /// Nobody waits for its digest any more: what reads the whole file ends soon, with `.cancelled`.
+    /// Makes functions that read the whole file end soon with `.cancelled`, because the digest is no longer needed.
     func abandon() { isAbandoned.store(true, ordering: .relaxed) }
 
     private func checkWanted() throws(DownloadError) {
@@ -125,7 +128,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Writes all of `bytes`, or throws. Short writes and interrupted calls are continued.
+    /// Writes all of `bytes` or throws. It continues short writes and interrupted calls.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DownloadError) {
         var done = 0
         while done < bytes.count {
@@ -140,7 +143,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Reads up to `buffer.count` bytes; less only at the end of the file.
+    /// Reads up to `buffer.count` bytes; fewer only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(DownloadError) -> Int {
         var done = 0
         while done < buffer.count {
@@ -155,14 +158,15 @@ final class PartFile: Sendable {
         return done
     }
 
-    /// Up to `count` bytes from `offset`; less only at the end of the file.
+    /// Returns up to `count` bytes from `offset`; fewer only at the end of the file.
     func bytes(at offset: Int64, count: Int) throws(DownloadError) -> [UInt8] {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
         defer { buffer.deallocate() }
         return Array(buffer.prefix(try read(into: buffer, at: offset)))
     }
 
-    /// Whether the file still has these bytes. Blocks: not for the engine's or transport's thread.
+    /// True if the file still has these checksums. It blocks, so it must not run on the engine's or transport's
+    /// thread.
     func matches(_ pieces: [PieceChecksum]) throws(DownloadError) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
@@ -185,12 +189,12 @@ final class PartFile: Sendable {
     #if canImport(Darwin)
         private static let seekHole: Int32 = 3
     #else
-        /// `SEEK_HOLE` is not in the headers Swift imports.
+        /// `SEEK_HOLE` is missing in the headers that Swift imports.
         private static let seekHole: Int32 = 4
     #endif
 
-    /// The first byte of these that was never written, so that it reads as zero. Nil for none, and where the file system
-    /// cannot tell.
+    /// The first byte of the range that was never written and therefore reads as zero; nil if there is none or the
+    /// file system cannot tell.
     func hole(in range: Range<Int64>) -> Int64? {
         guard !range.isEmpty else { return nil }
         let found = lseek(descriptor, off_t(range.lowerBound), Self.seekHole)
@@ -203,12 +207,13 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Returns once the bytes are on the disk itself.
+    /// Syncs the file.
     func synchronize() throws(DownloadError) {
         guard fsync(descriptor) == 0 else { throw DownloadError(system: errno, "sync", path, in: .destination) }
     }
 
-    /// The digest of the whole file, read 1 MiB at a time. Blocks: not for the engine's or transport's thread.
+    /// The digest of the whole file, read 1 MiB at a time. It blocks, so it must not run on the engine's or
+    /// transport's thread.
     func digest(_ algorithm: Checksum.Algorithm) throws(DownloadError) -> String {
         let digester = Digester(algorithm)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -229,7 +234,7 @@ final class PartFile: Sendable {
 }
 
 extension stat {
-    /// In nanoseconds since 1970.
+    /// The time of the last write, in nanoseconds since 1970.
     var modificationTime: Int64 {
         #if canImport(Darwin)
             let time = st_mtimespec

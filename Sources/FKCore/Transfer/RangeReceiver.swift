@@ -2,66 +2,66 @@ import FKMiddleware
 import Foundation
 import Synchronization
 
-/// Takes one response and puts its bytes into one range of the part file, straight from the transport's callback.
+/// Writes the body of one response into one range of the part file, directly in the transport's callback.
 ///
-/// It decides nothing by itself: `ResumeRules` says what the head means, and where the info file must know something
-/// before bytes are overwritten, it holds the server back until the engine opens the gate.
+/// It makes no decisions: `ResumeRules` interprets the head. If the info file must be updated before bytes are
+/// overwritten, the receiver pauses the transfer until the engine opens the gate.
 ///
 /// ```text
 /// head -> ResumeRules -> [gate: engine writes the record] -> compare overlap -> limits -> pwrite -> counter
 /// ```
 final class RangeReceiver: TransportHandler, @unchecked Sendable {
-    // Sendable because the mutable members belong to the transport's thread until `onEnd` is called and to the engine
-    // afterwards, `isRecorded` to the engine always; `gateIsOpen`, `limit`, `hasHead` and `hasInlineHead` are atomics. The
-    // hand-over goes through the engine inbox's lock.
+    // Sendable because the mutable members belong to the transport's thread until `onEnd` is called, and to the
+    // engine afterwards. `isRecorded` always belongs to the engine. `gateIsOpen`, `limit`, `hasHead` and
+    // `hasInlineHead` are atomics. The lock of the engine's inbox hands the receiver over.
 
-    /// How the response ended.
+    /// The end of the response.
     enum Outcome {
         case ended(Result<TransportSummary, DownloadError>)
-        /// 416 and the server's length is ours: nothing was left to fetch.
+        /// Status 416 with our own length: nothing was left to fetch.
         case complete(total: Int64)
-        /// The same range must be asked for in another way; nothing of the answer was kept.
+        /// The same range must be requested in another way. Nothing of the response was kept.
         case askAgain(ResumeRules.Again)
-        /// The bytes at the seam differ from ours: the file on the server is another one.
+        /// The bytes at the seam differ: the file on the server is another one.
         case seamDiffers
-        /// All that could be compared with another mirror's file is a run of one value.
+        /// The bytes compared with another mirror's file are a run of one value.
         case seamProvesNothing
     }
 
-    /// What is fixed when the request is sent.
+    /// The values that are fixed when the request is sent.
     struct Plan {
         var ask: RangeAsk
         var known: ResumeRules.Known
-        /// Index of the range and of its live counter; nil while the engine has not given it one.
+        /// The index of the range and of its live counter; nil until the engine has assigned one.
         var index: Int?
         var segments: Int
         var part: PartFile
         var counters: LiveCounters
         var limits: LimiterSet
         var digest: Checksum.Algorithm?
-        /// Bodies of at most so many bytes into an empty part are written without the engine being asked first.
+        /// The maximum length of a body that may be written into an empty part without asking the engine first.
         var inlineLimit: Int64
-        /// Sum up the bytes for the time until the file is synced.
+        /// Compute a checksum of the bytes, for the time until the file is synced.
         var wantsPiece = false
         var clock: any EngineClock
         var echo: EchoMasking
     }
 
     let plan: Plan
-    /// Index of the range and of its live counter. The engine sets it before the gate is open.
+    /// The index of the range and of its live counter. The engine sets it before it opens the gate.
     private(set) var index: Int
     private(set) var head: ResponseHead?
-    /// There is a head. Safe from any thread, at any time.
+    /// True once there is a head. Safe to read from any thread at any time.
     var isAnswered: Bool { hasHead.load(ordering: .relaxed) }
     private let hasHead = Atomic<Bool>(false)
-    /// The body is written without the engine being asked. Safe from any thread; where it is true, so are reading `head`,
-    /// `decision` and `askedEngine`, which do not change any more.
+    /// True if the body is written without asking the engine. Safe to read from any thread. Once it is true, `head`,
+    /// `decision` and `askedEngine` no longer change and are safe to read as well.
     var isInline: Bool { hasInlineHead.load(ordering: .acquiring) }
     private let hasInlineHead = Atomic<Bool>(false)
-    /// The engine's own mark: what the head says is in the record.
+    /// For the engine: the record contains what the head says.
     var isRecorded = false
     private(set) var decision: ResumeRules.HeadDecision?
-    /// The length of the whole file, where the head tells it.
+    /// The length of the whole file, if the head contains it.
     var total: Int64? {
         switch decision {
         case .append(_, _, let total), .startOver(let total): total
@@ -69,22 +69,22 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         }
     }
     private(set) var outcome: Outcome?
-    /// Offset in the file where the next byte goes.
+    /// The offset in the file of the next byte.
     private(set) var position: Int64
-    /// Runs over the file while its bytes come in order from 0; nil as soon as they do not.
+    /// The digest of the file while its bytes arrive in order from 0; nil as soon as they do not.
     private(set) var digester: Digester?
-    /// What it has written, with its checksum.
+    /// The written piece with its checksum.
     var piece: PieceChecksum? {
         pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: crc.value) }
     }
     private var pieceStart: Int64?
     private var crc = CRC32C()
-    /// True once the gate was needed: the engine has then already recorded the head.
+    /// True once the gate was needed. The engine has then recorded the head.
     private(set) var askedEngine = false
 
-    /// The bytes before the seam, asked for again to be compared.
+    /// The bytes before the seam, requested again for comparison.
     private var seam: TailComparison?
-    /// Set once the head was an error status: the body is then only its reason.
+    /// Set if the head had an error status. The body then only explains it.
     private var refusal: DownloadError?
     private var reason: [UInt8] = []
     private static let maxReason = 512
@@ -93,9 +93,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private let onGate: @Sendable (RangeReceiver) -> Void
     private let onEnd: @Sendable (RangeReceiver) -> Void
 
+    /// Creates a receiver for one response.
+    ///
     /// - Parameters:
     ///   - onGate: called on the transport's thread when the engine must record the head and then call `openGate()`.
-    ///   - onEnd: called on the transport's thread, once, last.
+    ///   - onEnd: called on the transport's thread exactly once, last.
     init(
         plan: Plan, onGate: @escaping @Sendable (RangeReceiver) -> Void,
         onEnd: @escaping @Sendable (RangeReceiver) -> Void
@@ -107,13 +109,14 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         position = plan.ask.start
     }
 
-    /// Gives it another range; only while the gate is closed.
+    /// Assigns another range. Allowed only while the gate is closed.
     func assign(index: Int) { self.index = index }
 
-    /// The engine has recorded the head: bytes may be written. Follow it with the operation's `resume()`.
+    /// Allows writing, after the engine has recorded the head. Call the operation's `resume()` afterwards.
     func openGate() { gateIsOpen.store(true, ordering: .releasing) }
 
-    /// Moves the end of the range (exclusive), when another connection takes its second half. Safe from any thread.
+    /// Moves the end of the range (exclusive) when another connection takes its second half. Safe to call from any
+    /// thread.
     func setLimit(_ end: Int64) { limit.store(end, ordering: .releasing) }
 
     // MARK: TransportHandler, on the transport's thread
@@ -141,7 +144,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             outcome = .askAgain(again)
             return .fail(Self.stopped)
         case .refuse(let error) where error.code == .httpStatus:
-            // The beginning of the body often says why; it never gets near the part.
+            // The start of the body often gives the reason. It is never written to the part file.
             refusal = error
             return .deliver
         case .refuse(let error):
@@ -221,7 +224,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 crc.update(bytes)
             }
             position += Int64(bytes.count)
-            // A piece that is not full is the last one of what has arrived: nobody knows when the next one comes.
+            // A piece that is not full is the last one available, and the next one may take long.
             plan.counters.store(index, position, moreFollows: bytes.count == Self.fullPiece)
             digester?.update(bytes)
         }
@@ -230,7 +233,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if var refusal {
-            // An encoded page is no text.
+            // A body with a content coding is not readable text.
             if head?.contentCoding != nil, String(validating: reason, as: UTF8.self) == nil { reason = [] }
             refusal.underlying = ErrorPage.text(reason).map { plan.echo.mask($0, url: head?.url) }
             outcome = .ended(.failure(refusal))
@@ -239,7 +242,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         onEnd(self)
     }
 
-    /// What libcurl hands over of a body that comes faster than it is read, in bytes; TLS records are as large.
+    /// The size in bytes of libcurl's pieces when a body arrives faster than it is read. TLS records have the same
+    /// size.
     private static let fullPiece = 16 << 10
 
     private static let stopped = DownloadError(.cancelled, "The answer was not wanted.")

@@ -1,21 +1,22 @@
 import FKMiddleware
 import Foundation
 
-/// What is put into the request for one byte range.
+/// The request for one byte range.
 package struct RangeAsk: Sendable, Hashable {
-    /// First byte of the file that is wanted and not had yet.
+    /// The first byte of the file that is wanted and missing.
     package var start: Int64
-    /// Offset after the last wanted byte; nil asks to the end.
+    /// The offset after the last wanted byte; nil requests all bytes to the end.
     package var end: Int64?
-    /// So many bytes before `start` are asked for again to be compared, 0...4096.
+    /// The number of bytes before `start` to request again for comparison, 0 to 4096.
     package var overlap: Int64
-    /// The value for `If-Range`.
+    /// The value of `If-Range`; nil sends none.
     package var ifRange: String?
-    /// False: a plain request for the whole.
+    /// False for a plain request for the whole file.
     package var usesRange: Bool
-    /// Set when an earlier answer to the same wish was of no use and this is the second try.
+    /// Set in a second request for the same range, after the first response was unusable.
     package var again: ResumeRules.Again?
 
+    /// Creates a request; the default is a plain one for the whole file.
     package init(
         start: Int64 = 0, end: Int64? = nil, overlap: Int64 = 0, ifRange: String? = nil, usesRange: Bool = false,
         again: ResumeRules.Again? = nil
@@ -28,14 +29,14 @@ package struct RangeAsk: Sendable, Hashable {
         self.again = again
     }
 
-    /// The value for `Range` (RFC 9110 section 14.1.2), or nil for a plain request.
+    /// The value of `Range` (RFC 9110 section 14.1.2); nil for a plain request.
     package var rangeHeader: String? {
         guard usesRange else { return nil }
         return "bytes=\(start - overlap)-\(end.map { String($0 - 1) } ?? "")"
     }
 }
 
-/// Decides what to ask a server for and what its answer means, before a byte of the body is written.
+/// Decides what to request from a server and what its response means, before a byte of the body is written.
 ///
 /// ```text
 /// ask(for: range) -> request -> decide(head) -> append | startOver | complete | refuse
@@ -43,23 +44,27 @@ package struct RangeAsk: Sendable, Hashable {
 ///                        +------- ask(again:) <- askAgain
 /// ```
 ///
-/// Every `askAgain` leads to an ask that cannot lead to the same `askAgain`, so there are at most three requests.
-/// An answer is used only when the status, `Content-Range`, the whole length and the validators agree with what is
-/// held: libcurl checks none of them, and appending to a file that changed gives a mixed file that looks whole.
+/// Every `askAgain` leads to a request that cannot have the same `askAgain`, so there are at most three requests.
+///
+/// A response is used only if its status, `Content-Range`, total length and validators match the stored bytes.
+/// libcurl checks none of these, and bytes of a changed file would produce a mixed file that looks complete.
 package enum ResumeRules {
-    /// Bytes compared where there is no strong validator: 4 KiB.
+    /// The number of bytes to compare without a strong validator: 4 KiB.
     package static let maxOverlap: Int64 = 4096
 
-    /// What is known about the file from earlier answers.
+    /// The facts about the file from earlier responses.
     package struct Known: Sendable, Hashable {
+        /// The length of the file in bytes; nil while unknown.
         package var length: Int64?
+        /// The validator of the stored bytes; nil if there are none.
         package var validator: Validator?
-        /// More bytes than this are refused before they are fetched.
+        /// The maximum length in bytes; nil for no limit. A longer file is refused before its body is fetched.
         package var maxSize: Int64?
-        /// The bytes held and the validator came from another URL of the plan (`MirrorRules`).
+        /// True if the stored bytes and the validator come from another URL of the plan (`MirrorRules`).
         package var isOtherSource: Bool
-        /// A digest of the whole file will be compared at the end.
+        /// True if a digest of the whole file will be compared at the end.
         package var isDigestKnown: Bool
+        /// Creates the facts; the default is that nothing is known.
         package init(
             length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil, isOtherSource: Bool = false,
             isDigestKnown: Bool = false
@@ -72,38 +77,42 @@ package enum ResumeRules {
         }
     }
 
+    /// How to repeat a request.
     package enum Again: String, Sendable, Hashable {
-        /// The same range once more, without `If-Range`; the answer's own validators are then what counts.
+        /// Request the same range without `If-Range`. The response's own validators then decide.
         case plainRange
-        /// The whole file from 0, without `Range`: what is held belongs to another version. It is dropped once the
-        /// new body arrives.
+        /// Request the whole file without `Range`, because the stored bytes belong to another version. They are
+        /// discarded when the new body arrives.
         case withoutRange
-        /// As `withoutRange`, and no second connection for this file: the server's ranges cannot be relied on.
+        /// Same as `withoutRange`, and use no second connection for this file, because the server's ranges are
+        /// unreliable.
         case oneStream
     }
 
+    /// The meaning of a response head.
     package enum HeadDecision: Sendable, Hashable {
-        /// The body begins `skip` bytes before the wanted byte: compare those with the file, write the rest. `until`
-        /// is the offset after the last byte to take: what comes beyond is dropped; where it is less than wanted,
-        /// the rest is asked for later.
+        /// The body starts `skip` bytes before the wanted byte: compare those with the file and write the rest.
+        /// `until` is the offset after the last byte to write; bytes beyond it are discarded. If it is less than
+        /// wanted, the rest is requested later.
         case append(skip: Int64, until: Int64?, total: Int64?)
-        /// The body is the whole file from 0: what is held is dropped.
+        /// The body is the whole file from 0. The stored bytes are discarded.
         case startOver(total: Int64?)
-        /// Everything is here already.
+        /// All bytes are stored already.
         case complete(total: Int64)
-        /// Drop this answer and ask in another way.
+        /// Discard this response and repeat the request.
         case askAgain(Again)
-        /// The attempt failed.
+        /// The attempt has failed.
         case refuse(DownloadError)
     }
 
-    /// What to ask for to fill `range`.
+    /// The request that fills `range`.
     ///
-    /// - Parameter heldBefore: bytes directly before `range.start` that are in the part file, for comparing.
+    /// - Parameter heldBefore: the number of stored bytes directly before `range.start`, for comparison; the default
+    ///   is 0.
     package static func ask(for range: SavedRange, known: Known, heldBefore: Int64 = 0) -> RangeAsk {
         let isWhole = range.start == 0 && (range.end == nil || range.end == known.length)
         if isWhole && range.position == 0 { return RangeAsk() }
-        // A validator means nothing to another server: it would answer with the whole file.
+        // A validator means nothing to another server, which would respond with the whole file.
         let strong = known.isOtherSource ? nil : known.validator.flatMap(strongValidator)
         let held = range.position - range.start + heldBefore
         return RangeAsk(
@@ -111,7 +120,7 @@ package enum ResumeRules {
             overlap: strong == nil ? min(maxOverlap, max(0, held)) : 0, ifRange: strong, usesRange: true)
     }
 
-    /// What to ask for after `askAgain`.
+    /// The request after `askAgain`.
     package static func ask(again: Again, after ask: RangeAsk) -> RangeAsk {
         switch again {
         case .plainRange:
@@ -124,11 +133,12 @@ package enum ResumeRules {
         }
     }
 
-    /// What the head of an answer means.
+    /// Interprets a response head.
     ///
     /// - Parameters:
-    ///   - segments: how many ranges of the file are being filled or partly filled, this one included.
-    ///   - now: only for a `Retry-After` that is a date; the answer's own `Date` is preferred to it.
+    ///   - segments: the number of ranges of the file that are being filled or partly filled, including this one.
+    ///   - now: for a `Retry-After` with a date, if the response has no `Date` of its own; the default is the current
+    ///     time.
     package static func decide(
         head: ResponseHead, ask: RangeAsk, known: Known, segments: Int, now: Date = Date()
     ) -> HeadDecision {
@@ -147,7 +157,8 @@ package enum ResumeRules {
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
         if let error = sizeError(length, known) { return .refuse(error) }
         guard ask.usesRange else { return .startOver(total: length) }
-        // A server that ignores If-Range sends everything though nothing changed: gigabytes for the want of one question.
+        // A server that ignores If-Range sends the whole file although nothing changed. One more request can save
+        // gigabytes.
         if ask.again == nil, ask.ifRange != nil, length != nil, length == known.length,
             compare(head, known) == .same,
             head["Accept-Ranges"].map({ $0.lowercased() != "none" }) ?? true
@@ -167,8 +178,8 @@ package enum ResumeRules {
         }
         if head["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true { return .askAgain(.oneStream) }
         let unusable: Again = ask.again == nil ? .plainRange : .oneStream
-        // None, another unit, or one that ends before it begins or beyond its total (RFC 9110 section 14.4): nobody can
-        // say which bytes these are.
+        // Without a valid range (missing, another unit, or an end before the start or beyond the total, RFC 9110
+        // section 14.4), the position of the bytes is unknown.
         guard let answer = head["Content-Range"].flatMap(ContentRange.init), answer.unit == "bytes",
             let range = answer.range
         else { return .askAgain(unusable) }
@@ -180,7 +191,7 @@ package enum ResumeRules {
                     .protocolViolation, "The server's Content-Length and Content-Range contradict each other."))
         }
         if let error = sizeError(answer.total, known) { return .refuse(error) }
-        // Another length or another validator is another file, wherever its bytes begin.
+        // Another length or another validator means another file, wherever its bytes start.
         if let old = known.length, answer.total ?? old != old || range.end > old { return .askAgain(.withoutRange) }
         if !mayJoin(head, ask, known, segments) {
             let isAnonymous = compare(head, known) == .unknown
@@ -189,21 +200,21 @@ package enum ResumeRules {
         guard range.first == ask.start - ask.overlap else { return .askAgain(unusable) }
         let total = answer.total ?? known.length
         let until = min(range.end, ask.end ?? .max)
-        // Only compared bytes and nothing new: of use only where they end the file.
+        // A response with only compared bytes and no new ones is useful only at the end of the file.
         guard until > ask.start || (until == ask.start && total == until) else { return .askAgain(unusable) }
         return .append(skip: ask.overlap, until: until, total: total)
     }
 
-    /// Whether the bytes of this 206 may be put after those held (RFC 9110 section 15.3.7.2).
+    /// True if the bytes of this 206 may follow the stored ones (RFC 9110 section 15.3.7.2).
     private static func mayJoin(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> Bool {
         switch compare(head, known) {
         case .different: false
         case .same: true
         case .unknown where known.isOtherSource:
             ask.overlap > 0 && known.length != nil && ContentRange(head["Content-Range"] ?? "")?.total == known.length
-        // Bytes will be compared, or nothing is held that could be of another version, or the server answered 206 to a
-        // date in If-Range, which says that it still holds: the field itself may then be left out. Not so an ETag
-        // (section 15.3.7): an answer without it comes from a server that did not look at If-Range.
+        // True if bytes will be compared, if no stored byte could be of another version, or if the server answered
+        // 206 to a date in If-Range. Such a 206 confirms the date, and the field itself may be missing in it. A 206
+        // to an ETag must contain it (section 15.3.7): one without it comes from a server that ignored If-Range.
         case .unknown:
             ask.overlap > 0 || (ask.start == 0 && segments <= 1) || ask.ifRange.map { !isStrongTag($0) } ?? false
         }
@@ -232,25 +243,30 @@ package enum ResumeRules {
     }
 }
 
-/// Compares the bytes that are asked for a second time with those held, as they arrive in pieces.
+/// Compares the bytes that were requested again with the stored ones, as they arrive in pieces.
 package struct TailComparison: Sendable {
     private let held: [UInt8]
     private var compared = 0
 
+    /// Creates a comparison.
+    ///
     /// - Parameter held: the last bytes of the part file, as many as `RangeAsk.overlap`.
     package init(held: [UInt8]) { self.held = held }
 
+    /// True if all bytes were compared and equal.
     package var isDone: Bool { compared == held.count }
 
+    /// The result after a piece.
     package enum Verdict: Sendable, Hashable {
-        /// All of the buffer was equal; more is to come before the first new byte.
+        /// The whole buffer was equal, and more bytes are to be compared.
         case needsMore
-        /// Everything is equal; new bytes begin after so many bytes of this buffer.
+        /// All bytes are equal. New bytes start at this offset of the buffer.
         case equal(newBytesAt: Int)
-        /// The file on the server is another one: start again from 0.
+        /// The file on the server is another one. Start again from 0.
         case different
     }
 
+    /// Compares the next piece.
     package mutating func feed(_ bytes: UnsafeRawBufferPointer) -> Verdict {
         let count = min(bytes.count, held.count - compared)
         guard bytes.prefix(count).elementsEqual(held[compared..<compared + count]) else { return .different }

@@ -1,32 +1,33 @@
-/// Which byte range a connection should fill next, and how the list of ranges stays short and true.
+/// Chooses the byte range that a connection fills next, and keeps the list of ranges short and valid.
 ///
-/// A list is *normal* when it is sorted, without overlap, and covers the file from 0 to its end. `normalize` may
-/// renumber ranges and is for a task that is not running; `split` only appends, so that the numbers of running ranges
-/// and their live counters stay.
+/// A list is *normal* if it is sorted, has no overlaps, and covers the file from 0 to its end. `normalize` may
+/// renumber ranges, so it is for tasks that are not running. `split` only appends, so running ranges keep their
+/// numbers and their live counters.
 package enum SegmentPlanner {
-    /// No piece that is split off is smaller: 1 MiB.
+    /// The minimum size of a piece that is split off: 1 MiB.
     package static let minPiece: Int64 = 1 << 20
-    /// A list has at most so many ranges.
+    /// The maximum number of ranges in a list.
     package static let maxRanges = 64
-    /// Pieces begin at multiples of it, so that two connections never write one page.
+    /// Pieces start at multiples of this, so that two connections never write to one page.
     static let alignment: Int64 = 64 << 10
 
+    /// What one more connection should do.
     package enum Step: Sendable, Hashable {
-        /// Connect to fill this range from its position on.
+        /// Fill this range from its position on.
         case fetch(Int)
-        /// Shorten this range, which is being filled, to end at `at`; a new range takes over there.
+        /// Shorten this range, which is being filled, to end at `at`. A new range starts there.
         case split(Int, at: Int64)
-        /// Nothing another connection could do.
+        /// There is no work for another connection.
         case none
     }
 
-    /// Whether a range wants nothing more. One of unknown length always does.
+    /// True if the range is complete. A range of unknown length never is.
     package static func isFinished(_ range: SavedRange) -> Bool { range.end.map { range.position >= $0 } ?? false }
 
-    /// Bytes of a range still to come; nil while its end is unknown.
+    /// The missing bytes of a range; nil while its end is unknown.
     package static func remaining(_ range: SavedRange) -> Int64? { range.end.map { max(0, $0 - range.position) } }
 
-    /// The first unfinished range that no connection fills; nil when there is none.
+    /// The first incomplete range without a connection; nil if there is none.
     package static func nextRange(in ranges: [SavedRange], running: Set<Int> = []) -> Int? {
         ranges.indices.filter { !running.contains($0) && !isFinished(ranges[$0]) }
             .min { ranges[$0].start < ranges[$1].start }
@@ -35,9 +36,9 @@ package enum SegmentPlanner {
     /// What one more connection should do.
     ///
     /// - Parameters:
-    ///   - ranges: with the positions of this moment.
-    ///   - running: indexes of the ranges that connections fill now.
-    ///   - connections: how many connections the file may use.
+    ///   - ranges: with their current positions.
+    ///   - running: the indexes of the ranges that connections fill now.
+    ///   - connections: the number of connections the file may use.
     package static func nextStep(_ ranges: [SavedRange], running: Set<Int>, connections: Int) -> Step {
         guard running.count < connections else { return .none }
         if let free = nextRange(in: ranges, running: running) { return .fetch(free) }
@@ -52,9 +53,9 @@ package enum SegmentPlanner {
         return .split(largest, at: at)
     }
 
-    /// Carries a split out: the range at `index` ends at `at`, and a new one, the last of the list, begins there.
+    /// Splits the range at `index`: it ends at `at`, and a new range, the last of the list, starts there.
     ///
-    /// Nothing changes when `at` does not lie between the range's position and its end.
+    /// The list stays unchanged unless `at` is between the range's position and its end.
     package static func split(_ ranges: [SavedRange], _ index: Int, at: Int64) -> [SavedRange] {
         guard ranges.indices.contains(index), let end = ranges[index].end, at > ranges[index].position, at < end else {
             return ranges
@@ -65,10 +66,10 @@ package enum SegmentPlanner {
         return result
     }
 
-    /// The normal list that says the same, as short as can be: finished neighbours become one, a range that nobody
-    /// began joins the one before it, holes become ranges, overlaps and what lies beyond the end are cut off.
+    /// The shortest equivalent normal list: complete neighbours are merged, a range without bytes is merged into the
+    /// previous one, holes become ranges, and overlaps and bytes beyond the end are cut off.
     ///
-    /// - Parameter expected: the length of the file; nil while it is unknown, and the last range is then open.
+    /// - Parameter expected: the length of the file; nil while unknown. The last range is then open.
     package static func normalize(_ ranges: [SavedRange], expected: Int64?) -> [SavedRange] {
         var result: [SavedRange] = []
         var covered: Int64 = 0
@@ -76,7 +77,7 @@ package enum SegmentPlanner {
             guard var range = repaired(range, from: covered, to: expected) else { continue }
             if range.start > covered { append(SavedRange(start: covered, end: range.start), to: &result) }
             covered = range.end ?? range.position
-            // An open range ends where the next begins; where none does, the end is set below.
+            // An open range ends where the next one starts. If there is none, the end is set below.
             range.end = covered
             if range.start < covered { append(range, to: &result) }
         }
@@ -84,13 +85,13 @@ package enum SegmentPlanner {
         return result.isEmpty ? [SavedRange(start: 0, end: expected)] : result
     }
 
-    /// The part of a range within `from..<to`, its marks put back into it; nil when nothing is left.
+    /// The part of a range within `from..<to`, with its positions clamped to it; nil if nothing is left.
     private static func repaired(_ range: SavedRange, from: Int64, to: Int64?) -> SavedRange? {
         var result = range
         result.start = max(range.start, from)
         let limit = min(range.end ?? .max, to ?? .max)
         if limit <= result.start { return nil }
-        // An open range stays open: another one may follow in what it could still have filled.
+        // An open range stays open, because another one may follow in the part that it could still fill.
         if range.end != nil { result.end = limit }
         result.position = min(max(range.position, result.start), limit)
         result.synced = min(max(range.synced, result.start), result.position)

@@ -1,21 +1,22 @@
 import FKMiddleware
 import Foundation
 
-/// The digest of the whole file that a server sends along.
+/// The digest of the whole file in a response.
 ///
-/// | field | rule | counts |
+/// | field | rule | used |
 /// | --- | --- | --- |
-/// | `Repr-Digest` | RFC 9530 section 3 | always: it is of the whole representation, also in a 206 |
-/// | `Content-Digest` | RFC 9530 section 2 | with 200: it is of this message's content |
-/// | `Digest` | RFC 3230 section 4.3.2 | with 200: servers differ in what they take for the instance of a 206 |
+/// | `Repr-Digest` | RFC 9530 section 3 | always: it covers the whole representation, also in a 206 |
+/// | `Content-Digest` | RFC 9530 section 2 | with 200: it covers the content of this message |
+/// | `Digest` | RFC 3230 section 4.3.2 | with 200: servers differ about the instance of a 206 |
 /// | `Content-MD5` | RFC 2616 section 14.15 | with 200 |
 ///
-/// One rule for all of them: the strongest algorithm known here decides, whichever field has it; of two fields with the
-/// same algorithm the upper one of the table. Within a field the last value of an algorithm counts. A field with anything
-/// malformed in it, a digest of the wrong length included, is ignored as a whole.
+/// One rule applies to all fields: the strongest supported algorithm is used, whichever field contains it. If two
+/// fields have the same algorithm, the upper one in the table is used. Within a field the last value of an algorithm
+/// counts. A field with a malformed part, such as a digest of the wrong length, is ignored as a whole.
 package enum ServerDigest {
+    /// The strongest digest in a response head; nil if there is none.
     package static func parse(_ head: ResponseHead) -> Checksum? {
-        // Nearly no answer has one: look before anything is built.
+        // Most responses have no digest, so this check runs before anything is allocated.
         guard head.fields.contains(where: { isDigestField($0.name) }) else { return nil }
         var found = structured(head["Repr-Digest"])
         if head.status != 206 {
@@ -25,10 +26,10 @@ package enum ServerDigest {
         return found.reduce(nil, stronger)
     }
 
-    /// The first where both are as strong.
+    /// The stronger digest; the first one if both are equally strong.
     static func stronger(_ one: Checksum?, _ other: Checksum?) -> Checksum? {
         guard let one, let other else { return one ?? other }
-        // Among those known, the longer digest is the stronger one.
+        // Among the supported algorithms, the longer digest is the stronger one.
         return other.algorithm.byteCount > one.algorithm.byteCount ? other : one
     }
 
@@ -53,8 +54,8 @@ package enum ServerDigest {
         return found
     }
 
-    /// `SHA-256=base64,MD5=base64`; `SHA` is SHA-1. Empty elements are allowed; what an unknown algorithm's value looks
-    /// like is its own affair.
+    /// `SHA-256=base64,MD5=base64`; `SHA` is SHA-1. Empty elements are allowed. The values of unknown algorithms are
+    /// not checked.
     private static func instance(_ value: String?) -> [Checksum] {
         var found: [Checksum.Algorithm: Checksum] = [:]
         for element in (value ?? "").split(separator: ",").map({ $0.trimmingCharacters(in: .whitespaces) })

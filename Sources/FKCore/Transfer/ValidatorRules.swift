@@ -1,23 +1,24 @@
 import FKMiddleware
 import Foundation
 
-/// Which validators may be trusted to name the same bytes (RFC 9110 section 8.8).
+/// Decides which validators prove that bytes are the same (RFC 9110 section 8.8).
 extension ResumeRules {
-    /// What is worth remembering of a response to recognise its representation again.
+    /// The validator of a response, to recognise its representation again.
     package static func validator(of head: ResponseHead) -> Validator {
         Validator(
             etag: head.first("ETag"), lastModified: head.first("Last-Modified"), date: head.first("Date"),
             digest: ServerDigest.parse(head), coding: head.carriesFile ? head.contentCoding : nil)
     }
 
-    /// Whether the body is in another coding than the bytes held: the two cannot be joined, whatever their validators say.
+    /// True if the body has another content coding than the stored bytes. The two cannot be joined, whatever their
+    /// validators are.
     static func isInAnotherCoding(_ head: ResponseHead, _ known: Validator?) -> Bool {
         guard head.carriesFile, let known else { return false }
         return known.coding != head.contentCoding
     }
 
-    /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response is
-    /// dated at least one second later (RFC 9110 section 8.8.2.2), else nil.
+    /// The value for `If-Range`: a strong entity tag, else a `Last-Modified` that is strong because the response's
+    /// date is at least one second later (RFC 9110 section 8.8.2.2), else nil.
     package static func strongValidator(_ validator: Validator) -> String? {
         if let tag = validator.etag, isStrongTag(tag) { return tag }
         guard let text = validator.lastModified, let modified = HTTPDate.parse(text),
@@ -26,15 +27,15 @@ extension ResumeRules {
         return text
     }
 
-    /// A quoted tag without `W/` (RFC 9110 section 8.8.3). Tags without quotes, which some servers send, are not
-    /// strong: put into `If-Range` they would be read as a date.
+    /// True for a quoted tag without `W/` (RFC 9110 section 8.8.3). Some servers send tags without quotes. They are
+    /// not strong, because in `If-Range` they would be read as dates.
     static func isStrongTag(_ tag: String) -> Bool {
         let bytes = Array(tag.utf8)
         return bytes.count >= 2 && bytes.first == 0x22 && bytes.last == 0x22
             && bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x7f }
     }
 
-    /// Whether two answers carry the same bytes, as far as their validators tell.
+    /// Whether two responses have the same bytes, according to their validators.
     enum Comparison: Sendable, Hashable {
         case same
         case different
@@ -46,7 +47,7 @@ extension ResumeRules {
         if let agree = compareDigests(known, answer) { return agree ? .same : .different }
         if let old = known.etag, let new = answer.etag {
             if opaque(old) != opaque(new) { return .different }
-            // The same strong tag settles it: the machines of one service often differ in Last-Modified.
+            // The same strong tag is sufficient, because the machines of one service often differ in Last-Modified.
             if old == new, isStrongTag(old) { return .same }
         }
         if let old = known.lastModified, let new = answer.lastModified {
