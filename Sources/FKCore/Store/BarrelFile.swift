@@ -1,15 +1,15 @@
 import FKMiddleware
 import Foundation
 
-/// Keeps barrels, one file each, replaced as a whole by write-aside and rename.
+/// Reads and writes barrels, one file each. A file is replaced as a whole: written aside and renamed.
 ///
 /// ```text
 /// {"format":1,"count":2,"crc":305419896}          CRC-32C of all bytes after this line
 /// {"name":"books","created":…,"options":{…},"sums":{…}}
-/// <64 hexadecimal digits> TAB <URL>               one line a member, in order
+/// <64 hexadecimal digits> TAB <URL>               one line per member, in order
 /// ```
 ///
-/// Lines and not one JSON document, because 100,000 members then load in milliseconds.
+/// The members are lines instead of one JSON document, so that 100,000 of them are read in milliseconds.
 package enum BarrelFile {
     static let format = 1
     /// Larger files are not read.
@@ -28,8 +28,10 @@ package enum BarrelFile {
         var sums: BarrelSums
     }
 
-    /// - Throws: `.invalidArgument` for a name that cannot be or a URL with a line feed in it; `.noSpace`, `.disk`, and
-    ///   then the barrel is as it was.
+    /// Writes a barrel.
+    ///
+    /// - Throws: `.invalidArgument` for an invalid name or a URL with a line feed; `.noSpace` or `.disk`. The file is
+    ///   then unchanged.
     /// - Returns: the number of bytes written.
     @discardableResult
     package static func save(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
@@ -58,7 +60,9 @@ package enum BarrelFile {
         return file.count
     }
 
-    /// - Throws: `.notFound`; `.corruptInfo`; `.laterVersion`; `.disk`.
+    /// Reads a barrel.
+    ///
+    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     package static func load(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
         do {
             let barrel = try load(path: workPath.barrelPath(name))
@@ -71,8 +75,8 @@ package enum BarrelFile {
         }
     }
 
-    /// The names of all barrels, sorted. Names are not in the file names as they are, so each file's beginning is read
-    /// where it must be; a file that tells none is left out.
+    /// The names of all barrels, sorted. A file name may not contain the whole barrel name; the start of such a file
+    /// is read. A file without a readable name is left out.
     package static func list(in workPath: WorkPath) -> [String] {
         paths(in: workPath).compactMap { path in
             let stem = path.lastPathPart.dropLast(".barrel".count)
@@ -82,8 +86,8 @@ package enum BarrelFile {
         }.sorted()
     }
 
-    /// All barrels, oldest first. A file that cannot be read is moved to the quarantine and reported; one of a later
-    /// version is reported and left. Only for the process that owns the engine.
+    /// All barrels, oldest first. An unreadable file is moved to the quarantine and reported; a file of a later
+    /// version is reported and stays. Only for the process that owns the engine.
     package static func loadAll(in workPath: WorkPath) -> (barrels: [BarrelRecord], problems: [DownloadError]) {
         var barrels: [BarrelRecord] = []
         var problems: [DownloadError] = []
@@ -104,7 +108,7 @@ package enum BarrelFile {
         return (barrels, problems)
     }
 
-    /// Returns false when there was none.
+    /// Deletes a barrel's file. Returns false if there was none.
     @discardableResult
     package static func delete(_ name: String, in workPath: WorkPath) throws -> Bool {
         try FileIO.remove(workPath.barrelPath(name))
@@ -112,7 +116,8 @@ package enum BarrelFile {
 
     // MARK: The mark of a change
 
-    /// Says that members are joining or leaving: until the mark is gone, the records of the tasks know better than the file.
+    /// Marks that members are joining or leaving. While the mark exists, the records of the tasks are newer than the
+    /// barrel's file.
     static func mark(_ name: String, in workPath: WorkPath) throws {
         let empty: [UInt8] = []
         do {
@@ -130,10 +135,12 @@ package enum BarrelFile {
         workPath.barrelPath(name) + ".changing"
     }
 
-    /// The barrel as the records of its tasks have it: what a process that was killed between the two has left behind.
+    /// The barrel according to the records of its tasks, for a process that was killed between writing those and the
+    /// barrel.
     ///
-    /// Tasks whose record names the barrel join it, in the order of submission. A member leaves when its record does not name
-    /// the barrel or when its info file is gone, unless that is in the quarantine. Reads every record of the work path.
+    /// Tasks whose record names the barrel join it, in the order of submission. A member leaves if its record does
+    /// not name the barrel, or if its info file is missing and not in the quarantine. It reads every record of the
+    /// work path.
     static func reconciled(_ barrel: BarrelRecord, in workPath: WorkPath) -> BarrelRecord {
         var barrel = barrel
         var joined: [(number: UInt64, member: BarrelMember)] = []
@@ -194,7 +201,7 @@ package enum BarrelFile {
     }
 
     private static func members(_ lines: UnsafeRawBufferPointer, count: Int) -> [BarrelMember]? {
-        // The count is not trusted with memory: a member takes at least 66 bytes.
+        // The count is checked before memory is allocated: a member needs at least 66 bytes.
         guard count >= 0, count <= lines.count / 66 else { return nil }
         var members: [BarrelMember] = []
         members.reserveCapacity(count)

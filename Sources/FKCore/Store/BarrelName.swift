@@ -2,8 +2,10 @@ import FKMiddleware
 
 /// The rules for names of barrels.
 package enum BarrelName {
-    /// - Throws: `.invalidArgument` for a name that is empty, longer than 100 bytes of UTF-8, `.` or `..`, or that has
-    ///   a slash or a control character.
+    /// Checks a name.
+    ///
+    /// - Throws: `.invalidArgument` for a name that is empty, longer than 100 bytes of UTF-8, `.` or `..`, or that
+    ///   contains a slash or a control character.
     package static func validate(_ name: String) throws {
         let problem: String? =
             if name.isEmpty {
@@ -24,9 +26,9 @@ package enum BarrelName {
         }
     }
 
-    /// A file name of ASCII letters, digits, `-`, `_` and inner dots, everything else percent-encoded: the name
-    /// survives file systems that fold case or normalise, and never begins with a dot. At most 300 bytes would come
-    /// of 100, so a name whose encoded form is over 200 bytes is cut and made unique by its digest.
+    /// The file name of a barrel: ASCII letters, digits, `-`, `_` and inner dots, everything else percent-encoded. It
+    /// survives file systems that fold case or normalise, and never starts with a dot. A name of 100 bytes could
+    /// become 300, so an encoded form over 200 bytes is cut and made unique by its digest.
     static func fileName(_ name: String) -> String {
         var text = ""
         for byte in name.utf8 {

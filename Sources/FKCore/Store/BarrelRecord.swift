@@ -1,24 +1,30 @@
 import FKMiddleware
 import Foundation
 
-/// One member of a barrel: enough to find its task and to export the barrel without reading any.
+/// One member of a barrel: enough to find its task, and to export the barrel without reading info files.
 package struct BarrelMember: Codable, Sendable, Hashable {
+    /// The task's id.
     package var id: TaskID
-    /// Percent-encoded, so without blanks, tabs and line feeds.
+    /// The URL, percent-encoded, so it contains no spaces, tabs or line feeds.
     package var url: String
+    /// Creates a member.
     package init(id: TaskID, url: String) {
         self.id = id
         self.url = url
     }
 }
 
-/// The sums of a barrel when it was last saved: what is shown before its members are read.
+/// The sums of a barrel when it was last saved, shown before its members are read.
 package struct BarrelSums: Codable, Sendable, Hashable {
+    /// The number of complete members.
     package var complete = 0
+    /// The number of failed members.
     package var error = 0
+    /// The received bytes of all members.
     package var received: Int64 = 0
-    /// nil while the length of some member is unknown.
+    /// The length of all members in bytes; nil while the length of a member is unknown.
     package var expected: Int64?
+    /// Creates sums; the default is an empty barrel of unknown length.
     package init(complete: Int = 0, error: Int = 0, received: Int64 = 0, expected: Int64? = nil) {
         self.complete = complete
         self.error = error
@@ -29,13 +35,18 @@ package struct BarrelSums: Codable, Sendable, Hashable {
 
 /// A named, ordered group of tasks.
 package struct BarrelRecord: Sendable, Hashable {
+    /// The barrel's name, unique in the work path.
     package var name: String
+    /// When the barrel was created.
     package var created: Date
+    /// The defaults for its new members.
     package var options: BarrelOptions
-    /// In the order in which they were added; no id twice.
+    /// The members in the order in which they joined, without duplicates.
     package var members: [BarrelMember]
+    /// The sums at the last save.
     package var sums: BarrelSums
 
+    /// Creates a barrel; the default has no options and no members.
     package init(
         name: String, created: Date, options: BarrelOptions = .init(), members: [BarrelMember] = [],
         sums: BarrelSums = .init()

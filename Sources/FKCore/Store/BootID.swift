@@ -4,18 +4,20 @@ import Foundation
     import Darwin
 #endif
 
-/// Names the present boot of this machine, to tell whether what was written but not synced can still be believed.
+/// Identifies the current boot of the machine, to decide whether data that was written but not synced can still be
+/// trusted.
 package enum BootID {
-    /// Read once per process. `FK_BOOT_ID` in the environment overrides it, for tests of power cuts.
+    /// The id of the current boot, read once per process. `FK_BOOT_ID` in the environment overrides it, for tests of
+    /// power cuts.
     package static let current: String = read(environment: ProcessInfo.processInfo.environment)
 
-    /// When the present boot began. With `FK_BOOT_ID` it began with this process.
+    /// The start of the current boot. With `FK_BOOT_ID` it is the start of this process.
     package static let began: Date = {
         if ProcessInfo.processInfo.environment["FK_BOOT_ID"]?.isEmpty == false { return Date() }
         return Date(timeIntervalSinceNow: -uptime)
     }()
 
-    /// Seconds, time asleep included where the system counts it.
+    /// The seconds since the start of the boot, including sleep if the system counts it.
     private static var uptime: Double {
         #if canImport(Darwin)
             var boot = timeval()
@@ -29,8 +31,8 @@ package enum BootID {
         #endif
     }
 
-    /// Never empty. A system that tells no boot id gets a random one, which matches nothing: then nothing unsynced
-    /// is believed, which is safe.
+    /// Never empty. A system without a boot id gets a random one, which matches nothing. Unsynced data is then never
+    /// trusted, which is safe.
     static func read(environment: [String: String]) -> String {
         if let id = environment["FK_BOOT_ID"], !id.isEmpty { return id }
         return system() ?? UUID().uuidString.lowercased()
@@ -43,7 +45,7 @@ package enum BootID {
             guard sysctlbyname("kern.bootsessionuuid", &buffer, &size, nil, 0) == 0 else { return nil }
             let id = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         #else
-            // A file under /proc tells no size, so it is read up to a limit instead.
+            // A file in /proc reports no size, so it is read up to a limit.
             guard let handle = FileHandle(forReadingAtPath: "/proc/sys/kernel/random/boot_id"),
                 let data = try? handle.read(upToCount: 128)
             else { return nil }

@@ -1,23 +1,27 @@
 import CSystem
 
-/// CRC-32C (Castagnoli polynomial, RFC 3720 section 12.1), by the processor where it can, else eight bytes a step.
+/// CRC-32C (Castagnoli polynomial, RFC 3720 section 12.1), computed by the processor if it can, else eight bytes a
+/// step.
 ///
-/// It finds torn and damaged slots; it is no protection against somebody who wants to forge one.
+/// It detects torn and damaged slots. It does not protect against forgery.
 package struct CRC32C: Sendable {
-    /// Inverted, as the algorithm keeps it.
+    /// Inverted, as the algorithm defines.
     private var state: UInt32 = 0xffff_ffff
 
+    /// Starts a checksum of zero bytes.
     package init() {}
 
+    /// The checksum of a buffer.
     package static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var crc = CRC32C()
         crc.update(bytes)
         return crc.value
     }
 
-    /// The checksum of all bytes so far; more may follow.
+    /// The checksum of all bytes so far. More may follow.
     package var value: UInt32 { ~state }
 
+    /// Adds bytes.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         if Self.isBuiltIn {
             let triples = bytes.count / (3 * Self.run)
@@ -36,8 +40,8 @@ package struct CRC32C: Sendable {
     private static let isBuiltIn = fk_has_crc32c() != 0
     private static let run = Int(FK_CRC32C_RUN)
 
-    /// Four tables of 256: what each byte of a state becomes by `run` zero bytes. The algorithm without its inversions is
-    /// linear, so that a state's bytes can be looked up one by one.
+    /// Four tables of 256: the change of each byte of a state by `run` zero bytes. Without its inversions the
+    /// algorithm is linear, so the bytes of a state can be looked up separately.
     private static let shift: [UInt32] = {
         let zeros = [UInt8](repeating: 0, count: run)
         var tables = [UInt32](repeating: 0, count: 4 * 256)
@@ -54,7 +58,7 @@ package struct CRC32C: Sendable {
         return tables
     }()
 
-    /// The same without the processor's help.
+    /// Adds bytes without the processor's instruction.
     mutating func updateByTables(_ bytes: UnsafeRawBufferPointer) {
         Self.tables.withUnsafeBufferPointer { tables in
             var crc = state
@@ -76,7 +80,7 @@ package struct CRC32C: Sendable {
         }
     }
 
-    /// Eight tables of 256: table `n` is the effect of a byte with `n` zero bytes behind it.
+    /// Eight tables of 256: table `n` is the effect of a byte followed by `n` zero bytes.
     private static let tables: [UInt32] = {
         var tables = [UInt32](repeating: 0, count: 8 * 256)
         for byte in 0..<256 {

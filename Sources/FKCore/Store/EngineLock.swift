@@ -11,29 +11,33 @@ import Foundation
 
 /// Makes one process at a time the engine of a work path.
 ///
-/// The lock is the kernel's (`flock`), on an open file: it ends with its holder however that dies, and two holders in
-/// one process exclude each other too. The file's content is only for people and for `fk`; nothing trusts it.
+/// The lock is the kernel's (`flock`) on an open file: it ends with its holder however that dies, and two holders in
+/// one process exclude each other as well. The content of the file is for display only, and no decision depends on
+/// it.
 package final class EngineLock: Sendable {
-    /// Who holds the lock, as it wrote itself down.
+    /// The holder of the lock, as it described itself.
     package struct Holder: Codable, Sendable, Hashable {
-        /// For display only: a process id may be another process by now.
+        /// The process id, for display only: it may belong to another process by now.
         package var pid: Int32
+        /// The host name, for display only.
         package var host: String
+        /// The boot in which the holder started.
         package var bootID: String
+        /// When the holder started.
         package var started: Date
-        /// The time of its last tick, at most about a second old while the holder is well.
+        /// The time of the holder's last tick, which is at most about a second old while it works.
         package var tick: Date
-        /// Goes up with each tick, whatever the wall clock does.
+        /// Increases with each tick, whatever the wall clock does.
         package var beat: UInt64?
-        /// The boot in which an engine last looked for finished files that never reached the disk.
+        /// The boot in which an engine last checked for finished files that never reached the disk.
         package var examinedBoot: String?
     }
 
-    /// The content has always this length, blanks at the end, so that one pwrite replaces it.
+    /// The content always has this length, with spaces at the end, so that one pwrite replaces it.
     private static let width = 512
 
     private struct State {
-        /// -1 once released.
+        /// -1 after the release.
         var descriptor: Int32
         var holder: Holder
     }
@@ -48,10 +52,10 @@ package final class EngineLock: Sendable {
 
     deinit { release() }
 
-    /// Takes the lock, or returns nil while another holder has it. Waits at most about 5 ms: `isHeld` of another process
-    /// holds the lock for an instant, which must not look like an engine.
+    /// Acquires the lock; nil while another holder has it. It waits up to about 5 ms, because `isHeld` of another
+    /// process holds the lock for an instant, which must not look like an engine.
     ///
-    /// - Throws: `.workPathUnusable`, `.noSpace` or `.disk` when the lock file cannot be used.
+    /// - Throws: `.workPathUnusable`, `.noSpace` or `.disk` if the lock file cannot be used.
     package static func tryAcquire(_ workPath: WorkPath) throws -> EngineLock? {
         let path = workPath.lockPath
         for attempt in 0..<5 {
@@ -65,7 +69,7 @@ package final class EngineLock: Sendable {
                     .workPathUnusable, "The file system of \(path) has no locks: choose a local work path.",
                     underlying: String(cString: strerror(code)))
             }
-            // Somebody may have removed the file between opening and locking: then this lock excludes nobody.
+            // If the file was removed between opening and locking, this lock excludes no other process.
             var ours = stat()
             var named = stat()
             guard fstat(descriptor, &ours) == 0, stat(path, &named) == 0, ours.st_ino == named.st_ino,
@@ -90,8 +94,8 @@ package final class EngineLock: Sendable {
         return lock
     }
 
-    /// Whether the holder before has written down that it looked in this boot. The text is searched, not parsed: a JSON
-    /// decoder's first use takes a tenth of a start.
+    /// True if an earlier holder recorded a check in this boot. The text is searched and not parsed, because the
+    /// first use of a JSON decoder takes a tenth of a start.
     private static func wasExamined(_ path: String) -> Bool {
         guard let bytes = try? FileIO.contents(of: path, limit: 4_096),
             let word = try? StoreJSON.encode(["examinedBoot": BootID.current])
@@ -99,16 +103,18 @@ package final class EngineLock: Sendable {
         return Data(bytes).range(of: Data(word.dropFirst().dropLast())) != nil
     }
 
-    /// True once the files have been looked at in this boot.
+    /// True once the files were checked in this boot.
     package var isExamined: Bool { state.withLock { $0.holder.examinedBoot == BootID.current } }
 
-    /// Writes down that the files have been looked at.
+    /// Records that the files were checked.
     package func noteExamined() {
         state.withLock { $0.holder.examinedBoot = BootID.current }
         try? touch(Date())
     }
 
-    /// Writes down that the holder is alive. After `release` it does nothing.
+    /// Records that the holder is alive. It does nothing after `release`.
+    ///
+    /// - Throws: `.noSpace` or `.disk`.
     package func touch(_ now: Date) throws {
         try state.withLock { state in
             guard state.descriptor >= 0 else { return }
@@ -122,8 +128,8 @@ package final class EngineLock: Sendable {
         }
     }
 
-    /// True when another file has taken the place of the locked one: then this lock excludes nobody. False while there is
-    /// no file at all: whoever makes one is noticed the next time.
+    /// True if another file has replaced the locked one, so that this lock excludes no other process. False while
+    /// there is no file; a new one is detected the next time.
     package var isReplaced: Bool {
         state.withLock { state in
             var ours = stat()
@@ -135,19 +141,20 @@ package final class EngineLock: Sendable {
         }
     }
 
-    /// Gives the lock up. Does nothing the second time.
+    /// Releases the lock. A second call does nothing.
     package func release() {
         state.withLock { state in
             guard state.descriptor >= 0 else { return }
-            // The content stays: it says who was there last. `holder` asks the kernel whether that still holds.
-            // Unlocked and not only closed: a child between fork and exec has the descriptor too, for an instant.
+            // The content stays and shows the last holder. `holder` asks the kernel whether it still holds. The lock
+            // is released explicitly, because a child between fork and exec has the descriptor as well for an
+            // instant.
             _ = flock(state.descriptor, LOCK_UN)
             FileIO.close(state.descriptor)
             state.descriptor = -1
         }
     }
 
-    /// True while some process holds the lock. The kernel is asked, not the file's content.
+    /// True while a process holds the lock, according to the kernel.
     package static func isHeld(_ workPath: WorkPath) -> Bool {
         guard let descriptor = try? FileIO.open(workPath.lockPath, O_RDONLY | O_NONBLOCK) else { return false }
         defer { FileIO.close(descriptor) }
@@ -156,12 +163,12 @@ package final class EngineLock: Sendable {
         return false
     }
 
-    /// What the lock file holds: a holder that is well changes it about once a second. Nil when there is none.
+    /// The content of the lock file; nil if it is missing. A working holder changes it about once a second.
     package static func content(_ workPath: WorkPath) -> [UInt8]? {
         try? FileIO.contents(of: workPath.lockPath, limit: 4_096)
     }
 
-    /// Who holds the lock; nil when nobody does, or when the holder has not written itself down yet.
+    /// The holder of the lock; nil if there is none, or if it has not described itself yet.
     package static func holder(_ workPath: WorkPath) -> Holder? {
         guard isHeld(workPath), let bytes = try? FileIO.contents(of: workPath.lockPath, limit: 4_096) else {
             return nil

@@ -9,12 +9,12 @@ import Foundation
     import Darwin
 #endif
 
-/// The few system calls the store is made of, with interrupted and short calls continued and `errno` turned into
-/// a `DownloadError` that names the path. Safe from any thread.
+/// The system calls of the store. Interrupted and short calls are continued, and `errno` becomes a `DownloadError`
+/// that names the path. Safe to use from any thread.
 package enum FileIO {
-    /// Opens a file close-on-exec and never through a symbolic link at its last part.
+    /// Opens a file close-on-exec. It does not follow a symbolic link in the last component.
     ///
-    /// - Throws: `.notFound` when it is not there, `.fileExists` for `O_EXCL` on one that is, `.noSpace`, else `.disk`.
+    /// - Throws: `.notFound` if it is missing, `.fileExists` for `O_EXCL` if it exists, `.noSpace`, else `.disk`.
     package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws -> Int32 {
         while true {
             let descriptor = systemOpen(path, flags | O_CLOEXEC | O_NOFOLLOW, mode)
@@ -23,7 +23,8 @@ package enum FileIO {
         }
     }
 
-    /// Closes after writing: what the system only finds out now (a quota, a network file system) is an error as well.
+    /// Closes a file after writing. An error that the system reports only now (a quota, a network file system) is
+    /// thrown.
     package static func close(_ descriptor: Int32, written path: String) throws {
         if systemClose(descriptor) != 0, errno != EINTR { throw DownloadError(system: errno, "close", path) }
     }
@@ -64,7 +65,7 @@ package enum FileIO {
             if count == 0 { break }
             if count > 0 {
                 done += count
-                // A short answer from a regular file is its end; asking again would only confirm that.
+                // A short read of a regular file is its end. Reading again would only confirm that.
                 if done < buffer.count, count < 4096 { break }
             } else if errno != EINTR {
                 throw DownloadError(system: errno, "read", path)
@@ -73,9 +74,9 @@ package enum FileIO {
         return done
     }
 
-    /// Reads a whole regular file; a FIFO, device or symbolic link in its place is refused and never waited for.
+    /// Reads a whole regular file. A FIFO, device or symbolic link in its place is refused and never waited for.
     ///
-    /// - Throws: `.tooLarge` when it has more than `limit` bytes, besides what `open` throws.
+    /// - Throws: `.tooLarge` for more than `limit` bytes, and the errors of `open`.
     package static func contents(of path: String, limit: Int) throws -> [UInt8] {
         let descriptor = try open(path, O_RDONLY | O_NONBLOCK)
         defer { close(descriptor) }
@@ -88,15 +89,18 @@ package enum FileIO {
             throw DownloadError(.tooLarge, "\(path) has \(status.st_size) bytes; at most \(limit) are read.")
         }
         let size = Int(status.st_size)
-        // The standard library writes its one empty array anew for a capacity of 0: the thread sanitizer calls that a race.
+        // For a capacity of 0 the standard library writes its shared empty array, which the thread sanitizer reports
+        // as a race.
         if size == 0 { return [] }
         return try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             count = try read(into: UnsafeMutableRawBufferPointer(buffer), from: descriptor, at: 0, path: path)
         }
     }
 
-    /// Makes a file of mode 0600 whatever the umask is, that was not there before, holding `bytes`.
-    /// A file that could not be written whole is removed again.
+    /// Creates a new file with these bytes and mode 0600, whatever the umask is. A file that could not be written
+    /// completely is removed.
+    ///
+    /// - Throws: `.fileExists`, `.noSpace` or `.disk`.
     package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer) throws {
         let descriptor = try open(path, O_WRONLY | O_CREAT | O_EXCL)
         do {
@@ -115,8 +119,8 @@ package enum FileIO {
         }
     }
 
-    /// Replaces a file as a whole: written under `aside` first, then renamed, so that a reader sees the old one or the
-    /// new one. What an earlier, interrupted attempt left under `aside` is dropped.
+    /// Replaces a file as a whole: it is written as `aside` and renamed, so that a reader sees either the old or the
+    /// new file. A leftover `aside` of an interrupted call is discarded.
     package static func replace(
         _ path: String, aside: String, _ bytes: UnsafeRawBufferPointer, beforeRename: () throws -> Void = {}
     ) throws {
@@ -131,13 +135,14 @@ package enum FileIO {
         }
     }
 
+    /// Renames a file and replaces an existing one.
     package static func rename(_ path: String, to other: String) throws {
         guard systemRename(path, other) == 0 else { throw DownloadError(system: errno, "rename", path) }
     }
 
-    /// Removes a file. Returns false when it was not there.
+    /// Removes a file. Returns false if it was missing.
     ///
-    /// - Throws: when it is there and cannot be removed.
+    /// - Throws: `.disk` if it exists and cannot be removed.
     @discardableResult
     package static func remove(_ path: String) throws -> Bool {
         if unlink(path) == 0 { return true }
@@ -145,7 +150,7 @@ package enum FileIO {
         throw DownloadError(system: errno, "remove", path)
     }
 
-    /// Makes a folder of mode 0700 whatever the umask is. One that is there already is left as it is.
+    /// Creates a folder with mode 0700, whatever the umask is. An existing one stays as it is.
     package static func makeFolder(_ path: String) throws {
         if mkdir(path, 0o700) == 0 {
             _ = chmod(path, 0o700)
@@ -154,18 +159,19 @@ package enum FileIO {
         }
     }
 
-    /// Waits until a file's or folder's content is on the disk itself.
+    /// Syncs a file or folder.
     ///
-    /// An error is final: after EIO the system may drop what it could not write, so a second sync proves nothing.
+    /// An error is final: after EIO the system may discard the data, so a second sync proves nothing.
     package static func synchronize(_ path: String) throws {
         let descriptor = try open(path, O_RDONLY)
         defer { close(descriptor) }
         try synchronize(descriptor, path: path)
     }
 
+    /// Syncs an open file or folder.
     package static func synchronize(_ descriptor: Int32, path: String) throws {
         #if canImport(Darwin)
-            // fsync on Apple systems stops at the drive's own cache.
+            // On Apple systems, fsync does not flush the drive's own cache.
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
         #endif
         while fsync(descriptor) != 0 {
@@ -173,14 +179,14 @@ package enum FileIO {
         }
     }
 
-    /// Calls `body` with each name in a folder, `.` and `..` left out, in the system's order. A folder that is not
-    /// there or cannot be read has no names. `body` returns false to stop. The bytes are only valid during the call.
+    /// Calls `body` with each name in a folder, except `.` and `..`, in the system's order. A folder that is missing
+    /// or unreadable has no names. `body` returns false to stop. The bytes are valid only during the call.
     package static func forEachName(in folder: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Bool) rethrows {
         guard let directory = opendir(folder) else { return }
         defer { closedir(directory) }
         guard let nameOffset = MemoryLayout<dirent>.offset(of: \dirent.d_name) else { return }
         while let entry = readdir(directory) {
-            // The name is read where it stands: copying the fixed array out could read past the end of the entry.
+            // The name is read in place: copying the fixed-size array could read beyond the end of the entry.
             let name = (UnsafeRawPointer(entry) + nameOffset).assumingMemoryBound(to: UInt8.self)
             let length = strlen(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
             if name[0] == 0x2e, length == 1 || (length == 2 && name[1] == 0x2e) { continue }
@@ -188,7 +194,7 @@ package enum FileIO {
         }
     }
 
-    /// The names in a folder; none when it is not there.
+    /// The names in a folder; none if it is missing.
     package static func names(in folder: String) -> [String] {
         var names: [String] = []
         forEachName(in: folder) { name in
@@ -199,8 +205,8 @@ package enum FileIO {
     }
 }
 
-// The names of these calls are taken by methods of the types that use them. `withCString` hands over a text where it
-// stands; given to a call as it is, it is copied first.
+// Methods of the types above have the names of these system calls. `withCString` passes the text in place; passed
+// directly, it would be copied.
 private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
     path.withCString { open($0, flags, mode) }
 }

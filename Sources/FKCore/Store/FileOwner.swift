@@ -2,43 +2,43 @@ import CSystem
 import FKMiddleware
 import Foundation
 
-/// The mark a task leaves on the file it makes, until that is on the disk itself: an extended attribute that names the
-/// task, the work path, and the file as it was left.
+/// The mark that a task puts on its file until the file is synced: an extended attribute with the task, the work
+/// path, and the file as it was left.
 ///
-/// After a power cut a file may bear its final name while the record that says whose it is was lost, because a name goes
-/// through the file system's journal and the bytes of a record do not. The mark goes through the journal as well, before
-/// the name. File systems without extended attributes have no mark; the file then counts as a stranger's.
+/// After a power cut, a file may have its final name while the record that names its owner is lost: a name is written
+/// to the file system's journal, the bytes of a record are not. The mark is written to the journal as well, before
+/// the name. File systems without extended attributes have no marks; the file then counts as another owner's.
 struct FileOwner: Sendable {
-    /// What a file says about its owner.
+    /// The mark of a file.
     enum Mark: Hashable {
         /// The file system has no such attributes, or they cannot be read.
         case unknown
         case none
-        /// `<first 12 digits of the id> <work path> <inode> <time>`; earlier versions wrote the digits alone.
+        /// `<first 12 digits of the id> <work path> <inode> <time>`; earlier versions wrote only the digits.
         case text(String)
 
-        /// True for the task's own mark, whatever became of the file since.
+        /// True for the task's own mark, even if the file has changed since.
         func isOf(_ id: TaskID, orNone: Bool) -> Bool {
             guard case .text(let text) = self else { return orNone }
             return text.utf8.prefix { $0 != UInt8(ascii: " ") }.elementsEqual(id.short.utf8)
         }
     }
 
-    /// A text that calls take as it stands, where a `String` would be copied for each.
+    /// Static text, which system calls take without the copy that a `String` needs.
     private static let nameText: StaticString = "user.fkdownloader.task"
     private static let workPathText: StaticString = "user.fkdownloader.workpath"
     /// Longer than any mark.
     private static let room = 128
 
-    /// Tells work paths apart that have the same tasks. Nil where the work path cannot bear an attribute: then nothing
-    /// is marked.
+    /// Identifies the work path among others with the same tasks. nil if the work path cannot have attributes; then
+    /// no file is marked.
     let workPath: String?
 
     init(workPath: String?) { self.workPath = workPath }
 
-    /// Reads the work path's own attribute, or gives it a new one. It is made once, and moves with the folder.
+    /// Reads the work path's own attribute, or sets a new one. It is set once and moves with the folder.
     ///
-    /// - Parameter folder: the work path, of which the caller is the engine.
+    /// - Parameter folder: the work path. The caller must own its engine.
     init(of folder: String) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -54,16 +54,18 @@ struct FileOwner: Sendable {
         workPath = Self.write(new, descriptor, Self.workPathText) ? new : nil
     }
 
-    /// To be called when nothing more is written to the file.
+    /// Marks a file. Call it after the last write.
     func mark(_ file: Int32, _ identity: FileIdentity, as id: TaskID) {
         guard let workPath else { return }
         _ = Self.write("\(id.short) \(workPath) \(identity.inode) \(identity.time)", file, Self.nameText)
     }
 
-    /// Whether a task of this work path has written the file, and nobody since. A power cut may have cut its length.
+    /// True if a task of this work path wrote the file and it was not written to since. A power cut may have
+    /// shortened it.
     func proves(_ file: Int32, _ id: TaskID) -> Bool { provenTask(file) == id.short }
 
-    /// `TaskID.short` of the task of this work path that has written the file, and nobody since; nil where there is none.
+    /// `TaskID.short` of the task of this work path that wrote the file, if it was not written to since; nil
+    /// otherwise.
     func provenTask(_ file: Int32) -> String? {
         var status = stat()
         guard let workPath, fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,

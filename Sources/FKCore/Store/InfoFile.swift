@@ -9,31 +9,35 @@ import Foundation
     import Darwin
 #endif
 
-/// What a writer has to remember of an info file to update it without reading it: 16 bytes a task.
+/// The state a writer needs to update an info file without reading it: 16 bytes per task.
 package struct InfoHandle: Sendable, Hashable {
     /// The newest generation in the file.
     package internal(set) var generation: UInt64
+    /// The size of a slot in bytes.
     package internal(set) var slotSize: UInt32
 }
 
-/// One reading of an info file.
+/// The content of an info file.
 package struct InfoContents: Sendable {
+    /// The record of the newest valid generation.
     package var record: TaskRecord
+    /// The handle for the next update.
     package var handle: InfoHandle
-    /// As they stand in the file, not yet checked against the record: see `TaskRecord.applyingLiveCounters`.
+    /// The counters in the file, not yet checked against the record: see `TaskRecord.applyingLiveCounters`.
     package var counters: [Int64]
 }
 
-/// An info file that stays open between two updates. Used by one thread.
+/// An info file that stays open between two updates. Use it from one thread.
 package final class OpenInfoFile {
     private var descriptor: Int32 = -1
     private var path = ""
 
+    /// Creates it without opening a file.
     package init() {}
 
     deinit { close() }
 
-    /// For reading and writing.
+    /// The descriptor for reading and writing; opens the file if necessary.
     func descriptor(_ path: String) throws -> Int32 {
         if descriptor < 0 {
             descriptor = try FileIO.open(path, O_RDWR | O_NONBLOCK)
@@ -42,33 +46,34 @@ package final class OpenInfoFile {
         return descriptor
     }
 
-    /// Closes it after the last update: what the system only finds out now is an error as well.
+    /// Closes the file after the last update. An error that the system reports only now is thrown.
     package func closeWritten() throws {
         guard descriptor >= 0 else { return }
         defer { descriptor = -1 }
         try FileIO.close(descriptor, written: path)
     }
 
+    /// Closes the file and ignores errors.
     package func close() {
         if descriptor >= 0 { FileIO.close(descriptor) }
         descriptor = -1
     }
 }
 
-/// The file that holds all about one task (`TaskRecord`), updated in place.
+/// The file that stores everything about one task (`TaskRecord`), updated in place.
 ///
-/// Two slots take turns: an update writes the slot of the older generation, so a torn write, a kill at any
-/// instruction or a power cut leaves the previous generation readable. A record that outgrows its slot moves into
-/// a file with slots twice as large, by write-aside and rename.
+/// Two slots alternate: an update writes the slot of the older generation. After a torn write, a kill at any
+/// instruction or a power cut, the previous generation is therefore still readable. A record that outgrows its slot
+/// moves to a file with slots twice as large, which is written aside and renamed.
 ///
-/// There is one writer, the engine that holds the work path's lock; any process may read at any time. Nothing is kept
-/// open here unless the caller asks for it (`OpenInfoFile`): an update is open, one pwrite, close. Functions, not an
-/// object, so that 100,000 idle tasks cost a handle each.
+/// There is one writer, the engine with the work path's lock. Any process may read at any time. An update opens the
+/// file, writes once, and closes it, unless the caller keeps it open (`OpenInfoFile`). These are functions and not an
+/// object, so that 100,000 idle tasks cost only a handle each.
 package enum InfoFile {
-    /// Makes the info file of a new task, and the folder it is in.
+    /// Creates the info file of a new task, and its folder.
     ///
-    /// - Throws: `.fileExists` when there is one already; `.noSpace`, `.disk`, and then no file is left behind;
-    ///   `.tooLarge` for a record of more than 16 MiB.
+    /// - Throws: `.fileExists` if there is one already; `.noSpace` or `.disk`, and then no file is left; `.tooLarge`
+    ///   for a record of more than 16 MiB.
     package static func create(at path: String, record: TaskRecord) throws -> InfoHandle {
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
@@ -83,18 +88,18 @@ package enum InfoFile {
         return InfoHandle(generation: 1, slotSize: UInt32(geometry.slotSize))
     }
 
-    /// One page appears whole or not at all, whatever kills the process: in place, which is twice as fast. More than that
-    /// is written aside.
+    /// A file of one page is written completely or not at all, even if the process is killed, so it is written in
+    /// place, which is twice as fast. A larger one is written aside.
     private static func place(_ image: UnsafeRawBufferPointer, at path: String) throws {
         guard image.count > pageSize else { return try FileIO.create(path, image) }
         guard access(path, F_OK) != 0 else { throw DownloadError(system: EEXIST, "create", path) }
         try FileIO.replace(path, aside: path + ".new", image)
     }
 
-    /// The smallest page of the systems we build for.
+    /// The smallest page of the supported systems.
     private static let pageSize = 4_096
 
-    /// Removes an empty info file: what is left where `create` was killed before its write. Any other stays.
+    /// Removes an empty info file, which `create` leaves if it is killed before its write. Any other file stays.
     package static func removeUnwritten(_ path: String) throws {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size == 0 else { return }
@@ -103,9 +108,9 @@ package enum InfoFile {
 
     /// Reads the newest valid generation.
     ///
-    /// - Parameter open: keeps the file open for the update that is about to follow.
-    /// - Throws: `.notFound`, also for an empty file, which is a task that is just being made or whose making was
-    ///   interrupted; `.corruptInfo` when no slot is valid; `.laterVersion`; `.disk`.
+    /// - Parameter open: keeps the file open for a following update.
+    /// - Throws: `.notFound`, also for an empty file, whose creation is in progress or was interrupted;
+    ///   `.corruptInfo` if no slot is valid; `.laterVersion`; `.disk`.
     package static func read(_ path: String, open: OpenInfoFile? = nil) throws -> InfoContents {
         guard let contents = try read(path, containing: nil, open: open) else {
             throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
@@ -113,13 +118,13 @@ package enum InfoFile {
         return contents
     }
 
-    /// The same, but nil without parsing the payload when it does not hold these bytes.
+    /// Reads the newest valid generation; nil, without parsing, if its payload does not contain these bytes.
     package static func read(
         _ path: String, containing needle: [UInt8]?, open: OpenInfoFile? = nil
     ) throws -> InfoContents? {
         let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_RDONLY | O_NONBLOCK)
         defer { if open == nil { FileIO.close(descriptor) } }
-        // Two updates in a row may cross one slow reading; an owner that writes faster than that does not exist.
+        // Two consecutive updates may overlap one slow read. No owner writes faster than that.
         var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")
         for _ in 0..<3 {
             do {
@@ -131,20 +136,21 @@ package enum InfoFile {
         throw last
     }
 
-    /// Writes the next generation. On any error the previous generation stays valid, `handle` is unchanged, and the
-    /// next call uses the same slot again.
+    /// Writes the next generation. After an error, the previous generation stays valid, `handle` is unchanged, and
+    /// the next call uses the same slot again.
     ///
     /// - Parameters:
     ///   - counters: the task's live counters while it runs, so that they follow a file that has to move.
-    ///   - rangesChanged: true when ranges were dropped, renumbered or begun anew since the last write. The live
-    ///     counters then count for nothing until the record that gives them their new meaning is in the file, also
-    ///     where that takes a second call because the first one has failed.
-    ///     The caller sees to it that the counters already hold the new ranges' positions.
-    ///   - dropsCounters: true for the first record of a boot. The words in the file are of an earlier boot: once the record
-    ///     bears the present one's id, they would count again, for bytes that never got to the disk.
-    ///   - open: keeps the file open from one update to the next, where two follow each other closely; nil opens and
-    ///     closes it.
-    /// - Throws: `.notFound` when the file is gone; `.noSpace`, `.disk`; `.tooLarge` for a record of more than 16 MiB.
+    ///   - rangesChanged: true if ranges were dropped, renumbered or started anew since the last write. The live
+    ///     counters are then
+    ///     invalid until the record that defines their new meaning is in the file, even if that takes a second call after an
+    ///     error. The caller must set the counters to the new ranges' positions first.
+    ///   - dropsCounters: true for the first record of a boot. The words in the file are from an earlier boot. Once
+    ///     the record
+    ///     has the current boot's id they would be valid again, for bytes that never reached the disk.
+    ///   - open: keeps the file open between updates that follow each other closely; nil opens and closes it.
+    /// - Throws: `.notFound` if the file is missing; `.noSpace` or `.disk`; `.tooLarge` for a record of more than 16
+    ///   MiB.
     package static func update(
         _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
         rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
@@ -155,7 +161,7 @@ package enum InfoFile {
         if text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
             try grow(
                 path, text, generation: next, handle: &handle, counters: counters, dropsCounters: dropsCounters)
-            // What is open is the file that was just replaced.
+            // The open file is the one that was just replaced.
             open?.close()
             if rangesChanged { counters?.validateMirror() }
             return
@@ -178,18 +184,18 @@ package enum InfoFile {
         if rangesChanged { counters?.validateMirror() }
     }
 
-    /// Waits until the info file is on the disk itself; with `folder`, its name as well (after `create`).
+    /// Syncs the info file, and with `folder` its name as well (after `create`).
     package static func synchronize(_ path: String, folder: Bool = false) throws {
         try FileIO.synchronize(path)
         if folder { try FileIO.synchronize((path as NSString).deletingLastPathComponent) }
     }
 
-    /// The counters as they are now, for a process that does not own the engine.
+    /// The current counters, for a process that does not own the engine.
     package static func readCounters(_ path: String) throws -> [Int64] {
         try read(path).counters
     }
 
-    /// The newest valid payload as it stands in the file, for people.
+    /// The newest valid payload as text, for display.
     package static func rawPayload(_ path: String) throws -> String {
         let bytes = try FileIO.contents(of: path, limit: 4 * InfoFormat.maxSlotSize)
         return try bytes.withUnsafeBytes { file in
@@ -215,7 +221,7 @@ package enum InfoFile {
             if geometry.fileSize <= usual || count < usual {
                 return try parse(file, geometry, path: path, containing: needle)
             }
-            // A header may claim more than there is: memory is taken for what is there.
+            // A header may claim a larger size than the file has, so memory is allocated by the file's size.
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
             let size = min(geometry.fileSize, Int(status.st_size))
@@ -227,7 +233,7 @@ package enum InfoFile {
         }
     }
 
-    /// Takes the newest slot whose payload can be decoded as well.
+    /// Returns the newest slot whose payload can be decoded.
     private static func parse(
         _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String, containing needle: [UInt8]?
     ) throws -> InfoContents? {
@@ -267,7 +273,7 @@ package enum InfoFile {
     ) throws {
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         let previous = dropsCounters ? [] : (try? readCounters(path)) ?? []
-        // A file that vanished (`trash`) is not brought back by an update.
+        // An update does not create a file that was removed (`trash`).
         guard access(path, F_OK) == 0 else { throw DownloadError(system: errno, "write", path) }
         let wasAttached = counters?.isAttached ?? false
         try withImage(geometry, generation: generation, text, counters: previous) { image in
@@ -278,7 +284,7 @@ package enum InfoFile {
         handle = InfoHandle(generation: generation, slotSize: UInt32(geometry.slotSize))
     }
 
-    /// A whole file with one valid slot.
+    /// A complete file with one valid slot.
     private static func withImage(
         _ geometry: InfoFormat.Geometry, generation: UInt64, _ text: borrowing JSONText, counters: [Int64],
         _ body: (UnsafeRawBufferPointer) throws -> Void
@@ -301,7 +307,7 @@ package enum InfoFile {
 }
 
 extension UnsafeRawBufferPointer {
-    /// True when these bytes stand somewhere in the buffer.
+    /// True if the buffer contains these bytes.
     fileprivate func contains(sequence needle: [UInt8]) -> Bool {
         guard let base = baseAddress, let first = needle.first else { return needle.isEmpty }
         var offset = 0

@@ -1,43 +1,44 @@
 import FKMiddleware
 
-/// The bytes of an info file, without any input or output.
+/// The byte format of an info file, without input or output.
 ///
 /// ```text
 /// 0      64-byte header   magic, format version, slot size, number of counters, CRC-32C
 /// 64     slot 0           even generations
 ///        slot 1           odd generations
-///        counters         one 8-byte word per byte range: how far it has come
+///        counters         one 8-byte word per byte range: its position
 /// ```
 ///
-/// All numbers are little-endian. With the usual sizes a file has exactly 4,096 bytes: one page, one block.
-/// Docs/InfoFile.md gives every offset.
+/// All numbers are little-endian. With the usual sizes, a file has exactly 4,096 bytes: one page, one block.
+/// Docs/InfoFile.md lists all offsets.
 package enum InfoFormat {
-    /// `FK-INFO` and a line feed. Magic, version and the header's CRC keep their places in all later versions.
+    /// `FK-INFO` and a line feed. Magic, version and the header's CRC keep their offsets in all later versions.
     static let magic: UInt64 = 0x0a4f_464e_492d_4b46
     static let version: UInt32 = 1
     static let headerSize = 64
-    /// Generation, length and CRC before a slot's payload.
+    /// The size of generation, length and CRC before a slot's payload.
     static let slotHeaderSize = 16
     static let usualSlotSize = 1_760
+    /// The number of counter words.
     package static let counterCount = 64
-    /// Larger payloads are neither written nor parsed.
+    /// The maximum size of a payload in bytes. Larger ones are neither written nor parsed.
     package static let maxPayload = 16 << 20
-    /// No task is written so often: a higher generation is damage, and there is always a next one.
+    /// No task is written this often. A higher generation means damage, and a next generation always exists.
     static let maxGeneration: UInt64 = 1 << 62
-    /// The usual size doubled as often as the largest payload needs.
+    /// The usual size, doubled as often as the largest payload needs.
     static let maxSlotSize = usualSlotSize << 14
 
-    /// Where things are in one particular file.
+    /// The offsets in one file.
     struct Geometry: Hashable, Sendable {
         var slotSize: Int
         var counterCount: Int = InfoFormat.counterCount
 
         var counterOffset: Int { headerSize + 2 * slotSize }
         var fileSize: Int { counterOffset + 8 * counterCount }
-        /// A generation has a fixed place, so that a writer who knows the newest needs to read nothing.
+        /// A generation has a fixed offset, so a writer that knows the newest one needs no read.
         func slotOffset(generation: UInt64) -> Int { headerSize + Int(generation & 1) * slotSize }
 
-        /// The smallest geometry, from the usual one upwards by doubling, that holds a payload of so many bytes.
+        /// The smallest geometry for a payload of this many bytes: the usual one, doubled as often as necessary.
         ///
         /// - Throws: `.tooLarge` above `maxPayload`.
         static func holding(payload: Int) throws -> Geometry {
@@ -51,7 +52,7 @@ package enum InfoFormat {
         }
     }
 
-    /// One valid slot: its payload is `file[payload]`.
+    /// One valid slot. Its payload is `file[payload]`.
     struct Slot: Hashable, Sendable {
         var generation: UInt64
         var payload: Range<Int>
@@ -68,6 +69,8 @@ package enum InfoFormat {
         header.storeBytes(of: crc.littleEndian, toByteOffset: 60, as: UInt32.self)
     }
 
+    /// Reads the header.
+    ///
     /// - Throws: `.corruptInfo`, or `.laterVersion` for a valid header of a later format.
     static func readHeader(_ file: UnsafeRawBufferPointer) throws -> Geometry {
         guard file.count >= headerSize else { throw DownloadError(.corruptInfo, "The info file is cut short.") }
@@ -93,7 +96,7 @@ package enum InfoFormat {
         return geometry
     }
 
-    /// Writes generation, length and checksum in front of a payload that stands in its place already and fills the rest.
+    /// Writes generation, length and checksum in front of a payload that is in place and fills the rest of the slot.
     static func sealSlot(generation: UInt64, _ slot: UnsafeMutableRawBufferPointer) {
         let payload = UnsafeRawBufferPointer(rebasing: slot[slotHeaderSize...])
         slot.storeBytes(of: generation.littleEndian, as: UInt64.self)
@@ -103,8 +106,8 @@ package enum InfoFormat {
             as: UInt32.self)
     }
 
-    /// The valid slots of a file, the newest first. A slot counts when it lies within the bytes there are, its
-    /// generation belongs into its place, its length fits and its checksum is right.
+    /// The valid slots of a file, newest first. A slot is valid if it lies within the file, its generation belongs to
+    /// its offset, its length fits and its checksum is right.
     static func validSlots(_ file: UnsafeRawBufferPointer, _ geometry: Geometry) -> [Slot] {
         var slots: [Slot] = []
         for index in 0..<2 {
@@ -127,7 +130,7 @@ package enum InfoFormat {
         return slots.sorted { $0.generation > $1.generation }
     }
 
-    /// The counters, or none where the file ends before them.
+    /// The counters; none if the file ends before them.
     static func counters(_ file: UnsafeRawBufferPointer, _ geometry: Geometry) -> [Int64] {
         guard file.count >= geometry.fileSize else { return [] }
         return (0..<geometry.counterCount).map { index in
@@ -136,7 +139,7 @@ package enum InfoFormat {
         }
     }
 
-    /// CRC-32C over generation, length and payload.
+    /// The CRC-32C of generation, length and payload.
     private static func checksum(head: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UInt32 {
         var crc = CRC32C()
         crc.update(UnsafeRawBufferPointer(rebasing: head[..<12]))

@@ -9,42 +9,44 @@ import Synchronization
     import Darwin
 #endif
 
-/// How far each byte range of a running task has come, as an offset in the file: range `i` holds all bytes from its
-/// start up to counter `i`.
+/// The positions of the byte ranges of a running task, as offsets in the file: range `i` has all bytes from its start
+/// to counter `i`.
 ///
-/// The truth is in this process, in memory of its own. `attach` adds a mirror: the counter words at the end of the
-/// task's info file. Stores then reach both, without a lock, so a killed process loses next to nothing that it had
-/// written to the part file, and other processes can follow the progress.
+/// The values in this process's memory are authoritative. `attach` adds a mirror: the counter words at the end of the
+/// task's info file. Stores then update both without a lock. A killed process therefore loses almost none of the
+/// bytes written to the part file, and other processes can follow the progress.
 ///
-/// The words are written with `pwrite`, never through a mapping. A store into a mapped file has no way to fail: where
-/// the system cannot carry it out, because a copy-on-write file system is full, the disk has an error, or somebody has
-/// shortened the file, it ends the process with SIGBUS.
+/// The words are written with `pwrite`, never through a mapping. A store to a mapped file cannot report an error: if
+/// a copy-on-write file system is full, the disk has an error, or the file was shortened, the process ends with
+/// SIGBUS.
 ///
-/// Threads: `store` is called by the transport's thread after each pwrite has returned; everything else by
-/// the engine. Any of them may run at the same time. Two threads must not store the same counter at once.
+/// Threads: the transport's thread calls `store` after each pwrite; the engine calls all other functions. They may
+/// run at the same time. Two threads must not store the same counter at once.
 ///
-/// Unsafe pieces, and why they hold:
-/// - `values` and `written` are allocated in `init` and freed in `deinit`; whoever stores holds a reference to the object.
-/// - a descriptor is only closed in `deinit`: a thread that read its number just before a `detach` may still write
-///   through it, and must not meet another file under that number.
+/// The unsafe parts are correct because:
+/// - `values` and `written` are allocated in `init` and freed in `deinit`, and every caller of `store` retains the
+///   object.
+/// - A descriptor is closed only in `deinit`. A thread that read its number just before a `detach` may still write
+///   through it, and must not reach another file under that number.
 package final class LiveCounters: Sendable {
-    /// Counters from this index on are kept in the process only.
+    /// Counters from this index on are kept only in memory.
     package static let mirroredCount = InfoFormat.counterCount
 
+    /// The number of counters.
     package let count: Int
     private nonisolated(unsafe) let values: UnsafeMutablePointer<Atomic<Int64>>
-    /// What was last written to the mirror, of each counter that has a word there.
+    /// The last value written to the mirror, for each counter with a word there.
     private nonisolated(unsafe) let written: UnsafeMutablePointer<Atomic<Int64>>
-    /// Where stores go at present; `Place.nowhere` while nothing is mirrored.
+    /// The current destination of stores; `Place.nowhere` without a mirror.
     private let mirror = Atomic<UInt64>(Place.nowhere.word)
     private let mirrors = Locked(Mirrors())
 
-    /// An open info file and where its counters begin, in one word.
+    /// An open info file and the offset of its counters, in one word.
     private struct Place {
         static let nowhere = Place(descriptor: -1, offset: 0)
 
         var descriptor: Int32
-        /// Bytes. A file with slots of the largest size is far below 4 GiB.
+        /// In bytes. A file with slots of the largest size is far smaller than 4 GiB.
         var offset: UInt32
 
         var word: UInt64 { UInt64(UInt32(bitPattern: descriptor)) << 32 | UInt64(offset) }
@@ -61,7 +63,8 @@ package final class LiveCounters: Sendable {
 
         /// Writes words from `index` on.
         ///
-        /// - Returns: the error number of the system; nil when all of them are written.
+        ///
+        /// - Returns: the system's error number; nil if all words are written.
         func write(_ words: UnsafeBufferPointer<Int64>, from index: Int) -> Int32? {
             let bytes = UnsafeRawBufferPointer(words)
             var done = 0
@@ -85,13 +88,15 @@ package final class LiveCounters: Sendable {
     }
 
     private struct Mirrors {
-        /// Every file that was opened.
+        /// All files that were opened.
         var descriptors: [Int32] = []
-        /// The present one; nil while nothing is mirrored.
+        /// The current mirror; nil without one.
         var present: (place: Place, path: String)?
     }
 
-    /// - Parameter count: at least 1. All begin as 0.
+    /// Creates counters with the value 0.
+    ///
+    /// - Parameter count: at least 1; the default is `mirroredCount`.
     package init(count: Int = LiveCounters.mirroredCount) {
         self.count = max(1, count)
         let all = self.count + Self.mirroredCount
@@ -100,7 +105,7 @@ package final class LiveCounters: Sendable {
         for index in 0..<all { (values + index).initialize(to: Atomic(0)) }
     }
 
-    /// Begins with the positions of these ranges; has room for as many more as fit into the mirror.
+    /// Creates counters with the positions of these ranges, and space for as many more as fit into the mirror.
     package convenience init(_ ranges: [SavedRange]) {
         self.init(count: max(ranges.count, LiveCounters.mirroredCount))
         for (index, range) in ranges.enumerated() { store(index, range.position) }
@@ -113,21 +118,22 @@ package final class LiveCounters: Sendable {
         }
     }
 
-    /// So many bytes may be in the part file without a word of them in the mirror, and so long, which is until
-    /// `flush`, called once a second.
+    /// The bytes that may be in the part file before the mirror is written. `flush`, called once a second, writes it
+    /// at the latest.
     ///
-    /// Written for each piece of 16 KiB, the words of a large file would cost a tenth of its processor time.
+    /// Writing the word for each piece of 16 KiB would take a tenth of the processor time of a large file.
     package static let mostUnwritten: Int64 = 64 << 10
 
-    /// Sets a counter, here and in the mirror. An index outside `0..<count` is ignored.
+    /// Sets a counter, in memory and in the mirror. An index outside `0..<count` is ignored.
     ///
-    /// A mirror that cannot be written keeps its older word. That word is behind and not wrong: after a kill, the bytes
+    /// A mirror that cannot be written keeps its older word. That word is behind but valid: after a kill, the bytes
     /// since then are fetched again.
     ///
-    /// Sequentially consistent, like the loads in `copyToMirror`: either this store sees the new mirror, or the
-    /// copying sees this store.
+    /// The store is sequentially consistent, like the loads in `copyToMirror`: either this store sees the new mirror,
+    /// or the copy sees this store.
     ///
-    /// - Parameter moreFollows: the mirror may wait, until `mostUnwritten` bytes have come.
+    /// - Parameter moreFollows: true lets the mirror wait until `mostUnwritten` bytes have arrived; the default is
+    ///   false.
     package func store(_ index: Int, _ value: Int64, moreFollows: Bool = false) {
         guard index >= 0, index < count else { return }
         values[index].store(value, ordering: .sequentiallyConsistent)
@@ -142,7 +148,7 @@ package final class LiveCounters: Sendable {
         }
     }
 
-    /// Writes what the mirror lacks.
+    /// Writes all words that the mirror lacks.
     package func flush() {
         mirrors.withLock { mirrors in
             guard let (place, _) = mirrors.present,
@@ -155,25 +161,26 @@ package final class LiveCounters: Sendable {
         }
     }
 
-    /// 0 for an index outside `0..<count`.
+    /// The value of a counter; 0 for an index outside `0..<count`.
     package func load(_ index: Int) -> Int64 {
         guard index >= 0, index < count else { return 0 }
         return values[index].load(ordering: .acquiring)
     }
 
-    /// The ranges with their positions brought forward to the counters; a counter outside its range changes nothing.
+    /// The ranges with their positions advanced to the counters. A counter outside its range is ignored.
     package func applied(to ranges: [SavedRange]) -> [SavedRange] {
         ranges.enumerated().map { $1.advanced(to: load($0)) }
     }
 
     // MARK: Mirror
 
+    /// True while there is a mirror.
     package var isAttached: Bool { mirrors.withLock { $0.present != nil } }
 
-    /// Opens the counters of an info file and writes the present values to them. Replaces the mirror there was.
+    /// Opens the counters of an info file and writes the current values to them. It replaces the previous mirror.
     ///
-    /// - Throws: what opening the file and reading its header throws; `.noSpace` or `.disk` when the values cannot be
-    ///   written. The mirror there was stays then.
+    /// - Throws: the errors of opening the file and reading its header; `.noSpace` or `.disk` if the values cannot be
+    ///   written. The previous mirror stays then.
     package func attach(path: String) throws {
         let descriptor = try FileIO.open(path, O_RDWR | O_NONBLOCK)
         let geometry: InfoFormat.Geometry
@@ -209,7 +216,7 @@ package final class LiveCounters: Sendable {
         return geometry
     }
 
-    /// Stores go to the process's own counters only from now on.
+    /// Removes the mirror. Stores then update only the memory.
     package func detach() {
         mirrors.withLock { mirrors in
             mirrors.present = nil
@@ -217,12 +224,12 @@ package final class LiveCounters: Sendable {
         }
     }
 
-    /// Makes the words in the file mean nothing (-1 lies outside every range) while the record that gives them their
-    /// meaning is replaced. Stores go to the process's own counters until `validateMirror`, which is called once the new
-    /// record is in the file, and only then.
+    /// Makes the words in the file invalid (-1 is outside every range) while the record that defines their meaning is
+    /// replaced. Stores update only the memory until `validateMirror`, which must be called after the new record is
+    /// in the file and not earlier.
     ///
-    /// - Throws: `.noSpace` or `.disk`. The record must not be replaced then: words that still count would be
-    ///   taken for positions in its ranges.
+    /// - Throws: `.noSpace` or `.disk`. The record must not be replaced then, because valid words would be taken for
+    ///   positions in its ranges.
     func invalidateMirror() throws {
         try mirrors.withLock { mirrors in
             guard let (place, path) = mirrors.present else { return }
@@ -234,7 +241,7 @@ package final class LiveCounters: Sendable {
         }
     }
 
-    /// Ends what `invalidateMirror` began. A word that cannot be written stays what it is: -1, or behind its counter.
+    /// Ends `invalidateMirror`. A word that cannot be written stays -1 or behind its counter.
     func validateMirror() {
         mirrors.withLock { mirrors in
             guard let (place, _) = mirrors.present else { return }
@@ -243,7 +250,7 @@ package final class LiveCounters: Sendable {
         }
     }
 
-    /// - Returns: the error number of the system; nil when all words are written.
+    /// - Returns: the system's error number; nil if all words are written.
     private func copyToMirror(_ place: Place) -> Int32? {
         let count = min(count, Self.mirroredCount)
         let copied = (0..<count).map { values[$0].load(ordering: .sequentiallyConsistent) }
@@ -256,7 +263,7 @@ package final class LiveCounters: Sendable {
         return nil
     }
 
-    /// Copies until a value read again is the one copied: a store between the two may have been overtaken by ours.
+    /// Copies until the value is unchanged after the copy, because a concurrent store may have been overwritten.
     private func copy(_ index: Int, _ value: Int64, to place: Place) -> Int32? {
         var value = value
         while true {

@@ -10,14 +10,16 @@ import Synchronization
     import Darwin
 #endif
 
-/// Names a message: `<wall clock in ns, 20 digits>-<pid>-<random>`, so that names sort by time of posting.
+/// The name of a message: `<wall clock in ns, 20 digits>-<pid>-<random>`. Names sort by time of posting.
 package struct MessageID: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The name itself.
     package let name: String
+    /// The name itself.
     package var description: String { name }
 
     private static let last = Atomic<UInt64>(0)
 
-    /// A new name; those of one process ascend even when the clock is set back.
+    /// Creates a new name. The names of one process ascend even if the clock is set back.
     package init() {
         let now = UInt64(max(0, Date().timeIntervalSince1970) * 1e9)
         var time = now
@@ -36,52 +38,53 @@ package struct MessageID: Sendable, Hashable, Codable, CustomStringConvertible {
     fileprivate init(name: String) { self.name = name }
 }
 
-/// How processes that do not own the engine ask it for something, and get an answer.
+/// Passes requests from processes that do not own the engine to the engine, and its answers back.
 ///
 /// ```text
-/// asker   mailbox/<id>.msg   ->   engine carries it out   ->   replies/<id>.reply   ->   asker
-///                                                              the engine removes <id>.msg
+/// asker   mailbox/<id>.msg   ->   engine performs it   ->   replies/<id>.reply   ->   asker
+///                                                           the engine removes <id>.msg
 /// ```
 ///
-/// Both are written aside and renamed in. A request counts as carried out once its answer is there: an engine that finds both
-/// removes the request. So a kill at any moment has it carried out once, or a second time where the kill came between the act
-/// and the answer; the engine sees to it that the second time changes nothing (`Engine+Mailbox`).
+/// Both files are written aside and renamed. A request counts as performed once its answer exists: an engine that
+/// finds both removes the request. After a kill at any moment, the request is therefore performed once, or twice if
+/// the kill came between the action and the answer. The engine ensures that the second time changes nothing
+/// (`Engine+Mailbox`).
 ///
-/// Where an answer cannot be written, the request is renamed to `<id>.done`, so that it is not carried out again, and the
-/// answer is tried again.
+/// If an answer cannot be written, the request is renamed to `<id>.done`, so that it is not performed again, and
+/// writing the answer is retried.
 ///
-/// Safe from any thread. One object per process and work path on the engine's side, because it remembers what it looked
-/// at and what it has handed out.
+/// Safe to use from any thread. The engine's side needs one object per process and work path, because the object
+/// stores the last look at the folder and the requests it has returned.
 package final class Mailbox: Sendable {
-    /// Larger messages are set aside unread.
+    /// The maximum size of a message in bytes. Larger ones are quarantined unread.
     package static let maxMessage = 64 << 20
-    /// An answer of more than about so many bytes is written in pages.
+    /// The approximate size in bytes above which an answer is written in pages.
     static let pageSize = 8 << 20
-    /// Larger pages are not read. A page is larger than `pageSize` only by what one result takes.
+    /// The maximum size of a page in bytes. A page exceeds `pageSize` by one result at most.
     private static let maxPage = 64 << 20
-    /// Seconds after which an answer nobody fetched is dropped.
+    /// The seconds after which an answer that was not fetched is discarded.
     package static let replyLifetime: Double = 600
-    /// With more answers than this, the oldest are dropped.
+    /// With more answers than this, the oldest are discarded.
     static let maxReplies = 1_000
-    /// Folder times are as coarse as the kernel's timer (4 to 10 ms): a folder changed this recently, in seconds,
-    /// may have changed again without showing it.
+    /// The seconds after which a change of the folder certainly shows. Folder times are as coarse as the kernel's
+    /// timer (4 to 10 ms).
     private static let granularity: Double = 0.02
 
     static let lostAnswer = DownloadError(
         .disk,
         "The request was carried out, but its answer could not be written: is the disk full? List the tasks to see.")
 
-    /// Where a request is on its way.
+    /// The progress of a request.
     enum Standing {
-        /// In the mailbox, perhaps being carried out.
+        /// In the mailbox, possibly being performed.
         case waiting
-        /// Carried out, and its answer could not be written yet.
+        /// Performed, but its answer could not be written yet.
         case done
         /// Answered, withdrawn, or unreadable.
         case gone
     }
 
-    /// The answer's file where the answer itself is in pages: `<id>.1.page` and so on.
+    /// The content of the answer's file if the answer is in pages: `<id>.1.page` and so on.
     private struct Pages: Codable {
         var pages: Int
     }
@@ -94,17 +97,18 @@ package final class Mailbox: Sendable {
     }
 
     private struct State {
-        /// The folder as it was when it was last read, if it was quiet then.
+        /// The folder at the last read, if it had not changed just before.
         var look: Look?
-        /// Taken and not finished: not handed out again by this process.
+        /// Taken and not finished, so this process does not return it again.
         var inHand: Set<String> = []
-        /// Answers that could not be written yet, the oldest first.
+        /// Answers that could not be written yet, oldest first.
         var unwritten: [(id: MessageID, reply: EngineReply)] = []
     }
 
     private let workPath: WorkPath
     private let state = Locked(State())
 
+    /// Opens the mailbox of a work path. It reads no files yet.
     package init(_ workPath: WorkPath) {
         self.workPath = workPath
     }
@@ -116,11 +120,11 @@ package final class Mailbox: Sendable {
     }
     private func replyPath(_ id: MessageID) -> String { "\(workPath.repliesFolder)/\(id.name).reply" }
 
-    // MARK: For those who ask
+    // MARK: For askers
 
-    /// Leaves a request for the engine.
+    /// Posts a request for the engine.
     ///
-    /// - Throws: `.noSpace`, `.disk`, `.notFound` (no such work path), `.tooLarge` above 64 MiB.
+    /// - Throws: `.noSpace`, `.disk`, `.notFound` (no such work path), or `.tooLarge` above 64 MiB.
     @discardableResult
     package func post(_ request: EngineRequest) throws -> MessageID {
         let id = MessageID()
@@ -140,9 +144,9 @@ package final class Mailbox: Sendable {
         try bytes.withUnsafeBytes { try FileIO.replace(path, aside: "\(folder)/.tmp-\(id.name)", $0) }
     }
 
-    /// The engine's answer, once; nil while there is none.
+    /// Takes the engine's answer; nil while there is none.
     ///
-    /// - Throws: `.corruptInfo` for an answer that cannot be read; it is removed as well.
+    /// - Throws: `.corruptInfo` for an unreadable answer, which is removed as well.
     package func readReply(_ id: MessageID) throws -> EngineReply? {
         do {
             let bytes = try FileIO.contents(of: replyPath(id), limit: Self.maxPage)
@@ -168,7 +172,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// The request first: as long as it is there, its answer says that it has been carried out.
+    /// Removes the request first: while it exists, its answer shows that it was performed.
     private func removeReply(_ id: MessageID) {
         unlink(messagePath(id))
         unlink(donePath(id))
@@ -177,8 +181,8 @@ package final class Mailbox: Sendable {
         while unlink(pagePath(id, page)) == 0 { page += 1 }
     }
 
-    /// Takes a request back. Returns false when it was not there any more; when it returns true the engine may
-    /// nevertheless have begun with it. Its answer, if there is one, is dropped.
+    /// Withdraws a request. Returns false if it was gone already. If it returns true, the engine may still have
+    /// started on it. An existing answer is discarded.
     @discardableResult
     package func withdraw(_ id: MessageID) throws -> Bool {
         let wasDone = unlink(donePath(id)) == 0
@@ -194,15 +198,15 @@ package final class Mailbox: Sendable {
 
     // MARK: For the engine
 
-    /// False when the mailbox has certainly not changed since the last `take`: one stat.
+    /// False if the mailbox has certainly not changed since the last `take`. It costs one stat.
     package func hasNews() -> Bool {
         guard let look = lookNow() else { return false }
         return state.withLock { $0.look != look }
     }
 
-    /// The requests that are there, oldest first, without those taken and not finished. What cannot be read is moved to
-    /// the quarantine and reported in its place; it needs no `finish`. What an earlier engine has carried out is not handed
-    /// out again.
+    /// The requests in the mailbox, oldest first, without those that were taken and not finished. An unreadable one
+    /// is moved to the quarantine and reported in its place; it needs no `finish`. Requests that an earlier engine
+    /// has performed are not returned again.
     package func take(now: Date = Date()) -> [(MessageID, Result<EngineRequest, DownloadError>)] {
         let before = lookNow()
         let names = FileIO.names(in: workPath.mailboxFolder).sorted()
@@ -233,17 +237,17 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Of a request that an engine carried out whose process has ended with the answer.
+    /// The answer to a request that an engine performed before its process ended without writing the answer.
     private func answerLost(_ id: MessageID) {
         guard !state.withLock({ $0.unwritten.contains { $0.id == id } }) else { return }
         if !FileNames.exists(replyPath(id)) { try? reply(to: id, .failed(Self.lostAnswer)) }
         if FileNames.exists(replyPath(id)) { unlink(donePath(id)) }
     }
 
-    /// Puts another request in the place of one that was taken: the one to carry out after a kill.
+    /// Replaces a taken request by another one, to be performed after a kill.
     package func replace(_ id: MessageID, by request: EngineRequest) throws { try write(request, as: id) }
 
-    /// Writes the answer, in pages where it is long.
+    /// Writes the answer, in pages if it is long.
     package func reply(to id: MessageID, _ reply: EngineReply) throws {
         let pages = reply.pages(ofBytes: Self.pageSize)
         guard pages.count > 1 else {
@@ -255,10 +259,10 @@ package final class Mailbox: Sendable {
         try replace(replyPath(id), in: workPath.repliesFolder, id, try StoreJSON.encode(Pages(pages: pages.count)))
     }
 
-    /// The request was carried out: its answer is written, and its message goes. Nothing is written for an asker who has
-    /// withdrawn the request meanwhile.
+    /// Ends a performed request: writes its answer and removes its message. If the asker has withdrawn it, no answer
+    /// is left.
     ///
-    /// - Returns: what is in the way of the answer; it is tried again with `writeReplies`.
+    /// - Returns: the error that prevented the answer; nil without one. `writeReplies` retries it.
     package func answer(_ id: MessageID, _ reply: EngineReply) -> DownloadError? {
         defer { state.withLock { _ = $0.inHand.remove(id.name) } }
         guard standing(of: id) == .waiting else { return nil }
@@ -269,12 +273,12 @@ package final class Mailbox: Sendable {
             state.withLock { $0.unwritten.append((id, reply)) }
             return DownloadError(wrapping: error, code: .disk, message: "A request could not be answered.")
         }
-        // The message is withdrawn: nobody will fetch the answer.
+        // The request was withdrawn, so the answer would never be fetched.
         if (try? finish(id)) == false { removeReply(id) }
         return nil
     }
 
-    /// Tries again to write the answers that could not be written.
+    /// Retries the answers that could not be written.
     package func writeReplies() {
         let unwritten = state.withLock { state in
             defer { state.unwritten = [] }
@@ -298,7 +302,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// The request was handled: its message goes. Returns false when it was withdrawn before.
+    /// Removes the message of a handled request. Returns false if it was withdrawn before.
     @discardableResult
     package func finish(_ id: MessageID) throws -> Bool {
         let wasThere = try FileIO.remove(messagePath(id))
@@ -306,8 +310,8 @@ package final class Mailbox: Sendable {
         return wasThere
     }
 
-    /// Drops answers nobody fetched, and what interrupted posts left, once they are older than `replyLifetime`; of very many
-    /// answers the oldest at once.
+    /// Discards answers that were not fetched, and leftovers of interrupted posts, once they are older than
+    /// `replyLifetime`. If there are very many answers, it discards the oldest at once.
     package func sweep(now: Date = Date()) {
         let replies = FileIO.names(in: workPath.repliesFolder).filter { $0.hasSuffix(".reply") }.sorted()
         for name in replies.dropLast(Self.maxReplies) { removeReply(MessageID(name: String(name.dropLast(6)))) }
@@ -334,8 +338,9 @@ package final class Mailbox: Sendable {
     }
 }
 
-/// Times of a file where the systems spell them differently.
+/// Times of a file, which the systems name differently.
 package enum FileTime {
+    /// The time of the last write.
     package static func modified(_ status: stat) -> (seconds: Int, nanoseconds: Int) {
         #if canImport(Darwin)
             (status.st_mtimespec.tv_sec, status.st_mtimespec.tv_nsec)

@@ -3,7 +3,8 @@ import FKMiddleware
 
 /// Work on all processors at once.
 package enum Parallel {
-    /// The results in the order of the elements. Blocks until all are there; one element alone is done in place.
+    /// Transforms the elements on all processors and returns the results in order. It blocks until all are there. A
+    /// single element is transformed in place.
     package static func map<Element: Sendable, Value: Sendable>(
         _ elements: [Element], _ transform: @Sendable (Element) -> Value
     ) -> [Value] {

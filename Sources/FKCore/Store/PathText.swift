@@ -1,6 +1,6 @@
-/// Parts of a path as text. `NSString` has them as well, at ten times the cost.
+/// Parts of a path as text. `NSString` has the same functions, at ten times the cost.
 extension String {
-    /// The path of what bears that name in this folder.
+    /// The path of the entry with that name in this folder.
     func path(of name: String) -> String {
         var path = self
         path.reserveCapacity(utf8.count + name.utf8.count + 1)
@@ -9,12 +9,12 @@ extension String {
         return path
     }
 
-    /// What stands behind the last slash.
+    /// The text after the last slash.
     var lastPathPart: String {
         utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[utf8.index(after: $0)...]) } ?? self
     }
 
-    /// What stands before the last slash; `/` for a file in the root folder, empty without a slash.
+    /// The text before the last slash; `/` for a file in the root folder, empty without a slash.
     var folderPart: String {
         guard let slash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
         return slash == utf8.startIndex ? "/" : String(self[..<slash])

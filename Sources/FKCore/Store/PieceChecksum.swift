@@ -1,21 +1,23 @@
-/// The CRC-32C of a piece of the file, summed up while the bytes arrived.
+/// The CRC-32C of a piece of the file, computed while the bytes arrived.
 ///
-/// It tells after a power cut whether a file that was never synced is still the one that was received. It is no digest:
-/// it finds what a disk has lost, not what somebody has forged.
+/// After a power cut, it shows whether a file that was never synced still has the received bytes. It is no digest: it
+/// detects losses of a disk, but not forgery.
 package struct PieceChecksum: Codable, Sendable, Hashable {
+    /// The offset of the first byte.
     package var start: Int64
-    /// Exclusive.
+    /// The offset after the last byte.
     package var end: Int64
+    /// The checksum of the bytes.
     package var crc32c: UInt32
 
+    /// Creates the checksum of a piece.
     package init(start: Int64, end: Int64, crc32c: UInt32) {
         self.start = start
         self.end = end
         self.crc32c = crc32c
     }
 
-    /// The pieces in order when they cover the file; else nil: of some of its bytes nothing is known. Where two of them
-    /// overlap, both have to be right.
+    /// The pieces in order if they cover the file; nil otherwise. If two of them overlap, both must match.
     static func covering(_ pieces: [PieceChecksum]?, length: Int64) -> [PieceChecksum]? {
         guard let pieces else { return nil }
         let sorted = pieces.count > 1 ? pieces.sorted { $0.start < $1.start } : pieces

@@ -1,16 +1,16 @@
 import FKMiddleware
 
-/// The rate limit over all tasks of a work path that `fk limit` sets: it lasts until it is changed, whoever runs the
-/// engine. A small JSON file, `limits`, replaced as a whole; without one there is no limit.
+/// The rate limit over all tasks of a work path, set by `fk limit`. It lasts until it is changed, whichever process
+/// runs the engine. It is a small JSON file, `limits`, replaced as a whole; without it there is no limit.
 package enum StandingLimit {
     private struct File: Codable {
         var format: Int
         var rateLimit: Int64?
     }
 
-    /// Bytes a second, at least 1; nil for no limit.
+    /// Bytes per second, at least 1; nil for no limit.
     ///
-    /// - Throws: `.corruptInfo`, `.laterVersion`, `.disk`.
+    /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk`.
     package static func read(in workPath: WorkPath) throws -> Int64? {
         let file: File
         do {
@@ -25,7 +25,9 @@ package enum StandingLimit {
         return file.rateLimit.flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// - Throws: `.noSpace`, `.disk`, and then the limit is as it was.
+    /// Sets the limit; nil removes it.
+    ///
+    /// - Throws: `.noSpace` or `.disk`. The limit is then unchanged.
     package static func write(_ rateLimit: Int64?, in workPath: WorkPath) throws {
         guard let rateLimit else {
             try FileIO.remove(workPath.limitsPath)

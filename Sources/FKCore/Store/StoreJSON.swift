@@ -1,12 +1,12 @@
 import FKMiddleware
 import Foundation
 
-/// How the store writes JSON: dates as seconds since 1970 rounded to milliseconds, slashes as they are, members
-/// by name.
+/// The store's JSON: dates as seconds since 1970 rounded to milliseconds, slashes without escapes, members sorted by
+/// name.
 package enum StoreJSON {
     private static let encoder: JSONEncoder = {
         let encoder = JSONEncoder()
-        // In one order, so that the same value is the same bytes in every process.
+        // Sorted, so that the same value gives the same bytes in every process.
         encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
@@ -21,6 +21,9 @@ package enum StoreJSON {
         return decoder
     }()
 
+    /// Encodes a value.
+    ///
+    /// - Throws: `DownloadError` if JSON cannot represent the value.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         do {
             return [UInt8](try encoder.encode(value))
@@ -29,7 +32,9 @@ package enum StoreJSON {
         }
     }
 
-    /// - Throws: `.corruptInfo` naming what did not fit.
+    /// Decodes a value.
+    ///
+    /// - Throws: `.corruptInfo` with the part that did not match.
     package static func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: UnsafeRawBufferPointer
     ) throws -> Value {
@@ -47,6 +52,9 @@ package enum StoreJSON {
         }
     }
 
+    /// Decodes a value.
+    ///
+    /// - Throws: same as `decode` of a buffer.
     package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
         try bytes.withUnsafeBytes { try decode(type, from: $0) }
     }

@@ -1,19 +1,22 @@
 import FKMiddleware
 import Foundation
 
-/// Reads a work path without owning its engine: what `fk list`, `fk info` and other processes see.
+/// Reads a work path without owning its engine, for `fk list`, `fk info` and other processes.
 ///
-/// It changes nothing. Info files that cannot be read are skipped and reported; moving them is the engine's business.
+/// It changes nothing. Unreadable info files are skipped and reported; only the engine moves them.
 package struct StoreReader: Sendable {
+    /// The work path that it reads.
     package let workPath: WorkPath
 
+    /// Creates a reader. It reads no files yet.
     package init(_ workPath: WorkPath) {
         self.workPath = workPath
     }
 
-    /// A task as it is now: live counters applied; what a dead engine left running is shown as waiting for one.
+    /// A task as it is now, with live counters applied. A task that a dead engine left running is shown as waiting
+    /// for an engine.
     ///
-    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion`, `.disk`.
+    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     package func record(_ id: TaskID) throws -> TaskRecord {
         do {
             return present(try InfoFile.read(workPath.infoPath(id)), engineWaits())
@@ -22,35 +25,35 @@ package struct StoreReader: Sendable {
         }
     }
 
-    /// The tasks that meet the condition, in the order of submission. Only those are kept in memory.
+    /// The tasks that meet a condition, in the order of submission. Other tasks are not kept in memory.
     ///
-    /// - Parameter problem: told of each info file that could not be read.
+    /// - Parameter problem: called for each unreadable info file.
     package func records(
         where isWanted: (TaskRecord) -> Bool = { _ in true }, problem: (DownloadError) -> Void = { _ in }
     ) -> [TaskRecord] {
         read(workPath.allTaskIDs(), containing: nil, problem: problem, where: isWanted)
     }
 
-    /// The tasks of these ids that are still there, in the order given; for the members of a barrel.
+    /// The existing tasks among these ids, in the order given; for the members of a barrel.
     package func records(_ ids: some Sequence<TaskID>, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
         var records: [TaskRecord] = []
         readAll(Array(ids), containing: nil, problem: problem) { records.append($0) }
         return records
     }
 
-    /// The tasks of a URL, in the order of submission: more than one where it has several destinations.
+    /// The tasks of a URL in the order of submission: several if it has several destinations.
     ///
     /// - Parameter url: percent-encoded, as in the records.
     package func records(url: String, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
-        // A URL stands in the payload as it is, so that files without its bytes need no parsing.
+        // The payload contains the URL unchanged, so files without its bytes need no parsing.
         read(workPath.allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
     }
 
-    /// The one task whose id begins with these digits.
+    /// The only task whose id starts with these digits.
     ///
-    /// - Parameter prefix: 4 to 64 hexadecimal digits, in any case.
-    /// - Throws: `.invalidArgument` for fewer or other characters, and when several ids begin so (it lists them);
-    ///   `.notFound`; what `record` throws.
+    /// - Parameter prefix: 4 to 64 hexadecimal digits in either case.
+    /// - Throws: `.invalidArgument` for fewer digits, for other characters, and for several matching ids, which it
+    ///   lists; `.notFound`; the errors of `record`.
     package func record(idPrefix prefix: String) throws -> TaskRecord {
         let prefix = prefix.lowercased()
         guard Self.isIDPrefix(prefix) else {
@@ -73,9 +76,9 @@ package struct StoreReader: Sendable {
             && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
     }
 
-    /// What a person named a task by: a URL, or 4 or more digits of an id.
+    /// The tasks that a user named: by a URL, or by 4 or more digits of an id.
     ///
-    /// - Throws: `.notFound`, and for an id what `record(idPrefix:)` throws.
+    /// - Throws: `.notFound`, and for an id the errors of `record(idPrefix:)`.
     package func records(named text: String) throws -> [TaskRecord] {
         if Self.isIDPrefix(text) { return [try record(idPrefix: text)] }
         let records = records(url: text)
@@ -88,7 +91,9 @@ package struct StoreReader: Sendable {
     /// The names of all barrels, sorted.
     package func barrelNames() -> [String] { BarrelFile.list(in: workPath) }
 
-    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion`, `.disk`.
+    /// Reads a barrel.
+    ///
+    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     package func barrel(_ name: String) throws -> BarrelRecord { try BarrelFile.load(name, in: workPath) }
 
     // MARK: Inside
@@ -102,22 +107,22 @@ package struct StoreReader: Sendable {
         return records.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
     }
 
-    /// So many info files are worth a second thread.
+    /// The number of info files that justifies a second thread.
     private static let block = 512
 
-    /// Reads info files on as many threads as there are processors, and hands them over in the order of `ids`.
+    /// Reads info files on as many threads as there are processors, and returns them in the order of `ids`.
     private func readAll(
         _ ids: [TaskID], containing bytes: [UInt8]?, problem: (DownloadError) -> Void, found: (TaskRecord) -> Void
     ) {
         let waits = engineWaits()
         let blocks = stride(from: 0, to: ids.count, by: Self.block).map { ids[$0..<min($0 + Self.block, ids.count)] }
-        // So many blocks at a time that what is not wanted does not pile up.
+        // In groups, so that unwanted records do not accumulate.
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
             for results in Parallel.map(Array(group), { $0.map { read($0, containing: bytes, waits) } }) {
                 for result in results {
                     switch result {
                     case .success(let record): if let record { found(record) }
-                    // Gone since the folder was read.
+                    // Removed since the folder was read.
                     case .failure(let error): if error.code != .notFound { problem(error) }
                     }
                 }
@@ -136,7 +141,7 @@ package struct StoreReader: Sendable {
         }
     }
 
-    /// What the engine says about tasks that wait; nil without an engine.
+    /// The engine's notice about waiting tasks; nil without an engine.
     private func engineWaits() -> WaitNotice? { EngineLock.isHeld(workPath) ? WaitNotice.load(from: workPath) : nil }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {

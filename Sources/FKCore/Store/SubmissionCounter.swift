@@ -8,26 +8,29 @@ import FKMiddleware
     import Darwin
 #endif
 
-/// Hands out submission numbers: unique in the work path and ascending, over restarts and crashes.
+/// Issues submission numbers: unique in the work path and ascending, across restarts and crashes.
 ///
-/// The file `number` holds the first number that is not reserved, and its checksum. Numbers are reserved 1,024 at a
-/// time, so there is one write per 1,024 tasks; a crash skips at most that many. Only for the process that owns
+/// The file `number` contains the first number that is not reserved, and its checksum. Numbers are reserved in blocks
+/// of 1,024, so there is one write per 1,024 tasks; a crash skips at most that many. Only for the process that owns
 /// the engine, from any thread.
 package final class SubmissionCounter: Sendable {
+    /// The size of a block.
     package static let block: UInt64 = 1_024
     private static let size = 16
 
     private struct State {
         var next: UInt64
-        /// The first number not reserved.
+        /// The first number that is not reserved.
         var limit: UInt64
     }
 
     private let path: String
     private let state: Locked<State>
 
-    /// - Parameter scan: gives the highest number in use (0 for none). Called only when the file is missing or cannot
-    ///   be believed. By default reads all info files of the work path.
+    /// Opens the counter of a work path.
+    ///
+    /// - Parameter scan: returns the highest number in use (0 for none). It is called only if the file is missing or
+    ///   damaged. The default reads all info files of the work path.
     package init(_ workPath: WorkPath, scan: ((WorkPath) -> UInt64)? = nil) {
         path = workPath.numberPath
         let next = Self.read(path) ?? ((scan ?? Self.highest)(workPath) &+ 1)
@@ -36,7 +39,7 @@ package final class SubmissionCounter: Sendable {
 
     /// The next number, 1 for the first task of a work path.
     ///
-    /// - Throws: `.noSpace` or `.disk` when the next block cannot be reserved; no number is used up then.
+    /// - Throws: `.noSpace` or `.disk` if the next block cannot be reserved. No number is used then.
     package func next() throws -> UInt64 {
         try state.withLock { state in
             if state.next == state.limit {
@@ -48,7 +51,7 @@ package final class SubmissionCounter: Sendable {
         }
     }
 
-    /// Gives back what was reserved and not used. Not needed for correctness.
+    /// Releases reserved numbers that were not used. It is optional.
     package func close() {
         state.withLock { state in
             guard state.next < state.limit, (try? write(state.next)) != nil else { return }

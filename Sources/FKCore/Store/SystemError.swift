@@ -2,25 +2,25 @@ import FKMiddleware
 import Foundation
 
 extension DownloadError {
-    /// Whose file a system call was about.
+    /// The kind of file that a system call failed for.
     package enum Place: Sendable {
-        /// A file of the work path, which nobody else should touch.
+        /// A file of the work path, which other programs should not touch.
         case workPath
-        /// A file or folder where the user wants the download.
+        /// A file or folder at the user's destination.
         case destination
     }
 
-    /// What the system said when `path` was to be opened, written, …
+    /// Creates an error from the system's reason why `path` could not be opened, written, and so on.
     ///
     /// | errno | work path | destination |
     /// | --- | --- | --- |
     /// | a full disk, a quota, the limit on a file's size | `.noSpace`, retryable | the same |
     /// | too many open files | `.disk`, retryable | the same |
-    /// | not there | `.notFound` | `.destination` |
-    /// | there already | `.fileExists` | `.disk` |
+    /// | missing | `.notFound` | `.destination` |
+    /// | exists already | `.fileExists` | `.disk` |
     /// | not permitted, read-only | `.disk` | `.destination` |
-    /// | a part of the path is no folder, is one, is a loop or too long | `.disk` | `.destination` |
-    /// | anything else | `.disk` | the same |
+    /// | a component is not a folder, the path is a folder, a loop or too long | `.disk` | `.destination` |
+    /// | any other | `.disk` | the same |
     ///
     /// - Parameter action: completes the sentence "Cannot … <path>".
     package init(system number: Int32, _ action: String, _ path: String, in place: Place = .workPath) {

@@ -1,15 +1,18 @@
 import FKMiddleware
 
-/// Names a task: SHA-256 of its URL, or of URL, newline and destination where it has a destination of its own.
+/// The id of a task: the SHA-256 of its URL, or of URL, newline and destination if it has a destination of its own.
 ///
-/// Written as 64 lower-case hexadecimal digits; four machine words in memory.
+/// Its text form is 64 lower-case hexadecimal digits.
 public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comparable {
     private var words: (UInt64, UInt64, UInt64, UInt64)
 
+    /// Computes the id of a task.
+    ///
     /// - Parameters:
     ///   - url: the percent-encoded URL.
-    ///   - destination: the absolute folder, `/`, and the file name where one was asked for; nil without a
-    ///     destination of its own.
+    ///   - destination: the absolute folder, `/`, and the file name if one was set; nil, the default, without a
+    ///     destination of its
+    ///     own.
     public init(url: String, destination: String? = nil) {
         let bytes = Digester.bytes(of: destination.map { "\(url)\n\($0)" } ?? url, .sha256)
         self.init(bytes: bytes)
@@ -22,14 +25,14 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         words = (word(0), word(1), word(2), word(3))
     }
 
-    /// Reads 64 lower-case hexadecimal digits.
+    /// Parses 64 lower-case hexadecimal digits; nil for any other text.
     public init?(hex: String) {
         var hex = hex
         guard let id = hex.withUTF8({ Self(hexDigits: $0) }) else { return nil }
         self = id
     }
 
-    /// Reads 64 lower-case hexadecimal digits in ASCII.
+    /// Parses 64 lower-case hexadecimal digits in ASCII; nil for any other bytes.
     package init?(hexDigits digits: UnsafeBufferPointer<UInt8>) {
         guard digits.count == 64 else { return nil }
         words = (0, 0, 0, 0)
@@ -55,7 +58,7 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         }
     }
 
-    /// 64 lower-case hexadecimal digits.
+    /// The id as 64 lower-case hexadecimal digits.
     public var hex: String {
         String(unsafeUninitializedCapacity: 64) { buffer in
             writeHex(into: buffer)
@@ -63,7 +66,7 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         }
     }
 
-    /// Puts the 64 digits at the beginning of the buffer.
+    /// Writes the 64 digits to the start of the buffer, which must have space for them.
     package func writeHex(into buffer: UnsafeMutableBufferPointer<UInt8>) {
         let bytes = UnsafeMutableRawBufferPointer(buffer)
         func write(_ word: UInt64, at place: Int) {
@@ -76,7 +79,7 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         write(words.3, at: 48)
     }
 
-    /// The eight digits of 32 bits, side by side: each half byte gets a byte of its own, and then becomes its character.
+    /// The eight digits of 32 bits, in one word: each half byte is spread to a byte and converted to its character.
     private static func digits(_ half: UInt64) -> UInt64 {
         var spread = (half | half << 16) & 0x0000_ffff_0000_ffff
         spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff
@@ -85,20 +88,25 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         return spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 
-    /// The first 16 digits as a number, as good as a hash.
+    /// The first 16 digits as a number, which is as good as a hash.
     package var leadingWord: UInt64 { words.0 }
 
-    /// The first 12 digits: enough to name a task to a person.
+    /// The first 12 digits, for display. They are enough to name a task.
     public var short: String { String(hex.prefix(12)) }
 
-    /// The same as `hex`.
+    /// Same as `hex`.
     public var description: String { hex }
 
+    /// Compares all digits.
     public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
     /// The order of the hexadecimal forms.
     public static func < (left: Self, right: Self) -> Bool { left.words < right.words }
+    /// Hashes the first 16 digits.
     public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 
+    /// Decodes 64 lower-case hexadecimal digits.
+    ///
+    /// - Throws: `DecodingError` for any other text.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         guard let id = Self(hex: try container.decode(String.self)) else {
@@ -107,6 +115,9 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
         self = id
     }
 
+    /// Encodes the 64 digits.
+    ///
+    /// - Throws: the encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(hex)

@@ -1,16 +1,18 @@
 import FKMiddleware
 
-/// A checksum says that a record is as it was written, not that it is true. What no engine writes is refused here, so
-/// that everybody else may calculate with the numbers and open the names.
+/// Refuses records that no engine writes. A checksum proves that a record is as it was written, but not that its
+/// values make sense. All other code may then calculate with the numbers and open the names.
 extension TaskRecord {
-    /// Seconds since 1970, either way: the year 4822.
+    /// The maximum of a time in seconds since 1970, positive or negative: the year 4822.
     static let latestTime: Double = 9e10
-    /// More attempts than anybody lives to see, and room to count on.
+    /// A number of attempts that is never reached, with space to count on.
     private static let mostAttempts = 1 << 40
-    /// So many ranges at most; `SegmentPlanner` makes 64.
+    /// The maximum number of ranges; `SegmentPlanner` makes 64.
     private static let mostRanges = 4_096
 
-    /// - Throws: `.corruptInfo` for numbers that cannot be, and for names that lead out of the task's folder.
+    /// Checks all values.
+    ///
+    /// - Throws: `.corruptInfo` for impossible numbers, and for names that lead out of the task's folder.
     func checked() throws(DownloadError) -> TaskRecord {
         if let fault = numberFault ?? rangeFault ?? nameFault ?? task.fault {
             throw DownloadError(.corruptInfo, "The record cannot be true: \(fault).")
@@ -39,7 +41,7 @@ extension TaskRecord {
             guard range.start >= 0, range.position >= range.start, range.position <= range.end ?? .max,
                 range.synced >= 0
             else { return "a byte range is impossible" }
-            // What they have room for, and not what they hold: live counters may fill them at any time.
+            // The sizes of the ranges count and not their bytes, because live counters may fill them at any time.
             let (total, overflow) = sum.addingReportingOverflow((range.end ?? .max) - range.start)
             if overflow { return "its byte ranges overlap" }
             sum = total
@@ -47,7 +49,7 @@ extension TaskRecord {
         return nil
     }
 
-    /// A part file is always one of our own making; a finished file may be anywhere a response middleware has put it.
+    /// A part file always has a name of our own; a response middleware may have put a finished file anywhere.
     private var nameFault: String? {
         if let partName {
             guard AskedForName.isOneComponent(partName), partName.utf8.first == UInt8(ascii: "."),
@@ -64,7 +66,7 @@ extension TaskRecord {
 }
 
 extension TaskRecord {
-    /// True for a hidden name that bears the task's id, as `FileNameRules` makes it.
+    /// True for a hidden name with the task's id, as `FileNameRules` makes it.
     private func isSetAside(_ path: String) -> Bool {
         let name = path.lastPathPart
         return path.isAbsolutePath && name.utf8.first == UInt8(ascii: ".")
@@ -74,8 +76,8 @@ extension TaskRecord {
 }
 
 extension TaskDescription {
-    /// What makes it impossible to work on it safely; nil for a good one. Only for what reaches the engine from outside
-    /// of `Builder`: records and messages.
+    /// The reason why the description is unsafe to use; nil if it is safe. It is for descriptions that reach the
+    /// engine without `Builder`: from records and messages.
     var fault: String? {
         if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) { return "its URL holds control characters" }
         if let fileName, !AskedForName.isOneComponent(fileName) { return "the name asked for is not one plain name" }
@@ -85,7 +87,7 @@ extension TaskDescription {
 }
 
 extension String {
-    /// True for a path from the root that the system reads to its end.
+    /// True for an absolute path without a zero byte.
     fileprivate var isAbsolutePath: Bool {
         utf8.first == UInt8(ascii: "/") && !utf8.contains(0)
     }

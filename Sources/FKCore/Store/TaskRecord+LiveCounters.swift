@@ -1,11 +1,11 @@
 import FKMiddleware
 
 extension SavedRange {
-    /// A position within the range.
+    /// The position, clamped to the range.
     package func clamped(_ position: Int64) -> Int64 { min(max(position, start), end ?? .max) }
 
-    /// The range with its position moved forward to `counter`; anything behind the position or beyond the end changes
-    /// nothing: a counter is a hint, the record is the promise.
+    /// The range with its position advanced to `counter`. A counter behind the position or beyond the end is ignored,
+    /// because only the record is reliable.
     package func advanced(to counter: Int64) -> SavedRange {
         guard counter > position, counter >= start, counter <= end ?? .max else { return self }
         var range = self
@@ -15,13 +15,13 @@ extension SavedRange {
 }
 
 extension TaskRecord {
-    /// The record with the positions its ranges really have.
+    /// The record with the real positions of its ranges.
     ///
-    /// - In the boot the record was written in, counters are as good as the part file itself: the page cache outlives
-    ///   the process. Each position moves forward to its counter where that lies within the range.
-    /// - In another boot the page cache is gone: each position falls back to what is known to be on the disk.
+    /// - In the boot of the record, counters are as reliable as the part file, because the page cache survives the
+    ///   process. Each position is advanced to its counter if that is within the range.
+    /// - In another boot, the page cache is lost. Each position falls back to the synced one.
     ///
-    /// A record that is complete is returned as it is: its bytes are no longer in a part file.
+    /// A complete record is returned unchanged, because its bytes are not in a part file any more.
     package func applyingLiveCounters(_ counters: [Int64], bootID current: String = BootID.current) -> TaskRecord {
         guard state != .complete else { return self }
         var record = self
@@ -31,7 +31,7 @@ extension TaskRecord {
             range.position = max(range.start, min(range.position, range.synced))
             return range
         }
-        // The file's own time may be lost with the page cache; the positions above count only what was synced.
+        // The file's own time may be lost with the page cache. The positions above count only synced bytes.
         if bootID != current {
             record.partTime = nil
             record.pieces = nil

@@ -10,7 +10,7 @@ import Foundation
 #endif
 
 extension TaskRecord {
-    /// Takes over that the file is whole. The state is left to the caller.
+    /// Records that all bytes are received. The caller sets the state.
     mutating func finish(received: Int64, at date: Date) {
         let size = expected ?? received
         ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
@@ -21,20 +21,21 @@ extension TaskRecord {
         waiting = nil
     }
 
-    /// Whether a power cut leaves the finished file; nil for what is not finished or not the task's own.
+    /// True if the finished file survives a power cut; nil if it is not finished or not the task's own.
     package var isOnDisk: Bool? { state == .complete && isForeign != true ? synced == true : nil }
 
-    /// True for a record that says `complete` while the part file still has its own name: the process ended between
-    /// writing the record and renaming the file, which is done in this order so that a small file costs one write.
-    /// Such a task is not complete; its bytes are all there.
+    /// True if the record says `complete` but the part file still has its own name: the process ended between writing
+    /// the record and renaming the file. That order saves a small file one write. The task is not complete, but has
+    /// all its bytes.
     package var isRenameMissing: Bool {
         guard state == .complete, let path, let partName else { return false }
         var status = stat()
         return lstat("\(path.folderPart)/\(partName)", &status) == 0
     }
 
-    /// Where a file system cannot rename without replacing, a file is linked to its final name and then loses the part's.
-    /// Does the second half for a process that was killed between the two: a part file with two names is not adopted.
+    /// Removes the part's name after a rename by hard link was interrupted. Without an exclusive rename, a file is
+    /// linked to its final name and then loses the part's. A part file with two names is not adopted, so this
+    /// finishes the work of a killed process.
     func finishRename() {
         guard let path, let partName else { return }
         let part = "\(path.folderPart)/\(partName)"

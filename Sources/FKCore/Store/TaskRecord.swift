@@ -1,18 +1,20 @@
 import FKMiddleware
 import Foundation
 
-/// What is remembered of one response representation, to recognise it again (RFC 9110 section 8.8).
+/// The validator of a response, to recognise its representation again (RFC 9110 section 8.8).
 package struct Validator: Codable, Sendable, Hashable {
-    /// As sent, quotes and `W/` included.
+    /// The entity tag as sent, including quotes and `W/`.
     package var etag: String?
+    /// The `Last-Modified` field as sent.
     package var lastModified: String?
-    /// The `Date` field of the same response: decides whether `lastModified` is strong (RFC 9110 section 8.8.2.2).
+    /// The `Date` field of the same response. It decides whether `lastModified` is strong (RFC 9110 section 8.8.2.2).
     package var date: String?
-    /// The digest of the whole file that the server told (`ServerDigest`).
+    /// The digest of the whole file in the response (`ServerDigest`).
     package var digest: Checksum?
-    /// The coding that the bytes are in (`ResponseHead.contentCoding`); nil for the plain file.
+    /// The content coding of the stored bytes (`ResponseHead.contentCoding`); nil for plain bytes.
     package var coding: String?
 
+    /// Creates a validator; the default has no value.
     package init(
         etag: String? = nil, lastModified: String? = nil, date: String? = nil, digest: Checksum? = nil,
         coding: String? = nil
@@ -25,17 +27,19 @@ package struct Validator: Codable, Sendable, Hashable {
     }
 }
 
-/// One contiguous piece of the file that one connection at a time fills from its start.
+/// One contiguous part of the file. One connection at a time fills it from its start.
 package struct SavedRange: Codable, Sendable, Hashable {
-    /// Offset of its first byte in the file.
+    /// The offset of its first byte in the file.
     package var start: Int64
-    /// Offset after its last byte; nil while the length is unknown.
+    /// The offset after its last byte; nil while the length is unknown.
     package var end: Int64?
-    /// Bytes `start..<position` are in the part file. While the task runs, the live counter of the same index is newer.
+    /// Bytes `start..<position` are in the part file. While the task runs, the live counter with the same index is
+    /// newer.
     package var position: Int64
-    /// Bytes `start..<synced` are known to be on the disk itself.
+    /// Bytes `start..<synced` are synced.
     package var synced: Int64
 
+    /// Creates a range; by default it is empty, and `synced` equals `start`.
     package init(start: Int64, end: Int64?, position: Int64? = nil, synced: Int64? = nil) {
         self.start = start
         self.end = end
@@ -46,26 +50,30 @@ package struct SavedRange: Codable, Sendable, Hashable {
 
 /// Why an idle task is not running.
 package struct Waiting: Codable, Sendable, Hashable {
+    /// The kind of reason.
     package enum Reason: String, Codable, Sendable, Hashable {
         /// All slots are taken.
         case slot
-        /// Its host has as many connections as it may have, or asked us to wait.
+        /// The host has its maximum of connections, or asked for a pause.
         case host
-        /// An attempt failed; the next one is due at `until`.
+        /// An attempt has failed; the next one is due at `until`.
         case retry
-        /// The disk was full.
+        /// The disk is full.
         case noSpace = "no space"
-        /// No engine runs.
+        /// No engine is running.
         case engine
-        /// The queue has not been activated.
+        /// The queue is not active.
         case queue
     }
+    /// The kind of reason.
     package var reason: Reason
+    /// When the wait ends; nil if unknown.
     package var until: Date?
-    /// The host that asked for it, or that has as many connections as it may have; with its port where that is unusual.
+    /// The host that asked for the pause or has its maximum of connections, with its port if that is not the default.
     package var host: String?
-    /// The limit that is reached: connections of the host, or slots.
+    /// The limit that was reached, of connections to the host or of slots.
     package var limit: Int?
+    /// Creates a reason.
     package init(_ reason: Reason, until: Date? = nil, host: String? = nil, limit: Int? = nil) {
         self.reason = reason
         self.until = until
@@ -74,14 +82,17 @@ package struct Waiting: Codable, Sendable, Hashable {
     }
 }
 
-/// One line of the history `fk why` prints.
+/// One line of the task's history, which `fk why` prints.
 package struct Verdict: Codable, Sendable, Hashable {
+    /// When it happened.
     package var time: Date
-    /// `attempt`, `resume` (bytes were dropped), `range` (asked again in another way), `proof` (found whole after
-    /// another boot), `part` (a part file of somebody else), `coding` (the bytes are in a content coding nobody asked for),
-    /// or a middleware's name.
+    /// The source: `attempt`, `resume` (bytes were discarded), `range` (requested again in another way), `proof`
+    /// (found complete after a reboot), `part` (the part file has another owner), `coding` (the bytes have an
+    /// unrequested content coding), or a middleware's name.
     package var by: String
+    /// What happened, in one sentence.
     package var what: String
+    /// Creates a line.
     package init(time: Date, by: String, what: String) {
         self.time = time
         self.by = by
@@ -91,61 +102,75 @@ package struct Verdict: Codable, Sendable, Hashable {
 
 /// The payload of an info file: everything about a task that must outlive the process.
 ///
-/// It never holds what a request middleware added: that is made again on each attempt.
+/// It never contains what a request middleware adds, which is created again on each attempt.
 package struct TaskRecord: Codable, Sendable, Hashable {
+    /// The task's id.
     package var id: TaskID
+    /// The description of the task.
     package var task: TaskDescription
-    /// Submission number: unique in the work path, ascending.
+    /// The submission number: unique in the work path, ascending.
     package var number: UInt64
+    /// The state of the task.
     package var state: DownloadState
+    /// Why the task waits; nil if it does not.
     @Seldom package var waiting: Waiting?
+    /// The ranges of the file, as `SegmentPlanner` divides it.
     package var ranges: [SavedRange] = []
-    /// What came so far, as far as it is known, for the time in which the file is not synced.
+    /// Checksums of the received bytes as far as they are known, until the file is synced.
     @Seldom package var pieces: [PieceChecksum]?
-    /// Length of the whole file, once a server has told it.
+    /// The length of the whole file in bytes; nil until a server has reported it.
     package var expected: Int64?
+    /// The validator of the stored bytes; nil without one.
     @Seldom package var validator: Validator?
-    /// The URL that `validator` is of; nil for the task's own. Validators of two URLs cannot be compared.
+    /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
     @Seldom package var source: String?
-    /// Attempts begun so far.
+    /// The number of attempts started so far.
     package var attempts: Int = 0
+    /// The last error; nil without one.
     @Seldom package var error: DownloadError?
+    /// The last response head; nil without one.
     @Seldom package var response: ResponseHead?
+    /// The barrels that the task is a member of.
     package var barrels: [String] = []
-    /// Name of the part file in the task's folder, once there is one.
+    /// The name of the part file in the task's folder; nil without one.
     package var partName: String?
-    /// When the part file was last written to, as of the end of an attempt that left bytes in it: nanoseconds since 1970.
-    /// Nil while an attempt writes: then only the next engine knows whether it ended in order.
+    /// The time of the part file's last write at the end of an attempt that left bytes in it, in nanoseconds since
+    /// 1970. nil while an attempt writes, so that the next engine can tell whether the attempt ended regularly.
     @Seldom package var partTime: Int64?
-    /// Absolute path of the finished file.
+    /// The absolute path of the finished file.
     package var path: String?
-    /// The finished file as the task left it: what shows that a file at `path` is its own (`owns`). Known from just before
-    /// the file gets its final name.
+    /// The finished file as the task left it, which proves that a file at `path` is the task's own (`owns`). Set just
+    /// before the file gets its final name.
     @Seldom package var written: FileIdentity?
-    /// Files of this task that were moved aside: removed once it is complete or trashed.
+    /// Files of this task that were set aside. They are removed when it completes or is trashed.
     @Seldom package var setAside: [SetAsideFile]?
-    /// Where else the finished file still is after a response middleware has moved it: absolute paths. Removed once this
-    /// record is written.
+    /// Absolute paths where the finished file still is after a response middleware has moved it. They are removed
+    /// after this record is written.
     @Seldom package var leftBehind: [String]?
+    /// When the task was created.
     package var created: Date
+    /// When its first attempt started.
     package var started: Date?
+    /// When it completed or finally failed.
     package var finished: Date?
-    /// When the application last said that it uses the finished file (`Control.markUsed`).
+    /// When the application last marked the finished file as used (`Control.markUsed`).
     @Seldom package var lastUsed: Date?
-    /// Bytes a second: smoothed as of the last write while the task runs, the average of the last attempt afterwards.
+    /// Bytes per second: smoothed at the last write while the task runs, the average of the last attempt afterwards.
     package var bytesPerSecond: Int64?
-    /// True when `path` was there before and only counts as this task's result: it is never deleted.
+    /// True if the file at `path` existed before and only counts as the result. It is never deleted.
     package var isForeign: Bool?
-    /// True once the finished file is known to be on the disk itself.
+    /// True if the finished file is synced.
     package var synced: Bool?
-    /// The boot in which `ranges` and `synced` were written: live counters of another boot are not trusted.
+    /// The boot in which `ranges` and `synced` were written. Live counters of another boot are not trusted.
     package var bootID: String?
-    /// False when the end of the body was not confirmed by a length or last chunk.
+    /// False if no length or last chunk confirmed the end of the body.
     package var lengthVerified: Bool?
-    /// The newest last, at most 8.
+    /// The history, newest last, at most 8 lines.
     package var history: [Verdict] = []
 
-    /// - Parameter id: the task's id, where it has been computed already.
+    /// Creates the record of a new task.
+    ///
+    /// - Parameter id: the task's id, if it was computed already; nil, the default, computes it.
     package init(task: TaskDescription, id: TaskID? = nil, number: UInt64, created: Date) {
         self.id = id ?? task.id
         self.task = task
@@ -154,19 +179,20 @@ package struct TaskRecord: Codable, Sendable, Hashable {
         self.created = created
     }
 
-    /// The plan's entry that the next attempt takes: 0 is the task's URL, the others are its mirrors. An attempt that was
-    /// interrupted is tried again where it was; one that failed goes on along the plan.
+    /// The entry of the plan for the next attempt: 0 is the task's URL, the others are its mirrors. An interrupted
+    /// attempt repeats its entry; a failed one is followed by the next entry.
     package var nextURLIndex: Int {
         let hasFailed = waiting?.until != nil || state == .idle && error != nil
         return (hasFailed ? attempts : max(0, attempts - 1)) % (task.mirrors.count + 1)
     }
 
+    /// The URL for the next attempt.
     package var nextURL: String { nextURLIndex == 0 ? task.url : task.mirrors[nextURLIndex - 1] }
 
-    /// Bytes in the part file or the finished file, as of the last write of the record.
+    /// The bytes in the part file or the finished file at the last write of the record.
     package var received: Int64 { received(counters: nil) }
 
-    /// The same with the live counters of a task that runs: the one formula for it.
+    /// The received bytes, with the live counters of a running task. It is the only formula for them.
     package func received(counters: LiveCounters?) -> Int64 {
         var sum: Int64 = 0
         for (index, range) in ranges.enumerated() {

@@ -1,35 +1,37 @@
 import FKMiddleware
 import Foundation
 
-/// What keeps queued tasks from running, as the engine of a work path writes it down: `<root>/waiting`.
+/// Why queued tasks are not running, as the engine of a work path writes it to `<root>/waiting`.
 ///
-/// It is advice for processes that show tasks, and tells the next engine which hosts asked to be left alone. It is not there
-/// while nothing waits; one that cannot be read says nothing.
+/// Processes that show tasks read it, and the next engine learns from it which hosts asked for a pause. The file is
+/// missing while no task waits. An unreadable one is ignored.
 package struct WaitNotice: Codable, Sendable, Hashable {
-    /// Why no request goes to a host.
+    /// Why a host gets no requests.
     package struct Host: Codable, Sendable, Hashable {
-        /// It asked to be left alone until then.
+        /// The end of the pause that the host asked for.
         package var until: Date?
-        /// It has this many connections, which are all it may have.
+        /// The host's maximum of connections, if all are in use.
         package var limit: Int?
     }
 
-    /// All of this many slots are taken; nil while one is free.
+    /// The number of slots, if all are taken; nil while one is free.
     package var slots: Int?
-    /// By `HostName.site`.
+    /// The keys are `HostName.site`.
     package var hosts: [String: Host] = [:]
 
+    /// Creates an empty notice.
     package init() {}
 
-    /// Larger files are no notice: 64 bytes for each of ten thousand hosts.
+    /// Larger files are ignored: 64 bytes for each of ten thousand hosts.
     private static let maxSize = 1 << 20
 
+    /// Reads the notice; an empty one if it is missing or unreadable.
     package static func load(from workPath: WorkPath) -> WaitNotice {
         guard let bytes = try? FileIO.contents(of: workPath.waitingPath, limit: maxSize) else { return WaitNotice() }
         return (try? StoreJSON.decode(WaitNotice.self, from: bytes)) ?? WaitNotice()
     }
 
-    /// Replaces the file, or removes it where there is nothing to say. It is not synced: a power cut costs advice.
+    /// Replaces the file, or removes it if the notice is empty. It is not synced, because it is only advice.
     package func save(in workPath: WorkPath) throws {
         guard self != WaitNotice() else {
             try FileIO.remove(workPath.waitingPath)
@@ -39,7 +41,7 @@ package struct WaitNotice: Codable, Sendable, Hashable {
         try bytes.withUnsafeBytes { try FileIO.replace(workPath.waitingPath, aside: workPath.waitingPath + ".new", $0) }
     }
 
-    /// Why a queued task waits; nil where nothing here concerns it.
+    /// Why a queued task waits; the record's own reason if the notice has none.
     package func waiting(of record: TaskRecord, now: Date) -> Waiting? {
         guard record.state == .idle, !hosts.isEmpty || slots != nil else { return record.waiting }
         let site = HostName.site(record.nextURL)

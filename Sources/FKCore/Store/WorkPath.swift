@@ -9,7 +9,7 @@ import Foundation
     import Darwin
 #endif
 
-/// Where everything about the tasks of one engine is kept, and the names of the files in it.
+/// The folder of one engine's data, and the names of the files in it.
 ///
 /// ```text
 /// <root>/             0700
@@ -26,41 +26,56 @@ import Foundation
 ///   quarantine/               files that could not be read
 /// ```
 package struct WorkPath: Sendable, Hashable {
-    /// The version of the layout this code reads and writes.
+    /// The version of the layout that this code reads and writes.
     package static let layoutVersion = 1
 
-    /// Absolute, without a slash at its end. Empty for what no folder can be: a path that is not UTF-8 or holds a zero byte,
-    /// or a relative one without a current folder.
+    /// The absolute path without a slash at its end. Empty for an impossible path: one that is not UTF-8 or contains
+    /// a zero byte, or a relative one without a current folder.
     package let root: String
 
-    /// - Parameter root: a relative path is taken from the current folder; `~` at its beginning is the home folder.
+    /// - Parameter root: a relative path is relative to the current folder; `~` at its start is the home folder.
     package init(_ root: String) {
         self.root = ProcessPaths.absolute((root as NSString).expandingTildeInPath) ?? ""
     }
 
-    /// - Parameter root: a URL whose path is not UTF-8 has none.
+    /// - Parameter root: if its path is not UTF-8, the work path cannot be opened.
     package init(_ root: URL) { self.init(root.path.isEmpty ? "\0" : root.path) }
 
+    /// Compares the bytes of the roots.
     package static func == (one: WorkPath, other: WorkPath) -> Bool { one.root.isExactly(other.root) }
+    /// Hashes the bytes of the root.
     package func hash(into hasher: inout Hasher) { ExactText(root).hash(into: &hasher) }
 
     // MARK: Names
 
+    /// The file with the version of the layout.
     package var layoutPath: String { root + "/layout" }
+    /// The file that `EngineLock` locks.
     package var lockPath: String { root + "/engine.lock" }
+    /// The file of `SubmissionCounter`.
     package var numberPath: String { root + "/number" }
+    /// The settings file of the command line.
     package var configPath: String { root + "/config" }
+    /// The file of `WaitNotice`.
     package var waitingPath: String { root + "/waiting" }
+    /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
+    /// The folder of the info files.
     package var tasksFolder: String { root + "/tasks" }
+    /// The folder of the barrel files.
     package var barrelsFolder: String { root + "/barrels" }
+    /// The folder of the requests to the engine.
     package var mailboxFolder: String { root + "/mailbox" }
+    /// The folder of the engine's answers.
     package var repliesFolder: String { root + "/replies" }
+    /// The folder of files without a destination of their own.
     package var filesFolder: String { root + "/files" }
+    /// The folder of unreadable files.
     package var quarantineFolder: String { root + "/quarantine" }
 
+    /// The info file of a task.
     package func infoPath(_ id: TaskID) -> String {
-        // Asked for several times a task: as bytes, and not piece by piece.
+        // Built from bytes instead of strings, because it is called several times per task.
         var root = root
         return root.withUTF8 { root in
             String(unsafeUninitializedCapacity: root.count + 80) { path in
@@ -80,29 +95,30 @@ package struct WorkPath: Sendable, Hashable {
         }
     }
 
-    /// The folder for the files of a task that has no destination of its own. Not made by anything here.
+    /// The folder for the files of a task without a destination of its own. This type never creates it.
     package func filesFolder(_ id: TaskID) -> String {
         let hex = id.hex
         return "\(root)/files/\(hex.prefix(2))/\(hex)"
     }
 
-    /// The barrel's file: its name with everything but ASCII letters, digits, `-`, `_` and inner dots percent-encoded.
+    /// The barrel's file: its name with everything except ASCII letters, digits, `-`, `_` and inner dots
+    /// percent-encoded.
     package func barrelPath(_ name: String) -> String {
         "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
     }
 
-    /// True when there is a file for that barrel.
+    /// True if the barrel has a file.
     package func hasBarrel(_ name: String) -> Bool { access(barrelPath(name), F_OK) == 0 }
 
     // MARK: Opening
 
-    /// Checks the work path and, with `create`, makes what is missing of it.
+    /// Checks the work path and, with `create`, creates its missing parts.
     ///
-    /// Folders get mode 0700 and files 0600 whatever the umask is.
+    /// Folders get mode 0700 and files 0600, whatever the umask is.
     ///
-    /// - Throws: `.notFound` when it is not there and `create` is false; `.laterVersion` when a later version of this
-    ///   software made it (it is left untouched); `.workPathUnusable` when it is not a folder, belongs to another
-    ///   user, can be written by others, or cannot be read and written by us. All name the path.
+    /// - Throws: `.notFound` if it is missing and `create` is false; `.laterVersion` if a later version of this
+    ///   software created it (it stays unchanged); `.workPathUnusable` if it is not a folder, belongs to another
+    ///   user, is writable by others, or cannot be read and written. All of them name the path.
     package func open(create: Bool) throws {
         guard !root.isEmpty else {
             throw DownloadError(
@@ -118,7 +134,7 @@ package struct WorkPath: Sendable, Hashable {
         }
     }
 
-    /// True when the root folder is there, whatever is in it.
+    /// True if the root folder exists, whatever it contains.
     package var exists: Bool {
         var status = stat()
         return stat(root, &status) == 0
@@ -184,9 +200,9 @@ package struct WorkPath: Sendable, Hashable {
     private func writeLayout() throws {
         let bytes = Array("\(Self.layoutVersion)\n".utf8)
         do {
-            // Two processes may come first at once: each has its own file to rename.
-            // Synced before it has its name, once for each work path: a power cut in its first seconds would else leave
-            // an empty one, or one with another file's bytes, and a work path that no command opens any more.
+            // Two processes may be first at the same time, so each has its own file to rename. It is synced before
+            // the rename, once for each work path: otherwise a power cut in its first seconds could leave an empty
+            // file or one with another file's bytes, and no command could open the work path again.
             let aside = "\(layoutPath).\(getpid())"
             try bytes.withUnsafeBytes { bytes in
                 try FileIO.replace(layoutPath, aside: aside, bytes) { try FileIO.synchronize(aside) }
@@ -205,7 +221,7 @@ package struct WorkPath: Sendable, Hashable {
 
     // MARK: Listing
 
-    /// The ids of all tasks, in no order; reads only folders. A folder that is missing has no tasks.
+    /// The ids of all tasks, in no particular order. It reads only folders. A missing folder has no tasks.
     package func allTaskIDs() -> [TaskID] {
         var ids: [TaskID] = []
         FileIO.forEachName(in: tasksFolder) { shard in
@@ -219,7 +235,7 @@ package struct WorkPath: Sendable, Hashable {
         return ids
     }
 
-    /// The ids whose hexadecimal form begins with `prefix` (at least two digits), in no order.
+    /// The ids whose hexadecimal form starts with `prefix` (at least two digits), in no particular order.
     package func taskIDs(prefix: String) -> [TaskID] {
         guard prefix.utf8.count >= 2 else { return [] }
         var ids: [TaskID] = []
@@ -238,11 +254,11 @@ package struct WorkPath: Sendable, Hashable {
 
     // MARK: Default
 
-    /// `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else `$XDG_STATE_HOME/fk`, else
-    /// `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG specification asks, and so is a `HOME` that
-    /// is no absolute path.
+    /// The default root: `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else
+    /// `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG
+    /// specification requires, and so is a `HOME` that is not an absolute path.
     ///
-    /// - Returns: the path, and the variable that it is made of; nil where the system tells the home folder.
+    /// - Returns: the path, and the variable that it comes from; nil if the system reports the home folder.
     package static func defaultRoot(in environment: [String: String]) -> (path: String, variable: String?) {
         func absolute(_ name: String) -> String? {
             environment[name].flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
@@ -258,13 +274,14 @@ package struct WorkPath: Sendable, Hashable {
         return (NSHomeDirectory() + state, nil)
     }
 
-    /// The default of this process. Its root is empty, and cannot be opened, where the variable that says it is not UTF-8.
+    /// The default of this process. Its root is empty, so it cannot be opened, if the variable that sets it is not
+    /// UTF-8.
     package static var standard: WorkPath {
         let (path, variable) = defaultRoot(in: ProcessInfo.processInfo.environment)
         if let variable, !ProcessPaths.isText(variable: variable) { return WorkPath("\0") }
         return WorkPath(path)
     }
 
-    /// The root as a URL; one without a path where there is no root.
+    /// The root as a URL; without a path if the root is empty.
     package var url: URL { root.isEmpty ? ProcessPaths.unusable : URL(fileURLWithPath: root, isDirectory: true) }
 }
