@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <curl/curl.h>
 
-/* Swift cannot call C variadic functions, so each type of argument that curl takes gets a wrapper. */
+/* Swift cannot call variadic C functions, so each argument type of libcurl's has a wrapper. */
 typedef size_t (*fk_data_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*fk_progress_callback)(void *context, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
 typedef int (*fk_request_callback)(void *context, char *peer, char *local, int peer_port, int local_port);
@@ -53,7 +53,7 @@ static inline CURLSHcode fk_share_sessions(CURLSH *share) {
     return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 }
 
-/* Options whose spelling depends on the version of libcurl that is compiled against. */
+/* Options whose names depend on the libcurl version at compile time. */
 static inline CURLcode fk_easy_set_http_only(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -61,7 +61,7 @@ static inline CURLcode fk_easy_set_http_only(CURL *easy) {
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
-/* Lets a transfer end without waiting for the name lookup that still runs in a thread of libcurl's. */
+/* Ends a transfer without waiting for a name lookup that is still running in a thread of libcurl. */
 static inline CURLcode fk_easy_set_quick_exit(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075700
     return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
@@ -70,7 +70,7 @@ static inline CURLcode fk_easy_set_quick_exit(CURL *easy) {
     return CURLE_OK;
 #endif
 }
-/* The file of trusted authorities that this libcurl was built with, or NULL. */
+/* The built-in path of this libcurl's file of trusted authorities, or NULL. */
 static inline const char *fk_easy_default_ca_file(CURL *easy) {
     char *file = NULL;
 #if LIBCURL_VERSION_NUM >= 0x075400
@@ -81,7 +81,7 @@ static inline const char *fk_easy_default_ca_file(CURL *easy) {
     return file;
 }
 
-/* Keeps sockets out of programs that are started meanwhile. */
+/* Keeps child processes from inheriting sockets. */
 static inline int fk_close_on_exec(void *context, curl_socket_t descriptor, curlsocktype purpose) {
     (void)context;
     (void)purpose;
@@ -92,9 +92,9 @@ static inline CURLcode fk_easy_set_close_on_exec(CURL *easy) {
     return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, fk_close_on_exec);
 }
 
-/* Whether the server has ended the TLS stream of a running transfer with close_notify (RFC 8446 section 6.1):
-   1 yes, 0 no, -1 cannot be told. libcurl itself takes a cut stream for an ended one with OpenSSL before 3.2.
-   To be called from a callback. OpenSSL's function is looked up because only libcurl knows which TLS library it uses. */
+/* Returns whether the server has ended the TLS stream of a running transfer with close_notify (RFC 8446 section 6.1): 1 yes,
+   0 no, -1 unknown. With OpenSSL before 3.2, libcurl itself takes a truncated stream for a complete one. Call it from a
+   callback. OpenSSL's function is looked up at run time, because only libcurl knows which TLS library it uses. */
 static inline int fk_easy_saw_close_notify(CURL *easy) {
     const int received_shutdown = 2;
     struct curl_tlssessioninfo *session = NULL;

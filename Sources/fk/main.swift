@@ -11,7 +11,7 @@ do {
     exit(ExitStatus.usage)
 }
 
-// Asked for by scripts at every start: answered before anything else is touched.
+// Answered first, because scripts ask for it at every start.
 if words == ["--version"] || words == ["--version", "--json"] || words == ["--json", "--version"] {
     SignalTrap.ignoreWriteSignals()
     OutputStream.standardOutput.write(VersionCommand.text(json: words.count == 2))
@@ -22,6 +22,6 @@ Allocator.keepFreedMemory()
 SignalTrap.ignoreWriteSignals()
 DescriptorLimit.raise()
 let status = await Dispatcher(context: .process).run(words)
-// Not `exit`: that takes libraries down while the transport's thread is still ending, and what both of them free has ended
-// good runs with SIGABRT. Nothing is left to write: no output waits in a buffer.
+// `_exit` and not `exit`, which finalises libraries while the transport's thread is still ending: both free the same
+// memory, and successful runs ended with SIGABRT. Nothing is left to write, because no output is buffered.
 _exit(status)

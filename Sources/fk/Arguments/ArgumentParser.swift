@@ -1,16 +1,16 @@
 import FKCore
 import FKMiddleware
 
-/// Sorts the words of a command line by the table of commands.
+/// Parses the words of a command line with the table of commands.
 ///
-/// - `--opt=value` and `--opt value`; `-d DIR`, `-dDIR` and `-d=DIR`; flags of one letter combine (`-qy`, `-qj4`).
-/// - Options stand before or after operands; `--` makes operands of all words after it; a lone `-` is an operand.
-/// - A value may begin with a dash (`-i -`, `-j -1`), except where it is itself a long option of the command: then the
-///   value was forgotten, and taking the option for it would hide that.
+/// - `--opt=value` and `--opt value`; `-d DIR`, `-dDIR` and `-d=DIR`; one-letter flags combine (`-qy`, `-qj4`).
+/// - Options may stand before or after operands. All words after `--` are operands. A single `-` is an operand.
+/// - A value may start with a dash (`-i -`, `-j -1`), unless it is a long option of the command. The value was then
+///   forgotten, and taking the option for it would hide the mistake.
 struct ArgumentParser: Sendable {
     enum Result: Sendable {
         case command(CommandSpec, ParsedArguments)
-        /// `-h` was given: the help of these words, which may be empty or a group such as `barrel`.
+        /// `-h` was given. The words select the help; they may be empty or a group such as `barrel`.
         case help([String], ParsedArguments)
         case version(ParsedArguments)
     }
@@ -18,12 +18,14 @@ struct ArgumentParser: Sendable {
     let commands: [CommandSpec]
     let globalOptions: [OptionSpec]
 
+    /// Parses a command line.
+    ///
     /// - Parameter words: the arguments without the program's name.
     /// - Throws: `UsageError`.
     func parse(_ words: [String]) throws -> Result {
         var scanner = Scanner(words: words[...], parsed: ParsedArguments(), options: globalOptions)
         var path: [String] = []
-        // Until a command is complete only the options that every command has can be understood.
+        // Until the command is known, only the global options can be parsed.
         while true {
             guard let word = try scanner.nextOperand() else { return try endWithoutCommand(path, scanner.parsed) }
             let candidates = commands.filter { $0.path.starts(with: path) && $0.path.count > path.count }
@@ -101,7 +103,7 @@ struct ArgumentParser: Sendable {
     }
 }
 
-/// Walks over the words, puts options aside and hands out operands.
+/// Iterates over the words, collects options and returns operands.
 private struct Scanner {
     var words: ArraySlice<String>
     var parsed: ParsedArguments
@@ -114,7 +116,7 @@ private struct Scanner {
         self.options = options
     }
 
-    /// The next word that is not an option or its value; nil at the end.
+    /// The next word that is neither an option nor its value; nil at the end.
     mutating func nextOperand() throws -> String? {
         while let word = words.popFirst() {
             if optionsEnded || word == "-" || word.utf8.first != UInt8(ascii: "-") { return word }
@@ -130,7 +132,7 @@ private struct Scanner {
     }
 
     private mutating func readLong(_ word: Substring) throws {
-        // By bytes: to a `Character` an equals sign with a combining mark behind it is none.
+        // Works on bytes: to `String`, an equals sign with a combining mark is another `Character`.
         let parts = word.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             .map { String(Substring($0)) }
         let name = parts[0]

@@ -1,4 +1,4 @@
-/// What the shell may offer as a value when the user presses Tab.
+/// The values that the shell offers for Tab.
 enum CompletionHint: Sendable, Hashable {
     case none
     case file
@@ -6,14 +6,14 @@ enum CompletionHint: Sendable, Hashable {
     case choices([String])
 }
 
-/// One option of a command, as data: the parser, the help and the completions all read the same table.
+/// One option of a command. The parser, the help and the completions read the same table.
 struct OptionSpec: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
         /// Takes no value.
         case flag
-        /// Takes one value; given again, the later one counts.
+        /// Takes one value; the last one counts.
         case value
-        /// Takes one value each time and keeps all of them, in order.
+        /// Takes one value each time and keeps all of them in order.
         case repeated
     }
 
@@ -21,13 +21,13 @@ struct OptionSpec: Sendable, Hashable {
     var long: String
     /// The one-letter form: `d`.
     var short: Character?
-    /// What the value is called in the help: `DIR`. Empty for a flag.
+    /// The name of the value in the help: `DIR`. Empty for a flag.
     var valueName: String
     var kind: Kind
     /// One sentence without a full stop, for the help and the completions.
     var help: String
     var hint: CompletionHint
-    /// Options of the same non-empty group exclude each other.
+    /// Options with the same non-empty group exclude each other.
     var group: String
 
     static func flag(_ long: String, _ short: Character? = nil, group: String = "", _ help: String) -> Self {
@@ -46,21 +46,21 @@ struct OptionSpec: Sendable, Hashable {
         Self(long: long, short: short, valueName: valueName, kind: .repeated, help: help, hint: hint, group: "")
     }
 
-    /// As a person writes it: `-d` where there is a short form, else `--limit-rate`.
+    /// The usual spelling: `-d` if there is a short form, else `--limit-rate`.
     var shownName: String { short.map { "-\($0)" } ?? "--\(long)" }
 
-    /// As the help lists it: `-d, --directory DIR`.
+    /// The spelling in the help: `-d, --directory DIR`.
     var signature: String {
         let names = short.map { "-\($0), --\(long)" } ?? "    --\(long)"
         return valueName.isEmpty ? names : "\(names) \(valueName)"
     }
 }
 
-/// A word that is not an option: `<url>...`.
+/// An operand of a command: `<url>...`.
 struct OperandSpec: Sendable, Hashable {
     var name: String
     var help: String
-    /// How many of it at least, and at most (nil: any number).
+    /// The minimum number, and the maximum (nil for any number).
     var minimum: Int
     var maximum: Int?
     var hint: CompletionHint
@@ -80,9 +80,9 @@ struct OperandSpec: Sendable, Hashable {
     }
 }
 
-/// One command as data.
+/// One command.
 struct CommandSpec: Sendable {
-    /// A command line with what it does, for the help.
+    /// An example of a command line, for the help.
     struct Example: Sendable, Hashable {
         var line: String
         var meaning: String
@@ -92,20 +92,20 @@ struct CommandSpec: Sendable {
         }
     }
 
-    /// The words that name it: `["barrel", "create"]`.
+    /// The words of the command: `["barrel", "create"]`.
     var path: [String]
-    /// One line without a full stop for the overview.
+    /// One line without a full stop, for the overview.
     var summary: String
-    /// More about it: paragraphs, wrapped by the help.
+    /// More paragraphs for the help, which wraps them.
     var discussion: [String] = []
-    /// Operands in their order. Only the last one may repeat.
+    /// The operands in order. Only the last one may repeat.
     var operands: [OperandSpec] = []
-    /// Its own options; the ones every command has are in `CommandTable.globalOptions`.
+    /// The command's own options. Those of every command are in `CommandTable.globalOptions`.
     var options: [OptionSpec] = []
     var examples: [Example] = []
-    /// False when saved settings do not stand in for options that were not given.
+    /// False if saved settings do not replace missing options.
     var usesSettings = true
-    /// Builds the command from its arguments, checking every value.
+    /// Creates the command from its arguments and checks every value.
     var make: @Sendable (ParsedArguments, CommandContext) throws -> any Command
 
     var name: String { path.joined(separator: " ") }

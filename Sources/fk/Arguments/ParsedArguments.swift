@@ -1,9 +1,9 @@
-/// The words of a command line, sorted into options and operands but not yet read as numbers, URLs or paths.
+/// The words of a command line, sorted into options and operands, but not yet converted to numbers, URLs or paths.
 struct ParsedArguments: Sendable, Hashable {
-    /// The command's words: `["barrel", "create"]`.
+    /// The words of the command: `["barrel", "create"]`.
     var command: [String]
     var operands: [String] = []
-    /// Values by long name, in order; a flag has one empty value each time it was given.
+    /// The values by long name, in order. A flag has one empty value for each time it was given.
     private var values: [String: [String]] = [:]
 
     init(command: [String] = []) {
@@ -14,15 +14,15 @@ struct ParsedArguments: Sendable, Hashable {
         values[option, default: []].append(value)
     }
 
-    /// True when the option was given at all.
+    /// True if the option was given.
     func has(_ option: String) -> Bool { values[option] != nil }
 
-    /// The last value given, or nil.
+    /// The last value of the option; nil if it was not given.
     subscript(option: String) -> String? { values[option]?.last }
 
-    /// All values given, in order.
+    /// All values of the option, in order.
     func all(_ option: String) -> [String] { values[option] ?? [] }
 
-    /// An error about this command line that points at the command's help.
+    /// An error about this command line that refers to the command's help.
     func error(_ message: String) -> UsageError { UsageError(message, command: command) }
 }

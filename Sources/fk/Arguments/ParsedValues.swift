@@ -2,10 +2,10 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// Reading the texts of a command line as numbers, sizes and choices. Every refusal names the option, the value and
-/// what is allowed.
+/// Converts the texts of a command line to numbers, sizes and choices. Every error contains the option, the value and
+/// the allowed values.
 extension ParsedArguments {
-    /// A whole number of the range.
+    /// A whole number within the range; nil if the option was not given.
     func integer(_ option: String, _ written: String, in range: ClosedRange<Int>) throws -> Int? {
         guard let text = self[option] else { return nil }
         guard let value = Int(text), range.contains(value), text.first != "+" else {
@@ -14,7 +14,7 @@ extension ParsedArguments {
         return value
     }
 
-    /// Seconds, with decimals where wanted.
+    /// Seconds, with optional decimals; nil if the option was not given.
     func seconds(_ option: String, _ written: String, in range: ClosedRange<Double>) throws -> Double? {
         guard let text = self[option] else { return nil }
         guard text.allSatisfy({ $0.isASCII && ($0.isNumber || $0 == ".") }), let value = Double(text),
@@ -25,7 +25,8 @@ extension ParsedArguments {
         return value
     }
 
-    /// Bytes: digits with K, M, G or T (powers of 1024) behind, decimals allowed (`1.5G`), at least 1.
+    /// Bytes: digits with an optional K, M, G or T (powers of 1024) and optional decimals (`1.5G`), at least `least`;
+    /// nil if the option was not given.
     func size(_ option: String, _ written: String, atLeast least: Int64 = 1) throws -> Int64? {
         guard let text = self[option] else { return nil }
         guard let value = try? ByteSize.parse(text), value >= least else {
@@ -35,7 +36,7 @@ extension ParsedArguments {
         return value
     }
 
-    /// Bytes a second, written as a size; 0 means without a limit.
+    /// Bytes per second, written as a size, or 0 for no limit; nil if the option was not given.
     func rate(_ option: String, _ written: String) throws -> Int64? {
         guard let text = self[option] else { return nil }
         guard let value = try? ByteSize.parse(text) else {
@@ -44,7 +45,7 @@ extension ParsedArguments {
         return value
     }
 
-    /// `auto` or a number of connections, 1...256.
+    /// `auto` or a number of connections, 1 to 256; nil if the option was not given.
     func connections(_ option: String, _ written: String) throws -> ConnectionLimit? {
         guard let text = self[option] else { return nil }
         if text == "auto" { return .automatic }
@@ -54,7 +55,8 @@ extension ParsedArguments {
         return .fixed(value)
     }
 
-    /// A moment: a day (its beginning, here), a full ISO 8601 time, or an age: a number with m, h, d or w behind.
+    /// A time: a day (its start in local time), a full ISO 8601 time, or an age (a number with m, h, d or w); nil if
+    /// the option was not given.
     func time(_ option: String, _ written: String, now: Date) throws -> Date? {
         guard let text = self[option] else { return nil }
         if let last = text.last, let unit = Self.ages[last], let count = Double(text.dropLast()), count >= 0 {
@@ -70,7 +72,7 @@ extension ParsedArguments {
 
     private static let ages: [Character: Double] = ["m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
 
-    /// One of an enumeration's raw values.
+    /// One of an enumeration's raw values; nil if the option was not given.
     func choice<Choice: RawRepresentable & CaseIterable>(
         _ option: String, _ written: String, of type: Choice.Type
     ) throws -> Choice? where Choice.RawValue == String {
@@ -78,7 +80,7 @@ extension ParsedArguments {
         return try parseChoice(text, written, of: type)
     }
 
-    /// One of an enumeration's raw values, with a suggestion where it is nearly one.
+    /// One of an enumeration's raw values. The error suggests a similar one.
     func parseChoice<Choice: RawRepresentable & CaseIterable>(
         _ text: String, _ written: String, of type: Choice.Type
     ) throws -> Choice where Choice.RawValue == String {

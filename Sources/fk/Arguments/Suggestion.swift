@@ -1,13 +1,13 @@
-/// Finds what somebody most likely meant.
+/// Finds the word that the user most likely meant.
 enum Suggestion {
-    /// The candidate nearest to `word`, or nil when none is near: at most a third of the longer word may differ, and
-    /// always at least one letter may.
+    /// The candidate most similar to `word`; nil if none is similar. At most a third of the longer word may differ,
+    /// but always one letter.
     static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
         var best: (name: String, distance: Int)?
         for candidate in candidates {
             let distance = distance(word, candidate)
             let allowed = max(1, max(word.count, candidate.count) / 3)
-            // A beginning of a word is a better guess than its letters suggest: `sus` for `suspend`.
+            // The start of a word is a better match than its letters suggest: `sus` for `suspend`.
             let isStart = word.count >= 2 && candidate.hasPrefix(word)
             guard distance <= allowed || isStart else { continue }
             let rank = isStart ? 1 : distance
@@ -16,8 +16,8 @@ enum Suggestion {
         return best?.name
     }
 
-    /// How many letters have to be inserted, removed, replaced or swapped with their neighbour to get from one word to
-    /// the other (optimal string alignment).
+    /// The number of letters to insert, remove, replace or swap with their neighbour to change one word into the
+    /// other (optimal string alignment).
     static func distance(_ left: String, _ right: String) -> Int {
         let a = Array(left)
         let b = Array(right)

@@ -1,8 +1,8 @@
-/// The command line was not understood. Ends the program with status 2, before anything was done.
+/// The command line is invalid. The program ends with status 2 before it has done anything.
 struct UsageError: Error, Hashable, CustomStringConvertible {
-    /// What is wrong and what is allowed, for a person. Never holds a header's or a password's value.
+    /// The problem and the allowed values. It never contains the value of a header or a password.
     var message: String
-    /// The command whose help tells more; empty for the overview.
+    /// The command whose help explains more; empty for the overview.
     var command: [String]
 
     init(_ message: String, command: [String] = []) {
@@ -12,6 +12,6 @@ struct UsageError: Error, Hashable, CustomStringConvertible {
 
     var description: String { message }
 
-    /// The line under the message.
+    /// The line below the message.
     var hint: String { "Try '\((["fk", "help"] + command).joined(separator: " "))'." }
 }

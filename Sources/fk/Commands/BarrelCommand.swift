@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk barrel create|add|remove|delete`: what changes a barrel and fetches nothing.
+/// `fk barrel create|add|remove|delete`: commands that change a barrel and fetch nothing.
 struct BarrelEditCommand: Command {
     enum Edit: Sendable {
         case create(BarrelCreateOptions)
@@ -25,7 +25,7 @@ struct BarrelEditCommand: Command {
         }
     }
 
-    /// Nobody is asked where nobody can be: nothing is lost but the list of members.
+    /// Without a terminal it does not ask, because only the list of members is lost.
     private func delete(_ name: String, _ isConfirmed: Bool) async throws -> Int32 {
         if !isConfirmed, Confirmation.isPossible {
             let count = try global.openReader().barrel(name).members.count
@@ -74,7 +74,7 @@ struct BarrelEditCommand: Command {
 }
 
 extension InputList.Entry {
-    /// The task this entry asks for, with a barrel's settings where it says nothing itself.
+    /// The task of this entry. The barrel's settings fill in what the entry leaves out.
     func task(in barrel: BarrelOptions, _ context: CommandContext) throws -> TaskDescription {
         var task = TaskDescription(url: try URLNormalizer.normalize(url))
         task.mirrors = try mirrors.map { try URLNormalizer.normalize($0) }
@@ -188,7 +188,7 @@ struct BarrelQueryCommand: Command {
     private var atLeast: String { Formatting.atLeast(usesUnicode: context.outputTerminal(global.color).usesUnicode) }
 }
 
-/// A barrel with the records of its members, as the disk has them now.
+/// A barrel with the records of its members, as they are on disk.
 struct BarrelView {
     let name: String
     let records: [TaskRecord]
@@ -201,21 +201,21 @@ struct BarrelView {
     var complete: Int { records.count { $0.state == .complete } }
     var failed: Int { records.count { $0.state == .error } }
     var received: Int64 { records.reduce(0) { $0 + $1.received } }
-    /// The sum of the lengths that are known; nil while none is.
+    /// The sum of the known lengths in bytes; nil while no length is known.
     var expected: Int64? {
         let known = records.compactMap(\.expected)
         return known.isEmpty ? nil : known.reduce(0, &+)
     }
 
-    /// False while the length of any member is unknown: there is more than `expected`.
+    /// False while the length of any member is unknown. `expected` is then a lower bound.
     var isExpectedKnown: Bool { !records.isEmpty && records.allSatisfy { $0.expected != nil || $0.state == .complete } }
 
-    /// - Parameter mark: stands before a sum of which a part is unknown.
+    /// - Parameter mark: precedes a lower bound.
     func amount(_ mark: String) -> String {
         Formatting.amount(received, of: expected, orMore: isExpectedKnown ? nil : mark)
     }
 
-    /// What `--json` has of it, without the members.
+    /// The fields of `--json`, without the members.
     var fields: [(String, JSONValue)] {
         [
             ("name", .string(name)), ("total", .integer(Int64(records.count))), ("complete", .integer(Int64(complete))),

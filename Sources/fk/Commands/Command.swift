@@ -1,21 +1,22 @@
 import FKCore
 import Foundation
 
-/// One invocation of a command, with its arguments read and checked.
+/// One invocation of a command, with its arguments converted and checked.
 protocol Command: Sendable {
-    /// Does it.
+    /// Runs the command.
     ///
     /// - Returns: the exit status, see `ExitStatus`.
-    /// - Throws: `UsageError`, `CommandFailure` or `DownloadError`; `main` prints it and picks the status.
+    /// - Throws: `UsageError`, `CommandFailure` or `DownloadError`. `main` prints it and chooses the status.
     func run() async throws -> Int32
 }
 
-/// What a command may know of the process it runs in.
+/// The facts about the process that a command may use.
 struct CommandContext: Sendable {
     var environment: [String: String]
-    /// Absolute. Empty when the current folder was removed or its name is not UTF-8: relative paths are then refused.
+    /// The absolute path of the current folder. Empty if it was removed or its name is not UTF-8; relative paths are
+    /// then refused.
     var workingDirectory: String
-    /// Variables whose bytes are not UTF-8: what `environment` has in their place is not what was set.
+    /// Variables whose bytes are not UTF-8. Their values in `environment` are not the real ones.
     var unreadable: Set<String> = []
     var output: OutputStream = .standardOutput
     var errors: OutputStream = .standardError
@@ -27,18 +28,18 @@ struct CommandContext: Sendable {
             unreadable: Set(environment.keys.filter { !ProcessPaths.isText(variable: $0) }))
     }
 
-    /// What standard output can show.
+    /// The capabilities of standard output.
     func outputTerminal(_ color: ColorChoice) -> Terminal {
         Terminal(descriptor: output.descriptor, color: color, environment: environment)
     }
 
-    /// What standard error can show.
+    /// The capabilities of standard error.
     func errorTerminal(_ color: ColorChoice) -> Terminal {
         Terminal(descriptor: errors.descriptor, color: color, environment: environment)
     }
 }
 
-/// A command that failed for a reason of its own.
+/// The failure of a command without a `DownloadError`.
 struct CommandFailure: Error, Hashable {
     var message: String
     var status: Int32

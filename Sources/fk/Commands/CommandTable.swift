@@ -1,4 +1,4 @@
-/// Every command of `fk`. The parser, the help and the completions are made from this table.
+/// Every command of `fk`. The parser, the help and the completions use this table.
 enum CommandTable {
     static let globalOptions: [OptionSpec] = [
         .value("work-path", nil, "DIR", hint: .directory, "folder of the tasks' records (or FK_WORK_PATH)"),
@@ -10,13 +10,13 @@ enum CommandTable {
         .flag("version", nil, "show the version"),
     ]
 
-    /// In the order the overview lists them.
+    /// The commands in the order of the overview.
     static let all: [CommandSpec] =
         TransferCommands.all + BarrelCommands.all + QueryCommands.all + VerbCommands.all + ToolCommands.all
 
     static let parser = ArgumentParser(commands: all, globalOptions: globalOptions)
 
-    /// The commands whose words begin with these; all of them for no words.
+    /// The commands that start with these words; all commands if there are no words.
     static func commands(under path: [String]) -> [CommandSpec] {
         all.filter { $0.path.starts(with: path) }
     }

@@ -42,7 +42,7 @@ struct ConfigCommand: Command {
         }
     }
 
-    /// A proxy's URL may hold a password.
+    /// Masks a proxy's URL, which may contain a password.
     private func masked(_ key: Settings.Key, _ value: String?) -> String? {
         key == .proxy ? value.map(URLMasking.mask) : value
     }

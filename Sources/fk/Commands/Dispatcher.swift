@@ -1,15 +1,15 @@
 import FKMiddleware
 
-/// From the words of a command line to an exit status.
+/// Runs a command line and returns its exit status.
 struct Dispatcher: Sendable {
     let context: CommandContext
 
-    /// Parses, runs and reports; never throws.
+    /// Parses, runs and reports. It never throws.
     func run(_ words: [String]) async -> Int32 {
         Self.status(await perform(words), context.output, context.errors)
     }
 
-    /// A result that could not be written is a failure, whatever the command itself came to.
+    /// The exit status of the program. Output that could not be written is a failure, whatever the command returned.
     static func status(_ status: Int32, _ output: OutputStream, _ errors: OutputStream) -> Int32 {
         guard let reason = output.failure else { return status }
         errors.writeLine("fk: The results could not be written to standard output: \(reason).")
@@ -35,9 +35,9 @@ struct Dispatcher: Sendable {
         }
     }
 
-    /// The command that the words mean, its options checked.
+    /// The command for these words, with its options checked.
     ///
-    /// - Throws: `UsageError`, or `DownloadError` when the saved settings cannot be read.
+    /// - Throws: `UsageError`, or `DownloadError` if the saved settings cannot be read.
     func command(_ words: [String]) throws -> any Command {
         switch try CommandTable.parser.parse(words) {
         case .command(let spec, var arguments):
@@ -54,7 +54,7 @@ struct Dispatcher: Sendable {
 
     static func status(of code: DownloadError.Code) -> Int32 {
         switch code {
-        // A download that finds no space is a task in error; what ends a command is the work path's.
+        // A download without disk space only fails its task. An error that ends a command is about the work path.
         case .workPathUnusable, .workPathBusy, .laterVersion, .noSpace: ExitStatus.workPath
         case .notFound: ExitStatus.notFound
         case .invalidArgument, .invalidURL, .unsupportedScheme: ExitStatus.usage
@@ -63,7 +63,7 @@ struct Dispatcher: Sendable {
     }
 
     private func report(_ message: String, _ words: [String]) {
-        // The line may be wrong before `--color` was read: look for it by itself.
+        // The line may be invalid before `--color` was parsed, so this looks for the option directly.
         let choice = words.last { $0.hasPrefix("--color=") }.flatMap { ColorChoice(rawValue: String($0.dropFirst(8))) }
         let usesColor = context.errorTerminal(choice ?? .auto).usesColor
         context.errors.writeLine("\(Style.red("fk:", usesColor)) \(Escaping.visible(message))")

@@ -56,7 +56,7 @@ struct RunCommand: Command {
         }
         let reader = try global.openReader()
         let barrels = try options.barrels.map { (name: $0, members: try reader.barrel($0).members.map(\.id)) }
-        // Whoever was suspended stays so, and does not hold the run.
+        // Suspended members stay suspended, and the run does not wait for them.
         let members = Set(barrels.flatMap(\.members))
         let suspended = Set(reader.records(members).filter { $0.state == .suspend }.map(\.id))
         let targets = Array(members.subtracting(suspended))
@@ -96,9 +96,9 @@ struct RunCommand: Command {
 }
 
 extension TaskInput {
-    /// The tasks with their URLs in the form in which they are sent and recognised again.
+    /// The tasks with normalised URLs, which identify them.
     ///
-    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first one that cannot be; nothing was started then.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid one. No task was started then.
     func takeNormalizedTasks() throws -> [TaskDescription] {
         var tasks = takeTasks()
         for index in tasks.indices {
@@ -108,7 +108,7 @@ extension TaskInput {
         return tasks
     }
 
-    /// With several URLs the message has to say which one it is.
+    /// For several URLs, the message names the invalid one.
     private static func normalize(_ text: String) throws -> String {
         do throws(DownloadError) {
             return try URLNormalizer.normalize(text)

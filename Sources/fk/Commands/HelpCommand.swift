@@ -7,7 +7,7 @@ struct HelpCommand: Command {
     let global: GlobalOptions
     let context: CommandContext
 
-    /// - Throws: `UsageError` when there is no such command.
+    /// - Throws: `UsageError` if there is no such command.
     init(topic: [String], global: GlobalOptions, context: CommandContext) throws {
         let known = CommandTable.commands(under: topic)
         guard !known.isEmpty else {
@@ -29,7 +29,7 @@ struct HelpCommand: Command {
     }
 }
 
-/// The help as text, at most 80 columns wide.
+/// The text of the help, at most 79 columns wide.
 struct HelpText: Sendable {
     static let width = 79
     var usesColor: Bool
@@ -108,7 +108,7 @@ struct HelpText: Sendable {
         [heading(title)] + list(specs.map { ($0.signature, $0.help) }) + [""]
     }
 
-    /// Terms on the left, their meaning on the right; the meaning of a long term begins below it.
+    /// Terms on the left, their meaning on the right. The meaning of a long term starts on the next line.
     private func list(_ entries: [(String, String)]) -> [String] {
         let longest = entries.map { Columns.width(of: $0.0) }.max() ?? 0
         let column = min(longest, 26)

@@ -2,11 +2,11 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk limit`: shows or changes the rate limit of all tasks, or of a barrel's.
+/// `fk limit`: shows or changes the rate limit of all tasks or of a barrel.
 struct LimitCommand: Command {
     enum Action: Sendable, Hashable {
         case show
-        /// Bytes a second; nil is no limit.
+        /// Bytes per second; nil for no limit.
         case set(Int64?)
     }
 
@@ -48,7 +48,7 @@ struct LimitCommand: Command {
         return answers.status(of: try await perform(.limit(rate: rate, barrel: barrel), answers))
     }
 
-    /// Of the engine where one runs: it alone knows the limits of the commands it works for.
+    /// The limits of a running engine, because only it knows those of other commands; else the stored ones.
     private func report(_ answers: Answers) async throws -> LimitsReport {
         let workPath = WorkPath(global.workPath)
         if let barrel { _ = try global.openReader().barrel(barrel) }
@@ -73,7 +73,7 @@ struct LimitCommand: Command {
 }
 
 extension Answers {
-    /// The limits in force, one a line; with a barrel's name its own alone.
+    /// Shows the current limits, one per line; with a barrel's name only its own.
     func limits(_ report: LimitsReport, of barrel: String? = nil) -> Int32 {
         if let barrel {
             let rate = report.barrels.first { $0.name.isExactly(barrel) }?.rate

@@ -38,7 +38,7 @@ struct ListCommand: Command {
         return ExitStatus.done
     }
 
-    /// The same text as `JSONValue.array` gives, made on all processors and written piece by piece.
+    /// Writes the same text as `JSONValue.array`, but creates it on all processors and writes it in pieces.
     private func writeArray(_ records: [TaskRecord]) {
         guard !records.isEmpty else { return context.output.writeLine("[]") }
         let blocks = stride(from: 0, to: records.count, by: 256).map { records[$0..<min($0 + 256, records.count)] }
@@ -58,7 +58,7 @@ struct ListCommand: Command {
 
     private func page(of records: [TaskRecord]) throws -> [TaskRecord] {
         var query = options.query
-        // The members were read by name, whatever their own records say.
+        // The members were selected by name, whatever their own records contain.
         query.barrel = nil
         if query == RecordQuery() { return records }
         let places = Dictionary(records.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
@@ -83,7 +83,7 @@ struct InfoCommand: Command {
                 context.output.writeLine(JSONValue.showing(document: document))
             }
         } else if global.json {
-            // A URL with several destinations gives several documents; usually there is one.
+            // A URL with several destinations has several documents; usually there is one.
             let documents = records.map { TaskDocument.json($0) }
             context.output.writeLine((documents.count == 1 ? documents[0] : .array(documents)).pretty)
         } else {
@@ -96,7 +96,7 @@ struct InfoCommand: Command {
     }
 }
 
-/// `fk why`: why a task is not running, and what happened to it.
+/// `fk why`: shows why a task is not running, and its history.
 struct WhyCommand: Command {
     let options: InfoOptions
     let global: GlobalOptions
@@ -134,7 +134,7 @@ struct WhyCommand: Command {
     }
 }
 
-/// A record for a person.
+/// The text about a record.
 struct RecordText {
     private let record: TaskRecord
 
@@ -177,7 +177,7 @@ struct RecordText {
             + history
     }
 
-    /// Whether a power cut could still take the finished file away.
+    /// Whether the finished file survives a power cut.
     private var synced: String? {
         guard let isOnDisk = record.isOnDisk else { return nil }
         if isOnDisk { return "yes, it is on the disk itself" }
@@ -186,14 +186,14 @@ struct RecordText {
             : "not yet; after a power cut the next fk run looks at the file"
     }
 
-    /// The recorded history, the newest last.
+    /// The task's history, newest last.
     var history: [String] {
         record.history.map { line in
             Escaping.visible("  \(Timestamp.text(line.time))  \(line.by): \(OptionNames.inCommandLine(line.what))")
         }
     }
 
-    /// Why it is not running, in one sentence.
+    /// Why the task is not running, in one sentence.
     func reason(engineRuns: Bool) -> String {
         switch record.state {
         case .complete: "it is complete"
@@ -216,7 +216,7 @@ struct RecordText {
 }
 
 extension Waiting {
-    /// The reason for a person: with the time, the host and the limit where they are known.
+    /// The reason with its time, host and limit, as far as they are known.
     var text: String {
         let time = until.map(Timestamp.text)
         switch reason {

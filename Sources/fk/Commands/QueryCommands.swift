@@ -1,4 +1,4 @@
-/// `list`, `info`, `why` and `watch`: they read and change nothing.
+/// `list`, `info`, `why` and `watch`: commands that only read.
 enum QueryCommands {
     static let all: [CommandSpec] = [list, info, why, watch]
 

@@ -16,7 +16,7 @@ struct ToggleCommand: Command {
 }
 
 extension EngineClient {
-    /// Has requests carried out whose answers are results of verbs, and shows them together.
+    /// Performs requests whose replies are results of verbs, and shows the results together.
     func verbs(_ requests: [EngineRequest], _ answers: Answers) async throws -> Int32 {
         var results: [VerbResult] = []
         for request in requests {

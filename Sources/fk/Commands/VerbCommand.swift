@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk suspend|resume|cancel|retry|trash`, also over a barrel.
+/// `fk suspend|resume|cancel|retry|trash`, also for a barrel.
 struct VerbCommand: Command {
     let verb: Verb
     let targets: VerbTargets
@@ -10,7 +10,7 @@ struct VerbCommand: Command {
     let global: GlobalOptions
     let context: CommandContext
 
-    /// What was named on the command line.
+    /// The tasks named on the command line.
     enum VerbTargets: Sendable {
         case all
         case tasks([TaskReference])
@@ -37,9 +37,9 @@ struct VerbCommand: Command {
         }
     }
 
-    /// How many tasks are meant: nobody is asked about none.
+    /// The number of tasks; if there are none, no confirmation is necessary.
     ///
-    /// - Throws: `.notFound` when there is nothing by a name.
+    /// - Throws: `.notFound` if a name matches nothing.
     private func count() throws -> Int {
         switch targets {
         case .all: return WorkPath(global.workPath).allTaskIDs().count
@@ -61,9 +61,9 @@ struct VerbCommand: Command {
 }
 
 extension TaskReference {
-    /// What the engine understands.
+    /// The selector for the engine.
     ///
-    /// - Throws: `.notFound` for an id that no task has.
+    /// - Throws: `.notFound` for an id without a task.
     func selector(in global: GlobalOptions) throws -> TaskSelector {
         switch self {
         case .url(let text): .url(try URLNormalizer.normalize(text))
@@ -71,7 +71,7 @@ extension TaskReference {
         }
     }
 
-    /// The records it names, at least one.
+    /// The records of the tasks, at least one.
     ///
     /// - Throws: `.notFound`.
     func records(_ reader: StoreReader) throws -> [TaskRecord] {
@@ -88,16 +88,18 @@ extension TaskReference {
     }
 }
 
-/// Asks a person before something is deleted.
+/// Asks for confirmation before something is deleted.
 struct Confirmation {
     private let context: CommandContext
 
     init(_ context: CommandContext) { self.context = context }
 
-    /// Standard input is a terminal.
+    /// True if standard input is a terminal.
     static var isPossible: Bool { isatty(0) == 1 }
 
-    /// - Throws: when standard input is no terminal.
+    /// Asks and returns the answer.
+    ///
+    /// - Throws: `CommandFailure` if standard input is not a terminal.
     func ask(_ question: String) throws -> Bool {
         guard Self.isPossible else {
             throw CommandFailure(

@@ -2,9 +2,9 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk watch` and `fk barrel watch`: a live view of the work path, whoever runs the engine. Reads only.
+/// `fk watch` and `fk barrel watch`: a live view of the work path, whichever process runs the engine. It only reads.
 struct WatchCommand: Command {
-    /// Nil: the whole work path, until Ctrl-C. A barrel is watched until none of its members can run any more.
+    /// nil for the whole work path, until Ctrl-C. A barrel is watched until none of its members can run any more.
     let barrel: String?
     let global: GlobalOptions
     let context: CommandContext
@@ -24,7 +24,8 @@ struct WatchCommand: Command {
         var speeds = FollowedSpeeds()
         var watch = EngineWatch(interval: 0.5)
         while signal.withLock({ $0 }) == nil {
-            // New tasks are looked for less often than known ones are read: a work path may hold a hundred thousand.
+            // It looks for new tasks less often than it reads known ones, because a work path may contain a hundred
+            // thousand.
             let all = looks % 10 == 0 ? (members ?? workPath.allTaskIDs()).filter { !known.contains($0) } : []
             let isFirst = looks == 0
             looks += 1
@@ -33,12 +34,12 @@ struct WatchCommand: Command {
             for record in reader.records(Array(tracker.openIDs.union(all))) {
                 let info = speeds.measured(DownloadInfo(record))
                 if info.state == .action { running.append(info) }
-                // What was settled before the watching began is counted, not told.
+                // Tasks that were settled before are counted but not shown.
                 if tracker.update(info), !(isFirst && info.state.isSettled) { presenter.show(.state(info)) }
             }
             presenter.show(.progress(running: running, tracker))
             if barrel != nil, tracker.isSettled { break }
-            // Nobody reads it any more.
+            // The reader of the output is gone.
             if global.json, context.output.isBroken { break }
             if !EngineLock.isHeld(workPath) {
                 watch = EngineWatch(interval: 0.5)

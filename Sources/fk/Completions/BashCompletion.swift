@@ -1,4 +1,4 @@
-/// A completion script for bash 3.2 and later; needs nothing but bash.
+/// A completion script for bash 3.2 and later. It needs only bash.
 struct BashCompletion: Sendable {
     let source: CompletionSource
 

@@ -1,4 +1,4 @@
-/// A shell that completions can be made for.
+/// A shell with completions.
 enum Shell: String, Sendable, CaseIterable {
     case bash
     case zsh
@@ -25,25 +25,25 @@ struct CompletionsCommand: Command {
     }
 }
 
-/// The table of commands in the shapes that all three scripts need.
+/// The table of commands in the form that the three scripts need.
 struct CompletionSource: Sendable {
     var commands: [CommandSpec]
     var globalOptions: [OptionSpec]
 
-    /// Every option of any command once. An option means the same wherever it appears.
+    /// Every option of any command once. An option has the same meaning in every command.
     var allOptions: [OptionSpec] {
         var seen: Set<String> = []
         return (globalOptions + commands.flatMap(\.options)).filter { seen.insert($0.long).inserted }
     }
 
-    /// The beginnings of command names that are followed by another word: `""`, `barrel`, `config`.
+    /// The prefixes of command names that another word follows: `""`, `barrel`, `config`.
     var groups: [[String]] {
         var seen: Set<[String]> = []
         return ([[]] + commands.filter { $0.path.count > 1 }.map { Array($0.path.dropLast()) })
             .filter { seen.insert($0).inserted }
     }
 
-    /// The words that may follow in a group, with a summary.
+    /// The words that may follow a prefix, with their summaries.
     func next(in group: [String]) -> [(word: String, summary: String)] {
         var seen: Set<String> = []
         return commands.filter { $0.path.starts(with: group) && $0.path.count > group.count }

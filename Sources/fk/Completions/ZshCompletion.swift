@@ -57,7 +57,7 @@ struct ZshCompletion: Sendable {
         let long = "--\(option.long)" + (option.kind == .flag ? "" : "=")
         guard let short = option.short else { return quote("\(star)\(long)\(help)\(value)") }
         let shortForm = "-\(short)" + (option.kind == .flag ? "" : "+")
-        // With `*` an option may come again; otherwise the two spellings exclude each other.
+        // With `*` an option may repeat; otherwise its two spellings exclude each other.
         let exclusion = option.kind == .repeated ? "" : "(-\(short) --\(option.long))"
         return "\(quote(star + exclusion)){\(shortForm),\(long)}\(quote(help + value))"
     }

@@ -2,13 +2,14 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk demo`: a barrel from a server on this machine, killed in the middle, continued, every digest compared.
+/// `fk demo`: fetches a barrel from a local server, kills the run halfway, continues it, and compares every digest.
 struct DemoCommand: Command {
     let options: DemoOptions
     let global: GlobalOptions
     let context: CommandContext
 
-    /// Each connection's speed unless told otherwise: with four of them the whole takes about five seconds.
+    /// The default rate of each connection in bytes per second. With four connections the demo takes about five
+    /// seconds.
     private static let defaultRate: Int64 = 12 << 20
     private static let barrel = "demo"
 
@@ -76,7 +77,7 @@ struct DemoCommand: Command {
     }
 }
 
-/// The steps of the demo that run this very program as other processes, as a person would.
+/// The steps of the demo. They run this program as separate processes, as a user would.
 struct DemoRun: Sendable {
     let workPath: String
     let directory: String
@@ -87,7 +88,7 @@ struct DemoRun: Sendable {
     struct Result: Sendable {
         var name: String
         var size: Int64
-        /// What the server sent for this file, interrupted answers included.
+        /// The bytes that the server sent for this file, including interrupted responses.
         var sent: Int64
         var digest: String
         var isRight: Bool
@@ -105,7 +106,7 @@ struct DemoRun: Sendable {
         if case .failed(let error) = reply { throw error }
     }
 
-    /// Starts `fk barrel run` and kills it once so many bytes are there.
+    /// Starts `fk barrel run` and kills it once this many bytes are stored.
     func runAndKill(_ name: String, at bytes: Int64) async throws {
         let process = try start(name)
         while process.isRunning, received(name) < bytes { try await Task.sleep(for: .milliseconds(20)) }
@@ -114,7 +115,7 @@ struct DemoRun: Sendable {
         if context.errorTerminal(global.color).isTerminal { context.errors.write("\u{1b}[?7h\n") }
     }
 
-    /// Runs it to its end.
+    /// Runs `fk barrel run` to its end.
     func finish(_ name: String) async throws -> Int32 {
         let process = try start(name)
         process.waitUntilExit()
@@ -128,7 +129,7 @@ struct DemoRun: Sendable {
         if !global.progress || global.json { process.arguments?.append("--no-progress") }
         if global.quiet || global.json { process.arguments?.append("--quiet") }
         process.arguments?.append("--color=\(global.color.rawValue)")
-        // The demo's own work path has no settings, whatever the user has saved for theirs.
+        // The demo's work path has no settings, whatever the user has saved for another one.
         process.environment = context.environment
         try process.run()
         return process

@@ -1,19 +1,19 @@
 import FKMiddleware
 
-/// One file the demo's server has. Its bytes are computed where they are needed and kept nowhere.
+/// One file of the demo's server. Its bytes are computed when they are needed and never stored.
 struct DemoFile: Sendable, Hashable {
     var name: String
     var size: Int64
-    /// Decides the bytes; two files never share it.
+    /// Determines the bytes; it is unique for each file.
     var seed: UInt64
 
-    /// Strong: the same ETag always means the same bytes (RFC 9110 section 8.8.1).
+    /// A strong ETag: the same one always means the same bytes (RFC 9110 section 8.8.1).
     var etag: String { "\"\(String(seed, radix: 16))-\(size)\"" }
 
-    /// Computes the bytes from `offset` on into the buffer.
+    /// Computes the bytes from `offset` on and fills the buffer.
     func fill(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int64) {
         var position = 0
-        // Words of eight bytes at multiples of eight; the first and the last one may be cut.
+        // In words of eight bytes at multiples of eight. The first and the last word may be cut.
         while position < buffer.count {
             let absolute = UInt64(offset) + UInt64(position)
             let inside = Int(absolute & 7)
@@ -28,7 +28,7 @@ struct DemoFile: Sendable, Hashable {
         }
     }
 
-    /// SHA-256 of the whole file as hexadecimal digits; about a second for 1 GB.
+    /// The SHA-256 of the whole file as hexadecimal digits. It takes about a second for 1 GB.
     func digest() -> String {
         let digester = Digester(.sha256)
         let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
@@ -43,7 +43,7 @@ struct DemoFile: Sendable, Hashable {
         return digester.hex()
     }
 
-    /// The finaliser of SplitMix64: neighbouring numbers give unrelated words.
+    /// The finaliser of SplitMix64: consecutive numbers give unrelated words.
     private static func mix(_ value: UInt64) -> UInt64 {
         var z = value &* 0x9e37_79b9_7f4a_7c15
         z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
@@ -53,7 +53,8 @@ struct DemoFile: Sendable, Hashable {
 }
 
 extension DemoFile {
-    /// The files of the demo: 36 of mixed size, from nothing to 32 MiB, 200 MiB in all. The same seed gives the same bytes.
+    /// The files of the demo: 36 of mixed size, from empty to 32 MiB, 200 MiB in total. The same seed gives the same
+    /// bytes.
     static func set(seed: UInt64 = 1) -> [DemoFile] {
         let mebibyte: Int64 = 1 << 20
         var sizes: [(String, Int64)] = []

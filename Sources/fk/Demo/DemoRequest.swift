@@ -1,13 +1,13 @@
-/// A request as the demo's server understands it.
+/// A request as the demo's server parses it.
 struct DemoRequest: Sendable, Hashable {
     var method: String
-    /// Percent-decoded, without its leading slash.
+    /// The percent-decoded path without its leading slash.
     var path: String
-    /// Names in lower case.
+    /// The header fields; their names are in lower case.
     var headers: [String: String]
     var keepsAlive: Bool
 
-    /// Reads a request's head, the empty line included. nil when it is not one.
+    /// Parses the head of a request, including the empty line; nil if it is malformed.
     init?(_ head: String) {
         let lines = head.split(separator: "\r\n", omittingEmptySubsequences: true)
         guard let first = lines.first else { return nil }
@@ -44,14 +44,14 @@ struct DemoRequest: Sendable, Hashable {
     }
 }
 
-/// What is sent for a request to a file that is there.
+/// The response to a request for an existing file.
 struct DemoAnswer: Sendable, Hashable {
     var status: Int
-    /// The bytes of the file that make the body.
+    /// The bytes of the file in the body.
     var range: Range<Int64>
 
-    /// Range and If-Range as RFC 9110 sections 13.1.5 and 14.2 say: one range of bytes; a range that cannot be read is
-    /// as if it were not there, one beyond the end is 416.
+    /// Evaluates Range and If-Range (RFC 9110 sections 13.1.5 and 14.2) for one range of bytes. A malformed range is
+    /// ignored; a range beyond the end gives 416.
     init(_ request: DemoRequest, _ file: DemoFile) {
         let whole = DemoAnswer(status: 200, range: 0..<file.size)
         guard request.method == "GET", let text = request.headers["range"], text.hasPrefix("bytes=") else {

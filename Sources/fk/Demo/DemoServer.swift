@@ -7,8 +7,8 @@ import Foundation
     import Darwin
 #endif
 
-/// A small HTTP/1.1 server on 127.0.0.1 for `fk demo`: it serves computed files with ranges, strong ETags and
-/// keep-alive, one thread a connection, and counts what it sends. Not meant for anything else.
+/// A small HTTP/1.1 server on 127.0.0.1, only for `fk demo`. It serves computed files with ranges, strong ETags and
+/// keep-alive, uses one thread per connection, and counts the bytes it sends.
 final class DemoServer: Sendable {
     private struct State {
         var connections: Set<Int32> = []
@@ -19,7 +19,7 @@ final class DemoServer: Sendable {
     }
 
     let files: [DemoFile]
-    /// Chosen by the system.
+    /// The port, chosen by the system.
     let port: UInt16
     private let listener: Int32
     private let state = Locked(State())
@@ -28,8 +28,8 @@ final class DemoServer: Sendable {
     /// Starts listening on a free port.
     ///
     /// - Parameters:
-    ///   - bytesPerSecond: speed of each connection; 0 is as fast as it goes.
-    /// - Throws: `DownloadError.Code.connect` when the system refuses a socket.
+    ///   - bytesPerSecond: the rate of each connection; 0, the default, sets no limit.
+    /// - Throws: `DownloadError.Code.connect` if the system refuses a socket.
     init(files: [DemoFile], bytesPerSecond: Int64 = 0) throws {
         self.files = files
         byName = Dictionary(files.map { ($0.name, $0) }) { first, _ in first }
@@ -43,22 +43,22 @@ final class DemoServer: Sendable {
         return "http://127.0.0.1:\(port)/\(path)"
     }
 
-    /// Body bytes handed to the system for this file so far, over all requests.
+    /// The body bytes sent for this file so far, over all requests.
     func bytesSent(_ file: DemoFile) -> Int64 { state.withLock { $0.sent[file.name] ?? 0 } }
 
-    /// Body bytes of all files.
+    /// The body bytes sent for all files so far.
     var bytesSent: Int64 { state.withLock { $0.sent.values.reduce(0, +) } }
 
-    /// Requests answered so far.
+    /// The requests answered so far.
     var requests: Int { state.withLock { $0.requests } }
 
-    /// Speed of each connection from now on; 0 is as fast as it goes.
+    /// The rate of each connection from now on, in bytes per second; 0 sets no limit.
     var bytesPerSecond: Int64 {
         get { state.withLock { $0.bytesPerSecond } }
         set { state.withLock { $0.bytesPerSecond = newValue } }
     }
 
-    /// Closes the listening socket and every connection. Can be called again.
+    /// Closes the listening socket and every connection. It may be called again.
     func stop() {
         state.withLock { state in
             guard !state.isStopped else { return }
@@ -102,7 +102,7 @@ final class DemoServer: Sendable {
             let connection = accept(listener, nil, nil)
             if connection < 0 {
                 if state.withLock({ $0.isStopped }) { return }
-                // Out of descriptors, or the client is gone already: neither ends the server.
+                // Neither a lack of descriptors nor a client that is gone ends the server.
                 if errno != EINTR, errno != ECONNABORTED { usleep(10_000) }
                 continue
             }
@@ -141,7 +141,7 @@ final class DemoServer: Sendable {
         }
     }
 
-    /// The next request's head; what came after it stays in `pending`. nil at the end or beyond 16 KiB.
+    /// The next request's head; later bytes stay in `pending`. nil at the end of the stream or above 16 KiB.
     private func readHead(_ connection: Int32, _ pending: inout [UInt8], _ chunk: UnsafeMutableRawBufferPointer)
         -> String?
     {
@@ -159,7 +159,7 @@ final class DemoServer: Sendable {
         }
     }
 
-    /// - Returns: false when the connection is of no further use.
+    /// - Returns: false if the connection must be closed.
     private func answer(_ request: DemoRequest, _ connection: Int32, _ chunk: UnsafeMutableRawBufferPointer) -> Bool {
         state.withLock { $0.requests += 1 }
         let close = !request.keepsAlive
@@ -198,7 +198,7 @@ final class DemoServer: Sendable {
         while offset < range.upperBound {
             let (rate, isStopped) = state.withLock { ($0.bytesPerSecond, $0.isStopped) }
             if isStopped { return false }
-            // With a limit on, pieces of at most 20 ms keep the flow even.
+            // With a limit, pieces of at most 20 ms keep the flow even.
             let limit = rate > 0 ? max(512, min(Int64(chunk.count), rate / 50)) : Int64(chunk.count)
             let piece = UnsafeMutableRawBufferPointer(rebasing: chunk[..<Int(min(limit, range.upperBound - offset))])
             file.fill(piece, from: offset)

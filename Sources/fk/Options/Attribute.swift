@@ -1,16 +1,16 @@
 import FKCore
 import FKMiddleware
 
-/// The application's own pairs as they stand on a command line: `NAME=VALUE`, and `NAME=` to remove one.
+/// The application's own pairs on a command line: `NAME=VALUE`, and `NAME=` to remove one.
 enum Attribute {
-    /// A nil value stands for `NAME=`.
+    /// Parses a pair; nil if it is malformed. A nil value means `NAME=`.
     static func parse(_ text: String) -> (name: String, value: String?)? {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else { return nil }
         let value = text[text.index(after: equals)...]
         return (String(text[..<equals]), value.isEmpty ? nil : String(value))
     }
 
-    /// The pairs of all `--attribute`.
+    /// The pairs of all `--attribute` options.
     static func pairs(_ arguments: ParsedArguments) throws -> [String: String?] {
         try pairs(arguments.all("attribute"), "--attribute: ", arguments)
     }

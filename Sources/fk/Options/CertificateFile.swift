@@ -2,14 +2,14 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// The file of `--cacert`, looked at when the command is read: what is found out in the transfer looks like the server's
-/// fault, after all attempts.
+/// The file of `--cacert`. It is checked when the command line is parsed, because an error during the transfer looks
+/// like the server's fault, after all attempts.
 enum CertificateFile {
-    /// Larger ones are no list of authorities.
+    /// Larger files are not lists of authorities.
     private static let maxBytes: off_t = 64 << 20
 
     /// - Returns: the absolute path.
-    /// - Throws: `UsageError` for a file that cannot be read or holds no certificate in PEM form.
+    /// - Throws: `UsageError` for a file that cannot be read or contains no certificate in PEM form.
     static func check(_ path: String, _ arguments: ParsedArguments, _ context: CommandContext) throws -> String {
         guard !path.isEmpty else { throw arguments.error("--cacert: the file's name is empty.") }
         let path = try Paths.absolute(path, from: context.workingDirectory)

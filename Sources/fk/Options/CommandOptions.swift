@@ -20,7 +20,7 @@ struct GetOptions: Sendable {
 
 /// `fk run`, `fk barrel run`
 struct RunCommandOptions: Sendable {
-    /// Empty: everything that is waiting.
+    /// The barrels to run; empty runs all waiting tasks.
     var barrels: [String]
     var run: RunOptions
 
@@ -44,9 +44,9 @@ struct InfoOptions: Sendable {
 /// `fk suspend|resume|cancel|retry|trash`
 struct VerbOptions: Sendable {
     var verb: Verb
-    /// Empty: all tasks.
+    /// The tasks; empty means all tasks.
     var references: [TaskReference]
-    /// True when nobody has to be asked.
+    /// True if no confirmation is necessary.
     var confirmed: Bool
 
     init(_ verb: Verb, _ arguments: ParsedArguments, _ context: CommandContext) throws {
@@ -75,11 +75,11 @@ struct BarrelCreateOptions: Sendable {
     }
 }
 
-/// `fk barrel add` and `import`: the files' folder and options are the barrel's.
+/// `fk barrel add` and `import`. The files get the barrel's folder and options.
 struct BarrelAddOptions: Sendable {
     var name: String
     var entries: [InputList.Entry]
-    /// Makes the barrel when there is none.
+    /// True creates a missing barrel.
     var creates = false
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
@@ -97,7 +97,7 @@ struct BarrelAddOptions: Sendable {
         try makeAbsolute(from: context.workingDirectory)
     }
 
-    /// `import <name> FILE`.
+    /// The options of `import <name> FILE`.
     init(importing arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
         creates = true
@@ -127,10 +127,10 @@ struct BarrelRemoveOptions: Sendable {
     }
 }
 
-/// `fk barrel show|watch|delete` and the verbs over a barrel.
+/// `fk barrel show|watch|delete` and the verbs for a barrel.
 struct BarrelOptionsOfName: Sendable {
     var name: String
-    /// True when nobody has to be asked.
+    /// True if no confirmation is necessary.
     var confirmed: Bool
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
@@ -158,9 +158,10 @@ struct BarrelExportOptions: Sendable {
 
 /// `fk demo`
 struct DemoOptions: Sendable {
-    /// Absolute: where the files go; nil uses a temporary folder that is removed at the end.
+    /// The absolute path of the folder for the files; nil uses a temporary folder that is removed at the end.
     var directory: String?
-    /// Bytes a second of each connection of the demo's server, so that progress can be seen; 0: as fast as it goes.
+    /// The rate of each connection of the demo's server in bytes per second, so that progress is visible; nil uses
+    /// the demo's default, and 0 sets no limit.
     var rate: Int64?
     var jobs: Int?
 
@@ -178,7 +179,7 @@ struct DemoOptions: Sendable {
     }
 }
 
-/// URLs given as operands behind a barrel's name.
+/// The URLs that follow a barrel's name as operands.
 private enum BarrelMembers {
     static func read(_ arguments: ParsedArguments) throws -> [InputList.Entry] {
         try arguments.operands.dropFirst().map { url in
@@ -188,7 +189,7 @@ private enum BarrelMembers {
     }
 }
 
-/// Reads a barrel's name.
+/// Checks the name of a barrel.
 enum BarrelArgument {
     static func check(_ name: String, _ arguments: ParsedArguments) throws -> String {
         do {

@@ -1,6 +1,6 @@
 import FKCore
 
-/// When to use colour.
+/// Whether colours are used.
 enum ColorChoice: String, Sendable, CaseIterable {
     /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
     case auto
@@ -8,11 +8,11 @@ enum ColorChoice: String, Sendable, CaseIterable {
     case never
 }
 
-/// The options that every command takes.
+/// The options of every command.
 struct GlobalOptions: Sendable, Hashable {
-    /// Absolute.
+    /// The absolute path of the work path.
     var workPath: String
-    /// `--work-path` was given: commands that are suggested need it as well.
+    /// True if `--work-path` was given. Suggested commands then contain it as well.
     var isWorkPathGiven = false
     var json = false
     var quiet = false
@@ -37,7 +37,7 @@ struct GlobalOptions: Sendable, Hashable {
         color = try arguments.choice("color", "--color", of: ColorChoice.self) ?? .auto
     }
 
-    /// Reads the work path, which has to be there.
+    /// Opens an existing work path for reading.
     ///
     /// - Throws: `.notFound`, `.workPathUnusable` or `.laterVersion`.
     func openReader() throws -> StoreReader {
@@ -46,7 +46,7 @@ struct GlobalOptions: Sendable, Hashable {
         return StoreReader(workPath)
     }
 
-    /// A command to suggest, so that it can be typed as it stands.
+    /// A command to suggest, with the work path if it was given.
     func suggested(_ command: String) -> String {
         isWorkPathGiven ? "\(command) --work-path \(Paths.shellWord(workPath))" : command
     }

@@ -1,22 +1,23 @@
 import FKCore
 import Foundation
 
-/// The options of whatever runs downloads: `get`, `run` and `barrel run`.
+/// The options of the commands that run downloads: `get`, `run` and `barrel run`.
 struct RunOptions: Sendable, Hashable {
-    /// How many of this command's files at once, 1...256; nil takes the saved setting or the downloader's default.
+    /// The maximum number of this command's tasks at once, 1 to 256; nil uses the saved setting or the downloader's
+    /// default.
     var jobs: Int?
-    /// Connections one file may have; nil takes the saved setting or the downloader's default.
+    /// The number of connections per file; nil uses the saved setting or the downloader's default.
     var connections: ConnectionLimit?
-    /// Bytes a second over this command's tasks; nil and 0 are no limit.
+    /// The rate limit over this command's tasks in bytes per second; nil and 0 set no limit.
     var rateLimit: Int64?
-    /// Bytes that stay free on the disk; nil takes the saved setting or the downloader's default.
+    /// Bytes to keep free on the disk; nil uses the saved setting or the downloader's default.
     var minFree: Int64?
-    /// Names the limits of this command to the engine.
+    /// Identifies the limits of this command to the engine.
     let group = UUID().uuidString
     var durability: Durability?
-    /// What moves the bytes; nil takes the saved setting or the downloader's default.
+    /// The transport; nil uses the saved setting or the downloader's default.
     var transport: TransportKind?
-    /// Hand the work over and return at once.
+    /// True leaves the run to a background process and returns at once.
     var detach: Bool
 
     static let connectionsSpec = OptionSpec.value(

@@ -1,14 +1,14 @@
 import FKCore
 import FKMiddleware
 
-/// The options that describe downloads, and the downloads they make: for `get`, `barrel create` and `barrel add`.
+/// The options that describe downloads, and the resulting tasks, for `get`, `barrel create` and `barrel add`.
 struct TaskInput: Sendable {
-    /// What is to be fetched, in order, not yet known to any engine, until somebody takes it.
+    /// The tasks in order. They are gone after `takeTasks()`.
     var tasks: [TaskDescription] { made.withLock(\.self) }
     private let made: Locked<[TaskDescription]>
-    /// Absolute: where files go that name no folder of their own.
+    /// The absolute path of the folder for files without a folder of their own.
     var directory: String
-    /// The options all of the tasks share.
+    /// The options that all tasks share.
     var shared: TaskOptions
 
     static let inputSpec = OptionSpec.value(
@@ -35,9 +35,11 @@ struct TaskInput: Sendable {
         .flag("skip", nil, group: "existing", "keep the file that is there and count it as done"),
     ]
 
+    /// Reads the options and creates the tasks.
+    ///
     /// - Parameters:
     ///   - urls: the operands that are URLs.
-    ///   - needsTask: refuse a command line that names nothing to fetch.
+    ///   - needsTask: true refuses a command line without a task.
     init(_ arguments: ParsedArguments, urls: [String], context: CommandContext, needsTask: Bool) throws {
         let options = try Self.options(arguments, context)
         let listed = try Self.readList(arguments)
@@ -68,7 +70,7 @@ struct TaskInput: Sendable {
         made = Locked(tasks)
     }
 
-    /// The tasks for their one use: of a hundred thousand, one copy is enough.
+    /// Returns the tasks and releases them, because a hundred thousand tasks should be stored only once.
     func takeTasks() -> [TaskDescription] {
         made.withLock { tasks in
             defer { tasks = [] }
@@ -76,7 +78,7 @@ struct TaskInput: Sendable {
         }
     }
 
-    /// `-o`, `--mirror` and `--checksum` describe one file; with several they would be a mistake.
+    /// `-o`, `--mirror` and `--checksum` describe one file, so they are refused for several tasks.
     private static func applySingleOptions(
         _ tasks: inout [TaskDescription], _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws {

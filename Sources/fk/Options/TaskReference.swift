@@ -1,14 +1,14 @@
 import FKCore
 import FKMiddleware
 
-/// How a command line names a task that exists already.
+/// A reference to an existing task on the command line.
 enum TaskReference: Sendable, Hashable {
-    /// Every task of that URL, as typed.
+    /// All tasks of that URL, as typed.
     case url(String)
-    /// The task whose id begins with these lower-case hexadecimal digits, 6...64 of them.
+    /// The task whose id starts with these lower-case hexadecimal digits, 6 to 64 of them.
     case idPrefix(String)
 
-    /// nil when the text is neither a URL nor the beginning of an id.
+    /// Parses a reference; nil if the text is neither a URL nor the start of an id.
     init?(_ text: String) {
         if text.contains("://") {
             self = .url(text)

@@ -1,7 +1,7 @@
 import FKCore
 import FKMiddleware
 
-/// Shows what an engine answered to a request, and makes an exit status of it.
+/// Shows the engine's reply to a request and turns it into an exit status.
 struct Answers: Sendable {
     let global: GlobalOptions
     let context: CommandContext
@@ -11,7 +11,7 @@ struct Answers: Sendable {
         self.context = context
     }
 
-    /// Problems beside the request: a quarantined file, for example.
+    /// Writes problems that occurred beside the request, such as a quarantined file.
     func warn(_ problems: [String]) {
         for problem in problems {
             context.errors.writeLine("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(problem)))")
@@ -37,7 +37,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// What became of tasks that were added.
+    /// Shows the result of added tasks.
     func added(_ list: [EngineReply.Added], then next: String) -> Int32 {
         let failed = list.compactMap(\.error)
         failed.forEach(fail)
@@ -54,7 +54,7 @@ struct Answers: Sendable {
         return failed.isEmpty ? ExitStatus.done : ExitStatus.taskFailed
     }
 
-    /// What a verb did: a line a task. A verb that does not apply is told, and is no failure.
+    /// Shows the results of a verb, one line per task. A verb that does not apply is reported but is not a failure.
     func verbs(_ results: [VerbResult]) -> Int32 {
         if global.json {
             context.output.writeLine(JSONValue.array(results.map(json)).compact)
@@ -72,7 +72,7 @@ struct Answers: Sendable {
         return ExitStatus.done
     }
 
-    /// A line of result for a person.
+    /// Writes a line of the result, unless the output is quiet.
     func say(_ text: String) {
         if !global.quiet { context.output.writeLine(Escaping.visible(text)) }
     }

@@ -1,19 +1,19 @@
 import FKMiddleware
 
-/// How many columns of a terminal text takes, and cutting it to so many.
+/// Measures text in terminal columns and cuts it.
 enum Columns {
-    /// The width of a text that `Escaping.visible` has been over.
+    /// The width of a text after `Escaping.visible`.
     static func width(of text: some StringProtocol) -> Int {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
         return text.reduce(0) { $0 + width(of: $1) }
     }
 
-    /// 0 for a lone combining mark, 2 for East Asian wide and full-width characters and for emoji, else 1.
+    /// 0 for a single combining mark, 2 for East Asian wide and full-width characters and for emoji, else 1.
     static func width(of character: Character) -> Int {
         let scalars = character.unicodeScalars
         guard let first = scalars.first else { return 0 }
         if scalars.count > 1 {
-            // An emoji presentation selector, or a flag of two regional indicators, makes it wide.
+            // An emoji presentation selector or a pair of regional indicators makes it wide.
             if scalars.contains("\u{fe0f}") || (0x1f1e6...0x1f1ff).contains(first.value) { return 2 }
             return scalars.reduce(0) { max($0, width(of: $1)) }
         }
@@ -32,7 +32,8 @@ enum Columns {
         return isWide(value) ? 2 : 1
     }
 
-    /// The blocks that Unicode's EastAsianWidth.txt lists as W or F, merged where only unassigned code points lie between.
+    /// The blocks that Unicode's EastAsianWidth.txt lists as W or F, merged if only unassigned code points lie
+    /// between them.
     private static func isWide(_ value: UInt32) -> Bool {
         switch value {
         case 0x1100...0x115f, 0x2329, 0x232a, 0x2e80...0x303e, 0x3041...0x33ff, 0x3400...0x4dbf, 0x4e00...0x9fff,
@@ -44,7 +45,7 @@ enum Columns {
         }
     }
 
-    /// The text filled up with blanks to `columns`; longer text comes back as it is.
+    /// The text, padded with spaces to `columns`; a longer text stays as it is.
     static func pad(_ text: String, to columns: Int, right: Bool = false) -> String {
         let missing = columns - width(of: text)
         guard missing > 0 else { return text }
@@ -52,8 +53,8 @@ enum Columns {
         return right ? blanks + text : text + blanks
     }
 
-    /// The text cut to at most `columns`, with `mark` where something is missing: near the end, so that a file's
-    /// extension stays readable.
+    /// The text, cut to at most `columns`. `mark` replaces the missing part, near the end, so that a file's extension
+    /// stays visible.
     static func fit(_ text: String, to columns: Int, mark: String = "…") -> String {
         guard columns > 0 else { return "" }
         guard width(of: text) > columns else { return text }
@@ -81,7 +82,7 @@ enum Columns {
         return String(taken)
     }
 
-    /// Paragraph text broken at blanks into lines of at most `columns`; the lines after the first get `indent`.
+    /// A paragraph, wrapped at spaces into lines of at most `columns`. Lines after the first start with `indent`.
     static func wrap(_ text: String, to columns: Int, indent: String = "") -> [String] {
         var lines: [String] = []
         var line = ""

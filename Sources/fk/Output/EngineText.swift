@@ -1,6 +1,6 @@
 import FKCore
 
-/// What is said of a process that runs the downloads and shows no sign of life.
+/// Messages about an engine process that shows no sign of life.
 enum EngineText {
     static func text(_ news: EngineWatch.News, pid: Int32) -> String {
         switch news {
@@ -14,7 +14,7 @@ enum EngineText {
 }
 
 extension EngineClient {
-    /// A client that says on standard error when the process it waits for is silent.
+    /// A client that reports on standard error if the engine's process is silent.
     static func telling(_ configure: Configure, _ context: CommandContext) -> EngineClient {
         var client = EngineClient(configure: configure)
         client.onNews = { news, holder in

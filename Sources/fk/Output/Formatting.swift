@@ -1,33 +1,33 @@
 import FKMiddleware
 
-/// Numbers as a person reads them. Sizes use powers of 1024, as options do.
+/// Formats numbers. Sizes use powers of 1024, as options do.
 enum Formatting {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 
-    /// `0 B`, `999 B`, `12.3 KiB`, `512 MiB`: at most three digits before the point, one after it below 100.
+    /// `0 B`, `999 B`, `12.3 KiB`, `512 MiB`: at most three digits before the point, and one after it below 100.
     static func bytes(_ count: Int64) -> String {
         let unit = unit(for: count)
         return "\(number(count, unit)) \(units[unit])"
     }
 
-    /// `1.2/2.9 GiB`, both in the unit of the larger; only what is there while the length is unknown.
+    /// `1.2/2.9 GiB`, both in the unit of the larger one; only the received bytes while the length is unknown.
     ///
-    /// - Parameter orMore: the mark of a sum of which a part is unknown: `1.2/≥2.9 GiB`.
+    /// - Parameter orMore: the mark of a lower bound: `1.2/≥2.9 GiB`.
     static func amount(_ received: Int64, of expected: Int64?, orMore mark: String? = nil) -> String {
         guard let expected, mark == nil || expected > received else { return bytes(received) }
         let unit = unit(for: max(expected, received))
         return "\(number(received, unit))/\(mark ?? "")\(number(expected, unit)) \(units[unit])"
     }
 
-    /// Stands before a sum of which a part is unknown.
+    /// The mark of a lower bound.
     static func atLeast(usesUnicode: Bool) -> String { usesUnicode ? "≥" : ">=" }
 
-    /// `12.3 MiB/s`
+    /// A rate: `12.3 MiB/s`.
     static func rate(_ bytesPerSecond: Double) -> String {
         "\(bytes(Int64(max(0, min(bytesPerSecond.isFinite ? bytesPerSecond : 0, 0x1p60)))))/s"
     }
 
-    /// `17ms`, `0.4s` below 10 seconds where `precise`, `45s`, `3m05s`, `2h07m`, `4d03h`; `99d+` beyond 99 days.
+    /// `17ms` and `0.4s` below 10 seconds if `precise`, `45s`, `3m05s`, `2h07m`, `4d03h`; `99d+` above 99 days.
     static func duration(_ seconds: Double, precise: Bool = false) -> String {
         guard seconds.isFinite, seconds >= 0 else { return "-" }
         if precise, seconds < 0.0995 { return "\(Int((seconds * 1000).rounded(.up)))ms" }
@@ -42,23 +42,23 @@ enum Formatting {
         }
     }
 
-    /// `42%`, rounded down: 100% means all of it. Blank while the length is unknown.
+    /// `42%`, rounded down, so that 100% means all bytes. Empty while the length is unknown.
     static func percent(_ received: Int64, of expected: Int64?) -> String {
         guard let expected else { return "" }
         guard expected > 0 else { return "100%" }
         return percent(Double(received) / Double(expected))
     }
 
-    /// The same of a fraction in 0...1.
+    /// The percentage of a fraction in 0...1, rounded down.
     static func percent(_ fraction: Double) -> String { "\(max(0, min(100, Int(fraction * 100 + 1e-9))))%" }
 
-    /// `1 file`, `2 files`
+    /// A count and its noun: `1 file`, `2 files`.
     static func count(_ count: Int, _ noun: String) -> String { Plural.count(count, noun) }
 
     private static func unit(for count: Int64) -> Int {
         var unit = 0
         var value = Double(count)
-        // 999.5 and not 1000: it must not round up to four digits.
+        // The limit is 999.5 because a higher value would round up to four digits.
         while value >= 999.5, unit < units.count - 1 {
             value /= 1024
             unit += 1

@@ -2,14 +2,14 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// What happens during a run, as `--json` tells it: one object a line, its fields in this order.
+/// An event of a run, as `--json` prints it: one object per line, with its fields in this order.
 enum RunEvent: Sendable {
     case state(id: String, url: String, state: DownloadState, time: Date, waiting: Waiting? = nil)
     case progress(id: String, url: String, bytes: ByteCount, bytesPerSecond: Double)
     case barrel(name: String, bytes: ByteCount, isExpectedKnown: Bool, complete: Int, error: Int, total: Int)
     case summary(complete: Int, error: Int, suspend: Int, bytes: Int64, seconds: Double)
 
-    /// URLs have their userinfo and query values masked: the id is what identifies a task.
+    /// Userinfo and query values of URLs are masked, because the id identifies the task.
     var json: JSONValue {
         switch self {
         case .state(let id, let url, let state, let time, let waiting):
@@ -41,7 +41,7 @@ enum RunEvent: Sendable {
     }
 }
 
-/// Writes events as they happen. Safe from any thread: a line is written in one piece.
+/// Writes events as they happen. Safe to use from any thread: each line is written in one piece.
 struct JSONLines: Sendable {
     let output: OutputStream
 

@@ -1,7 +1,7 @@
-/// The library's messages name its settings, for it does not know who asks. Here they become the options of the command line:
-/// the one place that knows both.
+/// Replaces the library's settings in its messages by the options of the command line. The library does not know its
+/// caller, so this is the only place that knows both.
 enum OptionNames {
-    /// What the library writes, and what stands for it on the command line. Longer texts first.
+    /// The library's text and the option that replaces it. Longer texts come first.
     static let pairs: [(library: String, option: String)] = [
         (
             "set `existing` to `.overwrite`, `.rename` or `.skip`, or ask for another name",

@@ -6,13 +6,13 @@ import FKMiddleware
     import Darwin
 #endif
 
-/// Standard output or standard error: whole texts, one after the other, from any thread.
+/// Standard output or standard error. Texts are written whole, one after the other, from any thread.
 ///
-/// When the reader is gone (`fk list | head -1`) writing stops silently; nothing else changes. After any other error writing
-/// stops as well, and `failure` tells why.
+/// If the reader is gone (`fk list | head -1`), writing stops silently. After any other error writing stops as well,
+/// and `failure` gives the reason.
 final class OutputStream: Sendable {
     let descriptor: Int32
-    /// The system's number of the error with which a write has failed: nobody will read what is written after it.
+    /// The error number of a failed write. Nothing is written after it.
     private let error = Locked<Int32?>(nil)
 
     static let standardOutput = OutputStream(1)
@@ -22,7 +22,7 @@ final class OutputStream: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Writes the text in one piece, without a line end of its own.
+    /// Writes the text in one piece, without adding a line end.
     func write(_ text: String) {
         var text = text
         error.withLock { error in
@@ -31,10 +31,10 @@ final class OutputStream: Sendable {
         }
     }
 
-    /// Nothing is written any more, whatever the reason.
+    /// True after a failed write, whatever the reason.
     var isBroken: Bool { error.withLock { $0 != nil } }
 
-    /// Why something could not be written, in the system's words. Nil while all went well, and for a reader that is gone.
+    /// The system's text for a failed write; nil if there was none or only the reader is gone.
     var failure: String? {
         error.withLock { $0 }.flatMap { $0 == EPIPE ? nil : String(cString: strerror($0)) }
     }

@@ -1,15 +1,15 @@
 import FKMiddleware
 
-/// One running task as the live view shows it.
+/// One running task in the live view.
 struct TaskLine: Sendable, Hashable {
-    /// The file's name, or its URL while there is no name. Escaped by the view.
+    /// The file's name, or its URL if there is no name yet. The view escapes it.
     var name: String
     var received: Int64
-    /// nil while no server has told the length.
+    /// nil until a server has reported the length.
     var expected: Int64?
-    /// Bytes a second; nil while there is nothing to measure yet.
+    /// Bytes per second; nil while there is no measurement.
     var rate: Double?
-    /// Shown instead of rate and time left: "retry in 5s", "verifying".
+    /// Replaces rate and remaining time: "retry in 5s", "verifying".
     var note: String?
 
     init(name: String, received: Int64, expected: Int64? = nil, rate: Double? = nil, note: String? = nil) {
@@ -21,20 +21,20 @@ struct TaskLine: Sendable, Hashable {
     }
 }
 
-/// Everything together, as the last line of the live view shows it.
+/// The sum of all tasks, the last line of the live view.
 struct TotalLine: Sendable, Hashable {
     var complete: Int
     var error: Int
-    /// Tasks in all.
+    /// The number of tasks.
     var total: Int
     var received: Int64
-    /// The sum of the lengths that are known.
+    /// The sum of the known lengths.
     var expected: Int64?
-    /// The length of some task is unknown yet: there is more than `expected`.
+    /// True if the length of a task is unknown, so that `expected` is a lower bound.
     var isLowerBound = false
-    /// What the bar shows; nil while that cannot be told.
+    /// The share that the bar shows; nil while unknown.
     var fraction: Double?
-    /// Bytes a second; nil while there is nothing to measure yet.
+    /// Bytes per second; nil while there is no measurement.
     var rate: Double?
 
     init(complete: Int, error: Int = 0, total: Int, received: Int64, expected: Int64? = nil, rate: Double? = nil) {
@@ -48,24 +48,24 @@ struct TotalLine: Sendable, Hashable {
     }
 }
 
-/// How a task ended, as one permanent line.
+/// The end of a task, as a permanent line.
 struct FinishedLine: Sendable, Hashable {
     enum Outcome: Sendable, Hashable {
         case complete
-        /// Was there already; nothing was fetched.
+        /// The file existed already; nothing was fetched.
         case unchanged
         case suspended
         case cancelled
-        /// Somebody trashed the task.
+        /// The task was trashed.
         case forgotten
-        /// With the reason.
+        /// With the error.
         case failed(String)
     }
 
     var name: String
     var outcome: Outcome
     var bytes: Int64
-    /// What arrived in `seconds`: less than `bytes` where it went on from an earlier run.
+    /// The bytes received in `seconds`; fewer than `bytes` if an earlier run had received some.
     var fetched: Int64
     var seconds: Double?
 
@@ -78,7 +78,7 @@ struct FinishedLine: Sendable, Hashable {
     }
 }
 
-/// Turns values into the lines of one frame. Pure: the same values and size give the same lines.
+/// Formats the lines of one frame. The same values and size always give the same lines.
 ///
 /// ```text
 /// ubuntu.iso              ━━━━━━━━━━━━╸─────  42%   1.2/2.9 GiB  12.3 MiB/s   2m05s
@@ -86,13 +86,13 @@ struct FinishedLine: Sendable, Hashable {
 /// 12/34 files             ━━━━━━━━╸─────────  31%  62.5/200 MiB  48.1 MiB/s      3s
 /// ```
 struct ProgressFrame: Sendable {
-    /// Columns that may be used: one less than the terminal has, so that no line wraps.
+    /// The columns to use: one fewer than the terminal has, so that no line wraps.
     var columns: Int
-    /// Lines that may be used.
+    /// The rows to use.
     var rows: Int
     var usesColor: Bool
     var usesUnicode: Bool
-    /// Width that names want; the widest one seen so far, so that the columns do not jump.
+    /// The width of the names: the widest one so far, so that the columns do not jump.
     var nameColumns: Int
 
     private static let percentWidth = 4
@@ -100,7 +100,7 @@ struct ProgressFrame: Sendable {
     private static let rateWidth = 10
     private static let timeWidth = 6
 
-    /// One line a task, as many as fit, and the total line last.
+    /// One line per task, as many as fit, and the total line last.
     func lines(_ tasks: [TaskLine], _ total: TotalLine) -> [String] {
         let room = max(0, rows - 1)
         var shown = tasks.prefix(room).map(line)
@@ -132,7 +132,7 @@ struct ProgressFrame: Sendable {
     private var mark: String { usesUnicode ? "…" : "~" }
     private var atLeast: String { Formatting.atLeast(usesUnicode: usesUnicode) }
 
-    /// What each width of terminal has room for.
+    /// The parts that fit each width.
     private var showsBar: Bool { columns >= 70 }
     private var showsTime: Bool { columns >= 62 }
     private var showsAmount: Bool { columns >= 50 }
@@ -163,7 +163,7 @@ struct ProgressFrame: Sendable {
         let percent = fraction.map { Formatting.percent($0) } ?? ""
         let amount = Formatting.amount(received, of: expected, orMore: isLowerBound ? atLeast : nil)
         if percent.isEmpty, showsAmount {
-            // The mark of a lower bound takes the room of the percentage.
+            // The mark of a lower bound replaces the percentage.
             parts.append(Columns.pad(amount, to: Self.percentWidth + 2 + Self.amountWidth, right: true))
         } else {
             parts.append(Columns.pad(percent, to: Self.percentWidth, right: true))
@@ -192,13 +192,13 @@ struct ProgressFrame: Sendable {
         return parts.joined(separator: "  ")
     }
 
-    /// Seconds until all is there at this rate; nil while that cannot be told.
+    /// The remaining seconds at this rate; nil while unknown.
     static func timeLeft(_ received: Int64, _ expected: Int64?, _ rate: Double?) -> Double? {
         guard let expected, let rate, rate >= 1 else { return nil }
         return Double(max(0, expected - received)) / rate
     }
 
-    /// In 0...1; nil without a length. An empty whole counts as 1.
+    /// The share in 0...1; nil without a length. An empty file counts as 1.
     static func fraction(_ received: Int64, _ expected: Int64?) -> Double? {
         expected.map { $0 > 0 ? max(0, min(1, Double(received) / Double($0))) : 1 }
     }
@@ -221,18 +221,18 @@ struct ProgressFrame: Sendable {
 }
 
 extension FinishedLine {
-    /// The line, at most `columns` wide where that is given.
+    /// The line, cut to `columns` unless that is nil.
     func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
         let name = Escaping.visible(self.name)
         let (sign, style, rest) = parts(usesUnicode: usesUnicode)
         let mark = usesUnicode ? "…" : "~"
         guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
-        // Reasons are worth more room than names.
+        // Reasons get more space than names.
         let room = columns - Columns.width(of: sign) - 3
         let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))
         let shownRest = Columns.fit(rest, to: restWidth, mark: mark)
         let nameRoom = room - Columns.width(of: shownRest)
-        // Up to the width that names have at least in the live view, so that lines of both stand below each other.
+        // Padded to the minimum width of names in the live view, so that the lines align.
         let shownName = Columns.pad(Columns.fit(name, to: nameRoom, mark: mark), to: min(20, nameRoom))
         return "\(style(sign, usesColor)) \(shownName)  \(shownRest)"
     }

@@ -1,22 +1,22 @@
 import FKMiddleware
 
-/// The live view of a run: permanent lines scroll up, the frame below them is redrawn in place.
+/// The live view of a run: permanent lines scroll up, and the frame below them is redrawn in place.
 ///
-/// Where the output is no terminal only the permanent lines are written. Safe from any thread.
+/// Without a terminal, only the permanent lines are written. Safe to use from any thread.
 final class ProgressView: Sendable {
     enum Mode: Sendable, Hashable {
-        /// Redraws a frame in place.
+        /// A frame that is redrawn in place.
         case live
         /// One line for each finished task.
         case lines
-        /// Only failures.
+        /// Failures only.
         case quiet
     }
 
     private struct State {
-        /// Widths of the frame's lines as they were last drawn, to know how many rows they take after a resize.
+        /// The widths of the frame's lines when it was last drawn, to compute their rows after a resize.
         var drawn: [Int] = []
-        /// Of the terminal when the frame was last drawn.
+        /// The columns of the terminal when the frame was last drawn.
         var columns = 0
         var nameColumns = 0
         var last: (tasks: [TaskLine], total: TotalLine)?
@@ -29,7 +29,7 @@ final class ProgressView: Sendable {
     private let size: @Sendable () -> Terminal.Size
     private let state = Locked(State())
 
-    /// - Parameter size: asked for each frame; the terminal's own size when nil.
+    /// - Parameter size: called for each frame; nil, the default, uses the terminal's own size.
     init(output: OutputStream, terminal: Terminal, mode: Mode, size: (@Sendable () -> Terminal.Size)? = nil) {
         self.output = output
         self.terminal = terminal
@@ -37,12 +37,12 @@ final class ProgressView: Sendable {
         self.size = size ?? { terminal.size }
     }
 
-    /// The mode that the options of a command line ask for.
+    /// The mode that the options select.
     static func mode(_ options: GlobalOptions) -> Mode {
         options.quiet ? .quiet : options.progress ? .live : .lines
     }
 
-    /// Draws the frame anew. Does nothing unless the mode is live.
+    /// Redraws the frame. It does nothing unless the mode is live.
     func update(_ tasks: [TaskLine], _ total: TotalLine) {
         guard mode == .live else { return }
         state.withLock { state in
@@ -52,18 +52,18 @@ final class ProgressView: Sendable {
         }
     }
 
-    /// Writes how a task ended, above the frame.
+    /// Writes the end of a task above the frame.
     func finished(_ line: FinishedLine) {
         var isFailure = false
         if case .failed = line.outcome { isFailure = true }
         guard mode != .quiet || isFailure else { return }
-        // Its line in the frame goes with it, not only with the next frame.
+        // The task's line is removed at once instead of with the next frame.
         state.withLock { $0.last?.tasks.removeAll { $0.name == line.name } }
         let columns = terminal.isTerminal ? size().columns - 1 : nil
         permanent(line.text(columns: columns, usesColor: terminal.usesColor, usesUnicode: terminal.usesUnicode))
     }
 
-    /// Writes a line above the frame: a warning, a reason. It may be longer than the terminal is wide.
+    /// Writes a line above the frame, such as a warning. It may be longer than the terminal is wide.
     func permanent(_ line: String) {
         state.withLock { state in
             if mode == .live, !state.isClosed, state.last != nil {
@@ -74,7 +74,8 @@ final class ProgressView: Sendable {
         }
     }
 
-    /// Ends the live view: the task lines go, the total line stays where `keepsTotal`. Nothing is drawn afterwards.
+    /// Ends the live view: the task lines are removed, and the total line stays if `keepsTotal` is true. Nothing is
+    /// drawn afterwards.
     func close(keepsTotal: Bool = true) {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -87,14 +88,14 @@ final class ProgressView: Sendable {
         }
     }
 
-    /// One frame as a single write, so that a terminal never shows half of it. Line wrapping is off meanwhile: terminals
-    /// disagree on the width of some characters.
+    /// One frame as a single write, so that a terminal never shows half of it. Line wrapping is off meanwhile,
+    /// because terminals disagree about the width of some characters.
     private func frame(_ state: inout State, above: [String]) -> String {
         let size = size()
         guard let last = state.last else { return "" }
-        // Overwritten line by line and cleared only behind each line's end: nothing flickers.
+        // Each line is overwritten and cleared only after its end, which avoids flicker.
         var text = moveToFrameStart(state.drawn, columns: size.columns)
-        // Rows that the terminal has wrapped would be joined again when it gets wider.
+        // Rows that the terminal has wrapped would be joined again when it becomes wider.
         if state.columns != size.columns, !state.drawn.isEmpty { text += "\u{1b}[J" }
         state.columns = size.columns
         for line in above { text += line + "\u{1b}[K\n" }
@@ -115,7 +116,7 @@ final class ProgressView: Sendable {
             usesUnicode: terminal.usesUnicode, nameColumns: state.nameColumns)
     }
 
-    /// Moves to the first line of the frame that was drawn. After the terminal got narrower its lines may take several
+    /// Moves to the first line of the last frame. If the terminal has become narrower, its lines may take several
     /// rows each.
     private func moveToFrameStart(_ drawn: [Int], columns: Int) -> String {
         guard !drawn.isEmpty else { return "" }

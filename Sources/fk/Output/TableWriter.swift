@@ -1,12 +1,12 @@
 import FKMiddleware
 
-/// Rows under headings. On a terminal the flexible column shrinks so that a row stays on one line; elsewhere nothing is
-/// cut, because a script may read it.
+/// A table with headings. On a terminal, the flexible column shrinks so that a row fits on one line. Elsewhere
+/// nothing is cut, because a script may read the output.
 struct TableWriter: Sendable {
     struct Column: Sendable, Hashable {
         var heading: String
         var alignsRight = false
-        /// May be cut when the table is too wide; at most one column.
+        /// True if the column may be cut when the table is too wide; at most one column.
         var isFlexible = false
 
         init(_ heading: String, alignsRight: Bool = false, isFlexible: Bool = false) {
@@ -16,7 +16,7 @@ struct TableWriter: Sendable {
         }
     }
 
-    /// A cell: its text, escaped by the table, and a style.
+    /// A cell: its text, which the table escapes, and a style.
     struct Cell: Sendable, Hashable, ExpressibleByStringLiteral {
         var text: String
         var style: Style?
@@ -38,7 +38,7 @@ struct TableWriter: Sendable {
         rows.append(cells)
     }
 
-    /// - Parameter width: columns of the terminal; nil cuts nothing.
+    /// - Parameter width: the columns of the terminal; nil cuts nothing.
     func lines(width: Int?, usesColor: Bool, usesUnicode: Bool = true) -> [String] {
         let widths = columnWidths(limit: width)
         let mark = usesUnicode ? "…" : "~"

@@ -2,9 +2,9 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// A task as `fk info --json` shows it; `fk list --json` is an array of them.
+/// A task as `fk info --json` prints it. `fk list --json` prints an array of them.
 enum TaskDocument {
-    /// - Parameter received: the bytes at this moment where they are newer than the record, from the live counters.
+    /// - Parameter received: the current bytes from the live counters, if they are newer than the record.
     static func json(_ record: TaskRecord, received: Int64? = nil) -> JSONValue {
         .object([
             ("id", .string(record.id.hex)),

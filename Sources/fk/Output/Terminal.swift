@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// What one output stream can show.
+/// The capabilities of an output stream.
 struct Terminal: Sendable, Hashable {
     struct Size: Sendable, Hashable {
         var columns: Int
@@ -16,12 +16,12 @@ struct Terminal: Sendable, Hashable {
     }
 
     var descriptor: Int32
-    /// True when a person looks at it.
+    /// True if the stream is a terminal.
     var isTerminal: Bool
     var usesColor: Bool
-    /// False where the locale is not UTF-8: bars and marks are then drawn with ASCII.
+    /// False if the locale is not UTF-8. Bars and marks are then drawn with ASCII.
     var usesUnicode: Bool
-    /// True when lines can be redrawn: a terminal that understands cursor movement.
+    /// True if lines can be redrawn: the terminal supports cursor movement.
     var canMoveCursor: Bool
 
     init(descriptor: Int32, color: ColorChoice, environment: [String: String]) {
@@ -34,7 +34,7 @@ struct Terminal: Sendable, Hashable {
         usesUnicode = Self.usesUnicode(environment)
     }
 
-    /// `NO_COLOR` counts when it is set and not empty (no-color.org); `always` overrules it.
+    /// Decides about colours. `NO_COLOR` applies if it is set and not empty (no-color.org); `always` overrides it.
     static func usesColor(_ choice: ColorChoice, isTerminal: Bool, isDumb: Bool, noColor: String?) -> Bool {
         switch choice {
         case .always: true
@@ -43,7 +43,7 @@ struct Terminal: Sendable, Hashable {
         }
     }
 
-    /// The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in C; with none of them set UTF-8 is taken for granted.
+    /// Decides by the first of LC_ALL, LC_CTYPE and LANG that is set, as in C. Without any of them it assumes UTF-8.
     static func usesUnicode(_ environment: [String: String]) -> Bool {
         for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
             guard let value = environment[name]?.lowercased(), !value.isEmpty else { continue }
@@ -52,8 +52,8 @@ struct Terminal: Sendable, Hashable {
         return true
     }
 
-    /// The size at this moment. Asked anew for each frame (0.3 µs), so that no SIGWINCH handler is needed.
-    /// 80 x 24 where the system cannot tell.
+    /// The current size; 80 x 24 if the system does not report it. Every frame reads it (0.3 µs), so no SIGWINCH
+    /// handler is necessary.
     var size: Size {
         var window = winsize()
         guard isTerminal, ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0 else { return Size(columns: 80, rows: 24) }
@@ -62,7 +62,7 @@ struct Terminal: Sendable, Hashable {
     }
 }
 
-/// The few styles in use.
+/// The styles in use.
 enum Style: String, Sendable {
     case bold = "1"
     case dim = "2"
@@ -71,12 +71,12 @@ enum Style: String, Sendable {
     case yellow = "33"
     case cyan = "36"
 
-    /// The text in this style; as it is when `on` is false or there is no text.
+    /// The text in this style; unchanged if `on` is false or the text is empty.
     func callAsFunction(_ text: String, _ on: Bool) -> String {
         on && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
     }
 
-    /// The text without what this type added to it.
+    /// The text without the codes that this type has added.
     static func removed(from text: String) -> String {
         guard text.utf8.contains(0x1b) else { return text }
         var plain = ""

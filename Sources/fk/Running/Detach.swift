@@ -4,10 +4,11 @@ import Foundation
 
 /// Leaves a run to a background process (`--detach`).
 ///
-/// The tasks are made first, so that nothing is lost whatever happens next. Then `fk run` starts in a session of its
-/// own, told in a file which tasks are meant; it is the engine, or waits its turn behind the one there is.
+/// The tasks are created first, so that a later failure loses none. Then `fk run` starts in its own session with a
+/// file that lists the tasks. It becomes the engine, or waits for its turn if there is one.
 enum Detach {
-    /// Names the file that lists the ids of the tasks to run, one a line; `fk run` reads and removes it.
+    /// The variable with the path of a file that lists the ids of the tasks to run, one per line. `fk run` reads and
+    /// removes the file.
     static let variable = "FK_RUN_TASKS"
 
     static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws
@@ -24,10 +25,10 @@ enum Detach {
         try process.run()
     }
 
-    /// The tasks this process was started for in the background; nil for a run that a person typed.
+    /// The tasks of a background run; nil for a run that the user typed.
     static func tasks(_ context: CommandContext) -> [TaskID]? {
         guard let path = context.environment[variable] else { return nil }
-        // A session of its own: closing the terminal it came from does not end it.
+        // Its own session keeps the run alive when the terminal is closed.
         if setsid() < 0 { signal(SIGHUP, SIG_IGN) }
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
         unlink(path)

@@ -2,20 +2,20 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// Shows a run: as a live view, as lines, or as JSON, one event a line.
+/// Shows a run as a live view, as lines, or as JSON with one event per line.
 ///
-/// Safe from any thread; `RunSession` calls it with one event after the other.
+/// Safe to use from any thread. `RunSession` passes it one event after the other.
 final class RunPresenter: Sendable {
     private struct State {
-        /// Bytes of each running task at its last progress event, or at the beginning.
+        /// The bytes of each running task at its last progress event, or at its start.
         var previous: [TaskID: Int64] = [:]
-        /// What the last progress event of each task said.
+        /// The bytes in the last progress event of each task.
         var told: [TaskID: Int64] = [:]
         var barrelPrevious = ExactMap<Int64>()
         var barrels: [(name: String, tracker: RunTracker)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
         var speed = SpeedMeter()
-        /// Were complete when they were asked for.
+        /// The tasks that were complete before this run.
         var unchanged: Set<TaskID> = []
         var failures = 0
     }
@@ -27,7 +27,7 @@ final class RunPresenter: Sendable {
     private let begun = Date()
     private let state: Locked<State>
 
-    /// - Parameter barrels: members of the barrels whose sums are shown as well.
+    /// - Parameter barrels: the barrels whose sums are shown as well, with their members.
     init(_ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID])] = []) {
         self.global = global
         self.context = context
@@ -39,7 +39,7 @@ final class RunPresenter: Sendable {
             State(barrels: barrels.map { (name: $0.name, tracker: RunTracker(targets: Set($0.members))) }))
     }
 
-    /// How often the session should report: often enough for the eye, once a second for a script.
+    /// The seconds between two reports of the session: short for a live view, one second for a script.
     var interval: Double { json == nil && view.mode == .live ? 0.2 : 1 }
 
     func show(_ event: RunSession.Event) {
@@ -57,12 +57,12 @@ final class RunPresenter: Sendable {
         }
     }
 
-    /// A line that only a person wants.
+    /// Writes a line that is not part of the JSON output.
     func note(_ text: String) {
         if json == nil, !global.quiet { view.permanent(Escaping.visible(text)) }
     }
 
-    /// How many tasks failed so far, those that could not even be made included.
+    /// The number of failed tasks, including those that could not be created.
     var failures: Int { state.withLock { $0.failures } }
 
     // MARK: Tasks
@@ -93,9 +93,9 @@ final class RunPresenter: Sendable {
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
             if info.state == .action {
-                // Attempts and the time between them count together.
+                // All attempts and the time between them count together.
                 if state.started[info.id] == nil { state.started[info.id] = (Date(), info.count.received) }
-                // What was there before this run did not arrive in it.
+                // Bytes from before this run are not counted as received in it.
                 if json != nil, state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
             }
             if info.state.isSettled {
@@ -126,7 +126,7 @@ final class RunPresenter: Sendable {
                 seconds: begin.map { Date().timeIntervalSince($0.date) }))
     }
 
-    /// Where there is no live view, a task that waits for its next attempt says so: the wait may be long.
+    /// Without a live view, writes that a task waits for its next attempt, because the wait may be long.
     private func tellWaiting(_ info: DownloadInfo) {
         guard view.mode == .lines, let until = info.waitingUntil, let error = info.error else { return }
         let seconds = Formatting.duration(max(0, until.timeIntervalSinceNow))
@@ -196,7 +196,7 @@ final class RunPresenter: Sendable {
 }
 
 extension DownloadInfo {
-    /// What it waits for with a time to it: a task that is only queued is about to run.
+    /// The wait for a retry with its time; nil for a task that is only queued, because it is about to run.
     fileprivate var retryWait: Waiting? {
         guard state == .idle, let until = waitingUntil, let reason = waiting.flatMap(Waiting.Reason.init) else {
             return nil
@@ -204,7 +204,7 @@ extension DownloadInfo {
         return Waiting(reason, until: until, host: waitingHost, limit: waitingLimit)
     }
 
-    /// The file's name where it is known, else what the URL suggests.
+    /// The file's name if it is known, else the one from the URL.
     var shownName: String {
         fileName ?? FileNameRules.name(url: url, head: nil)
     }

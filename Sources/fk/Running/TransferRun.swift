@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// Runs a `RunSession` for a command: shows it, ends it on a signal, and makes an exit status of it.
+/// Runs a `RunSession` for a command: shows it, ends it on a signal, and returns the exit status.
 struct TransferRun: Sendable {
     let global: GlobalOptions
     let context: CommandContext
@@ -10,12 +10,12 @@ struct TransferRun: Sendable {
     var goal: RunSession.Goal
     var requests: [EngineRequest]
     var barrels: [(name: String, members: [TaskID])] = []
-    /// What to type to go on after an interruption.
+    /// The command that continues after an interruption.
     var goOn: String
-    /// Tasks that somebody suspends or cancels meanwhile make the run a failed one.
+    /// True if tasks that are suspended or cancelled meanwhile make the run fail.
     var needsAll = true
 
-    /// Only once: what it asks for is forgotten as soon as it has been asked for.
+    /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
         TransportLibrary.prepare()
         let presenter = RunPresenter(global, context, barrels: barrels)
@@ -55,7 +55,7 @@ struct TransferRun: Sendable {
 }
 
 extension RunOptions {
-    /// The downloader's settings as the command line has them.
+    /// The downloader's settings for these options.
     func configure(_ global: GlobalOptions) -> Configure {
         var configure = Configure(workPath: URL(fileURLWithPath: global.workPath, isDirectory: true))
         if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
@@ -65,14 +65,14 @@ extension RunOptions {
         return configure
     }
 
-    /// The limits of this command's own tasks, whoever is the engine.
+    /// The limits of this command's own tasks, whichever process is the engine.
     var own: OwnLimits? {
         let rate = rateLimit.flatMap { $0 > 0 ? $0 : nil }
         guard jobs != nil || rate != nil || connections != nil else { return nil }
         return OwnLimits(name: group, maxAction: jobs, rateLimit: rate, connections: connections)
     }
 
-    /// What a command that follows another process's engine cannot have; nil where nothing is left out.
+    /// The options that have no effect because another process is the engine; nil if there are none.
     func noteOfFollower(_ goal: RunSession.Goal) -> String? {
         var names: [String] = []
         if durability != nil { names.append("--durability") }

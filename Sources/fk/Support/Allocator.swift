@@ -2,17 +2,17 @@
     import Glibc
 #endif
 
-/// Settings of the C library's allocator, for the whole process: a program's choice, not a library's.
+/// Settings of the C library's allocator for the whole process. A program may choose them, a library may not.
 enum Allocator {
-    /// Keeps freed memory instead of giving it back at once. libcurl takes and frees a buffer of 512 KiB with each
-    /// transfer, and each time the kernel would have to map and clear it anew: 2,000 small files take 169 ms
-    /// instead of 189.
+    /// Keeps freed memory instead of returning it to the kernel at once. libcurl allocates and frees a buffer of 512
+    /// KiB for each transfer, and the kernel would map and clear it each time: 2,000 small files take 169 ms instead
+    /// of 189.
     ///
-    /// Two pools instead of one for each thread: what one thread frees is otherwise of no use to the others, and 50,000
-    /// files took 72 MB instead of 60, in the same time.
+    /// It uses two pools instead of one per thread, because memory that one thread frees is otherwise useless to the
+    /// others: 50,000 files took 72 MB instead of 60, in the same time.
     static func keepFreedMemory() {
         #if canImport(Glibc)
-            // malloc.h is not among the headers that Swift imports.
+            // malloc.h is missing in the headers that Swift imports.
             guard let symbol = dlsym(nil, "mallopt") else { return }
             let mallopt = unsafeBitCast(symbol, to: (@convention(c) (Int32, Int32) -> Int32).self)
             let trimThreshold: Int32 = -1

@@ -4,9 +4,9 @@
     import Darwin
 #endif
 
-/// System calls whose names clash with Swift's own or that have to be repeated after a signal.
+/// System calls whose names clash with Swift's own, or that have to be repeated after a signal.
 enum Glue {
-    /// `read`, repeated after EINTR. 0 at the end, -1 with errno on failure.
+    /// `read`, repeated after EINTR. It returns 0 at the end, and -1 with errno on failure.
     static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
             #if canImport(Glibc)
@@ -18,7 +18,8 @@ enum Glue {
         }
     }
 
-    /// Writes all of the buffer, waiting where the descriptor does not take more at the moment. False with errno on failure.
+    /// Writes the whole buffer. It waits while the descriptor accepts no more. It returns false with errno on
+    /// failure.
     static func writeAll(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Bool {
         putAll(descriptor, buffer) { rest in
             #if canImport(Glibc)
@@ -29,8 +30,8 @@ enum Glue {
         }
     }
 
-    /// The same for a socket that `prepareSocket` was called with: one that the other side has closed is a failure like
-    /// others and raises no SIGPIPE.
+    /// Writes the whole buffer to a socket after `prepareSocket`. If the other side has closed the socket, it fails
+    /// without SIGPIPE.
     static func sendAll(_ socket: Int32, _ buffer: UnsafeRawBufferPointer) -> Bool {
         putAll(socket, buffer) { rest in
             #if canImport(Glibc)
@@ -59,7 +60,7 @@ enum Glue {
         return true
     }
 
-    /// SOCK_STREAM has another type in each C library.
+    /// SOCK_STREAM, which has another type in each C library.
     static var streamSocket: Int32 {
         #if canImport(Glibc)
             Int32(SOCK_STREAM.rawValue)
@@ -77,7 +78,7 @@ enum Glue {
         #endif
     }
 
-    /// Sends small answers at once; where a socket and not a call says that no SIGPIPE is wanted, says so.
+    /// Makes a socket send small responses at once, and disables SIGPIPE if that is an option of the socket.
     static func prepareSocket(_ descriptor: Int32) {
         var on: Int32 = 1
         let length = socklen_t(MemoryLayout<Int32>.size)

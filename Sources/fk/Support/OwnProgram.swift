@@ -1,8 +1,8 @@
 import Foundation
 
-/// The file this process runs from, to start it once more.
+/// The executable of this process, to start it again.
 enum OwnProgram {
-    /// - Throws: when the system does not tell.
+    /// - Throws: `CommandFailure` if the system does not report it.
     static func path() throws -> String {
         #if os(Linux)
             return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")

@@ -7,15 +7,15 @@ import Foundation
     import Darwin
 #endif
 
-/// Turns what a person typed into absolute paths that are the same each time, because a task is recognised by them.
+/// Turns typed paths into unique absolute paths, because a task is identified by them.
 enum Paths {
-    /// An absolute path without `.`, `..`, doubled or trailing slashes.
+    /// The absolute path without `.`, `..`, doubled or trailing slashes.
     ///
-    /// Symbolic links in the part that exists are resolved, so that `..` means what the file system means by it; the
-    /// rest, which nobody has created yet, is only tidied. A leading `~` belongs to the shell and is not touched.
+    /// Symbolic links in the existing part are resolved, so that `..` has the same meaning as for the file system.
+    /// The rest is only normalised. A leading `~` is left to the shell.
     ///
-    /// - Parameter folder: absolute; empty where there is none to start from.
-    /// - Throws: `UsageError` when the path leads to a folder whose name is not UTF-8, or is relative to one.
+    /// - Parameter folder: the absolute folder of relative paths; empty if there is none.
+    /// - Throws: `UsageError` if the path leads to a folder whose name is not UTF-8, or is relative to one.
     static func absolute(_ path: String, from folder: String) throws -> String {
         let isAbsolute = path.utf8.first == UInt8(ascii: "/")
         guard isAbsolute || !folder.isEmpty else { throw noCurrentFolder(path) }
@@ -31,7 +31,7 @@ enum Paths {
         return tidy("/", missing.reversed())
     }
 
-    /// The names between the slashes. By bytes: a slash with a combining mark behind it is one to the system.
+    /// The components of a path. It works on bytes: to the system, a slash with a combining mark is still a slash.
     private static func parts(of path: String) -> [String] {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
     }
@@ -51,7 +51,7 @@ enum Paths {
                 + "path in the place of '\(Escaping.visible(path))', or go to another folder.")
     }
 
-    /// True for the folder itself and what is below it. Both absolute, as `absolute` gives them.
+    /// True for the folder itself and all paths below it. Both must be absolute, as `absolute` returns them.
     static func isBelow(_ path: String, _ folder: String) -> Bool {
         path.isExactly(folder) || path.utf8.starts(with: (folder == "/" ? "/" : folder + "/").utf8)
     }
@@ -75,7 +75,7 @@ enum Paths {
         return isPlain ? text : "'" + text.replacingOccurrences(of: "'", with: "'\\''") + "'"
     }
 
-    /// Splits `folder/name` as given to `-o`; the folder is nil for a bare name.
+    /// Splits `folder/name` of `-o`. The folder is nil for a name alone.
     static func split(_ path: String) -> (folder: String?, name: String) {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (nil, path) }
         let folder = path[..<slash]

@@ -6,12 +6,12 @@ import FKMiddleware
     import Darwin
 #endif
 
-/// What the system hands over at the start, before Swift makes texts of it.
+/// The arguments and streams that the system passes to the process.
 enum ProcessWords {
     /// The words after the program's name.
     ///
-    /// - Throws: `UsageError` for a word that is not UTF-8: Swift would replace its bytes, and a folder of that name would be
-    ///   another one. The word itself is not shown: it may be a secret.
+    /// - Throws: `UsageError` for a word that is not UTF-8: Swift would replace its bytes, which makes it another
+    ///   folder or file. The message does not contain the word, which may be a secret.
     static func read() throws -> [String] {
         var words: [String] = []
         for index in 1..<max(1, Int(CommandLine.argc)) {
@@ -27,8 +27,8 @@ enum ProcessWords {
         return words
     }
 
-    /// Opens what was closed among the three standard streams, in a way that fails when it is used: else the next file that
-    /// is opened would be taken for it, and a result would be written into a download.
+    /// Opens those of the three standard streams that are closed, in a way that makes their use fail. Otherwise the
+    /// next opened file would get their number, and output could be written into a download.
     static func holdStandardStreams() {
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
             _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)

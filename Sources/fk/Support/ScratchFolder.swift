@@ -2,11 +2,13 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// A folder for the files of one run, in TMPDIR or /tmp, which every user may write to: its name cannot be foretold, it was
-/// not there before, and nobody else may enter it.
+/// A folder for the files of one run, in TMPDIR or /tmp, which every user may write to. Its name is unpredictable, it
+/// is new, and no other user may enter it.
 enum ScratchFolder {
-    /// - Returns: the absolute path of a new folder of mode 0700.
-    /// - Throws: `UsageError` or `CommandFailure` naming the folder in which it cannot be made.
+    /// Creates a folder.
+    ///
+    /// - Returns: the absolute path of a new folder with mode 0700.
+    /// - Throws: `UsageError` or `CommandFailure` with the folder in which it cannot be created.
     static func make(_ prefix: String, _ context: CommandContext) throws -> String {
         guard !context.unreadable.contains("TMPDIR") else { throw UsageError("The variable TMPDIR is not UTF-8 text.") }
         let named = context.environment["TMPDIR"] ?? ""

@@ -4,9 +4,10 @@ import Foundation
 
 /// The saved settings of a work path: options that need not be typed each time.
 ///
-/// A small text file, `<work path>/config`, one `key = value` a line in the order of `Key`; `#` begins a comment line.
+/// A small text file, `<work path>/config`, with one `key = value` per line in the order of `Key`. `#` starts a
+/// comment line.
 struct Settings: Sendable, Hashable {
-    /// Each is the long name of the option it stands for.
+    /// Each is the long name of an option.
     enum Key: String, Sendable, CaseIterable {
         case jobs
         case connections
@@ -20,7 +21,7 @@ struct Settings: Sendable, Hashable {
         case proxy
         case cacert
 
-        /// Saved as an absolute path.
+        /// True for a value that is saved as an absolute path.
         var isPath: Bool { self == .directory || self == .cacert }
     }
 
@@ -33,7 +34,7 @@ struct Settings: Sendable, Hashable {
         set { values[key] = newValue }
     }
 
-    /// Checks a value as the option of that name would.
+    /// Checks a value by the rules of its option.
     static func check(_ key: Key, _ value: String, _ arguments: ParsedArguments) throws {
         var trial = ParsedArguments(command: arguments.command)
         trial.append(value, to: key.rawValue)
@@ -56,9 +57,9 @@ struct Settings: Sendable, Hashable {
         }
     }
 
-    /// Adds the saved values of options that the command has and that were not given.
+    /// Adds the saved values of the command's options that were not given.
     ///
-    /// - Throws: `UsageError` that names the file when somebody wrote a value into it that is not allowed.
+    /// - Throws: `UsageError` with the name of the file if it contains an invalid value.
     func fill(_ arguments: inout ParsedArguments, of spec: CommandSpec, workPath: String) throws {
         for key in Key.allCases where !arguments.has(key.rawValue) {
             guard let value = values[key], spec.options.contains(where: { $0.long == key.rawValue }) else { continue }
@@ -71,9 +72,9 @@ struct Settings: Sendable, Hashable {
         }
     }
 
-    /// Reads the file; no file is no settings. Lines that this version does not know are left out.
+    /// Reads the file. A missing file means no settings. Lines that this version does not know are ignored.
     ///
-    /// - Throws: `DownloadError.Code.workPathUnusable` when it is there and cannot be read.
+    /// - Throws: `.workPathUnusable` if the file exists and cannot be read.
     static func load(workPath: String) throws -> Settings {
         let path = path(workPath: workPath)
         guard FileManager.default.fileExists(atPath: path) else { return Settings() }
@@ -88,7 +89,7 @@ struct Settings: Sendable, Hashable {
 
     static func parse(_ text: String) -> Settings {
         var settings = Settings()
-        // By bytes: in the name of a folder other blanks and line ends are characters like any.
+        // Works on bytes, because other spaces and line ends may be part of a folder's name.
         for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) where line.first != UInt8(ascii: "#")
         {
             let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1).map(Self.trimmed)
@@ -108,8 +109,8 @@ struct Settings: Sendable, Hashable {
         Key.allCases.compactMap { key in self[key].map { "\(key.rawValue) = \($0)\n" } }.joined()
     }
 
-    /// Writes the file aside and renames it, so that a reader sees the old or the new settings. The work path is made
-    /// with mode 0700 where it is missing; the file has mode 0600.
+    /// Writes the file aside and renames it, so that a reader sees either the old or the new settings. A missing work
+    /// path is created with mode 0700. The file has mode 0600.
     func save(workPath: String) throws {
         let path = Self.path(workPath: workPath)
         let aside = "\(path).\(UUID().uuidString)"

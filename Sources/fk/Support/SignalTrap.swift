@@ -9,22 +9,22 @@ import Synchronization
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a call on an ordinary thread, where everything is allowed.
 ///
-/// The signal handler only counts and writes one byte to a pipe that the thread reads. The second signal ends the
-/// process at once, inside the handler, because somebody who presses Ctrl-C twice does not want to wait any longer.
-/// A signal that the parent had ignored (`nohup`, a background job of a script) stays ignored. Programs started later
-/// are not affected: handlers, unlike blocked signals, do not survive `exec`.
+/// The signal handler only counts and writes one byte to a pipe, which the thread reads. The second signal ends the
+/// process at once inside the handler, because a user who presses Ctrl-C twice does not want to wait. A signal that
+/// the parent process ignored (`nohup`, a background job of a script) stays ignored. Child processes are not
+/// affected: unlike blocked signals, handlers do not survive `exec`.
 ///
-/// One for a process: a second one would take the signals from the first.
+/// Create only one per process: a second one would take the signals from the first.
 final class SignalTrap: Sendable {
-    /// What the process exits with after this signal: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
+    /// The exit status after this signal: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
     static func exitStatus(_ signal: Int32) -> Int32 { 128 + signal }
 
-    /// - Parameter onSignal: called once, with the first signal's number, on a thread of its own.
+    /// - Parameter onSignal: called once, with the number of the first signal, on its own thread.
     init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP], onSignal: @escaping @Sendable (Int32) -> Void) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // Both globals are initialised here, before the handler can be the first to touch them.
+        // Both globals are initialised here, so that the handler is never the first to use them.
         caughtSignals.store(0, ordering: .sequentiallyConsistent)
         signalPipe.store(ends[1], ordering: .sequentiallyConsistent)
         let readEnd = ends[0]
@@ -39,8 +39,8 @@ final class SignalTrap: Sendable {
         for number in signals { Self.catchUnlessIgnored(number) }
     }
 
-    /// Lets writing to a closed pipe or socket fail with an error instead of ending the process, and writing beyond the
-    /// limit on file sizes likewise.
+    /// Makes writing to a closed pipe or socket, and writing beyond the limit on file sizes, fail with an error
+    /// instead of ending the process.
     static func ignoreWriteSignals() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
@@ -55,7 +55,7 @@ final class SignalTrap: Sendable {
 private let caughtSignals = Atomic<Int>(0)
 private let signalPipe = Atomic<Int32>(-1)
 
-/// Runs in signal context: only atomics, `write` and `_exit`.
+/// Runs in signal context: only atomics, `write` and `_exit` are allowed.
 private func signalCaught(_ number: Int32) {
     let savedError = errno
     if caughtSignals.wrappingAdd(1, ordering: .relaxed).oldValue > 0 { _exit(SignalTrap.exitStatus(number)) }
