@@ -10,12 +10,14 @@ import Foundation
 ///
 /// It is written against the public API alone, as everything in this target.
 final class MemoryTransport: Transport {
-    struct State {
+    private struct State {
         var files: [String: [UInt8]] = [:]
         /// Bodies of these paths stop after this many bytes, until they are released.
         var holds: [String: Int] = [:]
         var waiting: [String: [@Sendable () -> Void]] = [:]
         var requests: [URLRequest] = []
+        var running: [ObjectIdentifier: MemoryTransfer] = [:]
+        var isShutDown = false
     }
 
     private let lock = NSLock()
@@ -54,19 +56,32 @@ final class MemoryTransport: Transport {
             $0.requests.append(request.urlRequest)
             return $0.files[path]
         }
-        let transfer = MemoryTransfer(handler: handler) { [weak self] offset, proceed in
-            guard let self else { return true }
-            return self.withState {
-                guard let hold = $0.holds[path], offset >= hold else { return true }
-                $0.waiting[path, default: []].append(proceed)
-                return false
-            }
+        let transfer = MemoryTransfer(
+            handler: handler,
+            mayPass: { [weak self] offset, proceed in
+                guard let self else { return true }
+                return self.withState {
+                    guard let hold = $0.holds[path], offset >= hold else { return true }
+                    $0.waiting[path, default: []].append(proceed)
+                    return false
+                }
+            },
+            onEnd: { [weak self] transfer in self?.withState { $0.running[ObjectIdentifier(transfer)] = nil } })
+        let isShutDown = withState {
+            if !$0.isShutDown { $0.running[ObjectIdentifier(transfer)] = transfer }
+            return $0.isShutDown
         }
-        transfer.begin(MemoryTransport.answer(request.urlRequest, bytes))
+        if isShutDown { transfer.cancel() } else { transfer.begin(MemoryTransport.answer(request.urlRequest, bytes)) }
         return transfer
     }
 
-    func shutdown() {}
+    func shutdown() {
+        let running = withState {
+            $0.isShutDown = true
+            return Array($0.running.values)
+        }
+        running.forEach { $0.cancel() }
+    }
 
     /// What a server of unchanging files answers (RFC 9110 sections 14.2 and 15.5.5).
     private static func answer(_ request: URLRequest, _ bytes: [UInt8]?) -> (ResponseHead, ArraySlice<UInt8>) {
@@ -95,17 +110,20 @@ private final class MemoryTransfer: TransportOperation {
     private let handler: any TransportHandler
     /// Whether the body may go beyond this offset; keeps the closure for later if not.
     private let mayPass: @Sendable (_ offset: Int, _ proceed: @escaping @Sendable () -> Void) -> Bool
-    // Both confined to `queue`.
+    private let onEnd: @Sendable (MemoryTransfer) -> Void
+    // All confined to `queue`.
     nonisolated(unsafe) private var rest: ArraySlice<UInt8> = []
     nonisolated(unsafe) private var sent = 0
     nonisolated(unsafe) private var isOver = false
 
     init(
         handler: any TransportHandler,
-        mayPass: @escaping @Sendable (_ offset: Int, _ proceed: @escaping @Sendable () -> Void) -> Bool
+        mayPass: @escaping @Sendable (_ offset: Int, _ proceed: @escaping @Sendable () -> Void) -> Bool,
+        onEnd: @escaping @Sendable (MemoryTransfer) -> Void
     ) {
         self.handler = handler
         self.mayPass = mayPass
+        self.onEnd = onEnd
     }
 
     func begin(_ answer: (head: ResponseHead, body: ArraySlice<UInt8>)) {
@@ -136,7 +154,9 @@ private final class MemoryTransfer: TransportOperation {
             case .pause(let seconds):
                 if let seconds { queue.asyncAfter(deadline: .now() + seconds) { [self] in deliver() } }
                 return
-            case .enough: return finish(.success(TransportSummary(bodyBytes: Int64(sent), lengthVerified: true)))
+            case .enough:
+                sent += piece.count
+                return finish(.success(TransportSummary(bodyBytes: Int64(sent), lengthVerified: true)))
             case .fail(let error): return finish(.failure(error))
             }
         }
@@ -147,5 +167,6 @@ private final class MemoryTransfer: TransportOperation {
         guard !isOver else { return }
         isOver = true
         handler.transportDidFinish(result)
+        onEnd(self)
     }
 }

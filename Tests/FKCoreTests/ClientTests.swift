@@ -28,22 +28,6 @@ struct ClientTests {
         return server
     }
 
-    /// Moves a manual clock until `work` is done: requests in the mailbox are read by the tick.
-    private func ticking<Value: Sendable>(
-        _ bench: Bench, _ work: @escaping @Sendable () async throws -> Value
-    ) async throws -> Value {
-        let isDone = Observed(false)
-        let task = Task {
-            defer { isDone.update { $0 = true } }
-            return try await work()
-        }
-        while !isDone.value {
-            await bench.advance(1)
-            try await Task.sleep(for: .milliseconds(2))
-        }
-        return try await task.value
-    }
-
     @Test("without an engine, a client is it for a moment: tasks are noted down and nothing runs")
     func alone() async throws {
         let folder = try TemporaryFolder()
@@ -51,29 +35,31 @@ struct ClientTests {
         var task = TaskDescription(url: "http://127.0.0.1:1/a")
         task.directory = folder.path + "/out"
         let (reply, problems) = try await client.perform(.add(tasks: [task], barrel: "b", run: true))
-        guard case .added(let added) = reply else { return #expect(Bool(false), "\(reply)") }
+        let added = try #require(reply.addedTasks)
         #expect(added == [.init(id: task.id, state: .idle, isNew: true)])
         #expect(problems.isEmpty)
         #expect(!EngineLock.isHeld(client.workPath))
         #expect(try InfoFile.read(client.workPath.infoPath(task.id)).record.attempts == 0)
         let (verbs, _) = try await client.perform(.verb(.suspend, .barrel("b")))
-        guard case .verbs(let results) = verbs else { return #expect(Bool(false), "\(verbs)") }
+        let results = try #require(verbs.verbResults)
         #expect(results.map(\.after) == [.suspend])
         #expect(try InfoFile.read(client.workPath.infoPath(task.id)).record.state == .suspend)
         let (failed, _) = try await client.perform(.verb(.suspend, .url("http://127.0.0.1/none")))
-        guard case .failed(let error) = failed else { return #expect(Bool(false), "\(failed)") }
+        let error = try #require(failed.failure)
         #expect(error.code == .notFound)
     }
 
     @Test("with an engine, the request goes through the mailbox, and is carried out at the next tick")
     func mailbox() async throws {
         let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
+        let bench = try await Bench(ticks: true) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
+        }
         let id = try await bench.add("a")
         await gate.reached()
         let client = EngineClient(configure: configure(bench.folder))
-        let (reply, _) = try await ticking(bench) { try await client.perform(.verb(.suspend, .id(id))) }
-        guard case .verbs(let results) = reply else { return #expect(Bool(false), "\(reply)") }
+        let (reply, _) = try await client.perform(.verb(.suspend, .id(id)))
+        let results = try #require(reply.verbResults)
         #expect(results.map(\.before) == [.action] && results.map(\.after) == [.suspend])
         #expect(await bench.state(id) == .suspend)
         #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
@@ -101,7 +87,7 @@ struct ClientTests {
         let id = bench.task("a").id
         await bench.reached("a", .complete)
         #expect(await bench.finished(id)?.state == .complete)
-        guard case .added = try mailbox.readReply(posted) else { return #expect(Bool(false)) }
+        #expect(try mailbox.readReply(posted)?.addedTasks != nil)
         #expect(FileIO.names(in: bench.workPath.quarantineFolder).count == 1)
         #expect(await bench.downloader.takeProblems().count == 1)
     }
@@ -183,7 +169,7 @@ struct ClientTests {
 
     @Test("with another engine: the session hands its tasks over and follows them", arguments: [true, false])
     func sessionFollows(_ hasOwnTasks: Bool) async throws {
-        let bench = try await Bench(content: Self.content)
+        let bench = try await Bench(ticks: true) { request, _ in .file(Self.content, to: request) }
         let heard = Observed(Heard())
         let gate = FakeGate()
         if !hasOwnTasks {
@@ -197,15 +183,12 @@ struct ClientTests {
         let session = session(
             bench.folder, hasOwnTasks ? .added : .everything,
             hasOwnTasks ? [task("http://h.example/a", bench.folder)] : [], heard)
-        let tracker = try await ticking(bench) {
-            async let tracker = session.run()
-            if !hasOwnTasks {
-                _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
-                gate.open()
-            }
-            return try await tracker
+        async let end = session.run()
+        if !hasOwnTasks {
+            _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
+            gate.open()
         }
-        #expect(tracker.count(.complete) == 1)
+        #expect(try await end.count(.complete) == 1)
         #expect(heard.value.lines.first == "following")
         #expect(heard.value.lines.last == "a complete")
         #expect(EngineLock.isHeld(bench.workPath))
@@ -214,16 +197,16 @@ struct ClientTests {
     @Test("a followed task that is trashed: the session ends")
     func sessionTrashed() async throws {
         let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 10) }
+        let bench = try await Bench(ticks: true) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 10)
+        }
         let heard = Observed(Heard())
         let session = session(bench.folder, .added, [task("http://h.example/a", bench.folder)], heard)
-        let tracker = try await ticking(bench) {
-            async let tracker = session.run()
-            await gate.reached()
-            _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
-            try await bench.control.trash(.all)
-            return try await tracker
-        }
+        async let end = session.run()
+        await gate.reached()
+        _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
+        try await bench.control.trash(.all)
+        let tracker = try await end
         #expect(tracker.isSettled && tracker.count(.unknown) == 1)
         #expect(heard.value.lines.last == "a unknown")
     }
@@ -231,7 +214,7 @@ struct ClientTests {
     @Test("a run that is refused ends: nobody waits for tasks that nobody runs", arguments: [false, true])
     func refused(_ isFollowing: Bool) async throws {
         let gate = FakeGate()
-        let bench = try await Bench(isActive: isFollowing) { request, _ in
+        let bench = try await Bench(ticks: true, isActive: isFollowing) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 10)
         }
         let id = try await bench.add("a")
@@ -241,8 +224,7 @@ struct ClientTests {
             configure: configure(bench.folder), goal: .tasks([id]),
             requests: [.run(.barrel("none"))], interval: 0.05
         ) { event in heard.update { $0.add(event) } }
-        let tracker =
-            isFollowing ? try await ticking(bench) { try await session.run() } : try await session.run()
+        let tracker = try await session.run()
         #expect(tracker.count(.complete) == 0)
         #expect(heard.value.lines.contains("replies 1"))
     }
@@ -251,17 +233,16 @@ struct ClientTests {
     func takeover() async throws {
         let server = try served()
         let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 100_000) }
+        let bench = try await Bench(ticks: true) { request, _ in
+            .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
+        }
         let heard = Observed(Heard())
         let session = session(bench.folder, .added, [task(server.url("/a"), bench.folder)], heard)
-        let tracker = try await ticking(bench) {
-            async let tracker = session.run()
-            await gate.reached()
-            _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
-            await bench.downloader.close()
-            return try await tracker
-        }
-        #expect(tracker.count(.complete) == 1)
+        async let end = session.run()
+        await gate.reached()
+        _ = await heard.wait { $0.lines.contains("a action") || $0.lines.contains("a idle") }
+        await bench.downloader.close()
+        #expect(try await end.count(.complete) == 1)
         #expect(heard.value.lines.contains("engine, took over"))
         #expect(server.requests.map { $0["Range"] } == ["bytes=100000-"])
         #expect(try bench.out("a") == Self.content)

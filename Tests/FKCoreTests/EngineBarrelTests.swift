@@ -137,7 +137,7 @@ struct EngineBarrelTests {
         options.maxSize = 5
         var reply = await bench.engine.perform(
             .createBarrel(name: "x", options: .init(directory: bench.out + "/x", options: options)))
-        guard case .done = reply else { return #expect(Bool(false), "\(reply)") }
+        #expect(reply.doneNote != nil)
         var task = TaskDescription(url: "http://h.example/a")
         let a = try await bench.engine.add([task], barrel: "x", run: true)[0].id
         task.url = "http://h.example/b"
@@ -151,7 +151,7 @@ struct EngineBarrelTests {
         reply = await bench.engine.perform(.createBarrel(name: "x", options: .init()))
         #expect(try await bench.messager.urls(inBarrel: "x").count == 2)
         reply = await bench.engine.perform(.createBarrel(name: "", options: .init()))
-        guard case .failed(let error) = reply else { return #expect(Bool(false), "\(reply)") }
+        let error = try #require(reply.failure)
         #expect(error.code == .invalidArgument)
     }
 

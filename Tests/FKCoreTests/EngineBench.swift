@@ -24,24 +24,27 @@ final class Bench: Sendable {
 
     /// - Parameters:
     ///   - folder: holds `work` (the work path) and `out` (the destination of tasks); a new one by default.
+    ///   - ticks: the engine lives by the system's clock, as that of another process does; `clock` then moves nothing.
     ///   - isActive: whether the queue is activated at once.
     ///   - settings: on top of the defaults; retries have no jitter here.
     init(
         in folder: TemporaryFolder? = nil, scope: Engine.Scope = .all, clock: ManualClock = ManualClock(),
-        isActive: Bool = true, chains: MiddlewareChains = MiddlewareChains(),
+        ticks: Bool = false, isActive: Bool = true, chains: MiddlewareChains = MiddlewareChains(),
         settings: (inout Configure) -> Void = { _ in },
         answer: @escaping @Sendable (TransportRequest, Int) -> Answer
     ) async throws {
         self.folder = try folder ?? TemporaryFolder()
         self.clock = clock
-        transport = FakeTransport(answer)
+        transport = FakeTransport(clock: clock, answer)
         watch = TestWatch(Test.current?.displayName ?? "a test") { [log, clock, transport] in
             "\(transport.requests.count) requests, clock at \(clock.now), \(log.value.suffix(40))"
         }
         var configure = Configure(workPath: self.folder.file("work"))
         configure.retry.jitter = 0
         settings(&configure)
-        engine = try Engine(configure: configure, scope: scope, transport: transport, chains: chains, clock: clock)
+        engine = try Engine(
+            configure: configure, scope: scope, transport: transport, chains: chains,
+            clock: ticks ? SystemClock() : clock)
         downloader = Downloader(engine: engine)
         _ = await engine.observeStates { [log] info in
             let name = info.url.split(separator: "/").last ?? ""
@@ -102,6 +105,49 @@ final class Bench: Sendable {
     /// Returns once everything the engine had to do before now is done.
     func sync() async { _ = await engine.load }
 
+    /// Returns once engine and transport have nothing more to do at this moment of the clock.
+    func settle() async {
+        while true {
+            let events = transport.events
+            await transport.idle()
+            await sync()
+            if transport.events == events { return }
+        }
+    }
+
+    /// Moves the clock and waits until engine and transport have acted on it.
+    func advance(_ seconds: Double) async {
+        clock.advance(seconds: seconds)
+        await settle()
+    }
+
+    /// Moves the clock step by step until the condition holds.
+    func advance(by seconds: Double, until isMet: () async throws -> Bool) async throws {
+        repeat {
+            try Task.checkCancellation()
+            await advance(seconds)
+        } while try await !isMet()
+    }
+
+    /// Returns once the condition holds; looks again after everything that the transport does.
+    func wait(until isMet: () async throws -> Bool) async throws {
+        while true {
+            let events = transport.events
+            await sync()
+            if try await isMet() { return }
+            await transport.event(after: events)
+        }
+    }
+
+    /// Returns once the condition holds; looks again with each turn of the engine. For what an engine tells nobody: that
+    /// somebody listens to it, or waits.
+    func turn(until isMet: @Sendable (isolated Engine) throws -> Bool) async throws {
+        while try await !isMet(engine) {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
     /// Returns once nobody listens any more. Time goes on meanwhile: a last report may have become due after the clock was
     /// moved.
     func unobserved() async throws {
@@ -109,12 +155,6 @@ final class Bench: Sendable {
             try Task.checkCancellation()
             await advance(1)
         }
-    }
-
-    /// Moves the clock and waits until the engine has acted on it.
-    func advance(_ seconds: Double) async {
-        clock.advance(seconds: seconds)
-        await sync()
     }
 
     // MARK: Files

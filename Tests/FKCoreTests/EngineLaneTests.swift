@@ -28,9 +28,9 @@ struct EngineLaneTests {
 
     /// Returns once everything is there but what the first connection holds.
     private func othersDone(_ bench: Bench, _ id: TaskID) async throws {
-        _ = try await eventually {
+        try await bench.wait {
             let ranges = try await bench.record(id).ranges
-            return ranges.count > 1 && ranges.dropFirst().allSatisfy { SegmentPlanner.isFinished($0) } ? true : nil
+            return ranges.count > 1 && ranges.dropFirst().allSatisfy { SegmentPlanner.isFinished($0) }
         }
     }
 
@@ -277,11 +277,7 @@ struct EngineLaneTests {
         var configure = await bench.downloader.configure
         configure.maxConnectionsPerHost = 1
         try await bench.downloader.update(configure)
-        let count: Int? = try await eventually {
-            let count = await bench.engine.hosts.connections.values.reduce(0, +)
-            return count == 1 ? count : nil
-        }
-        #expect(count == 1)
+        try await bench.wait { await bench.engine.hosts.connections.values.reduce(0, +) == 1 }
         #expect(await bench.state(id) == .action)
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)

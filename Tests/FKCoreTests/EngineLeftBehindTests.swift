@@ -103,17 +103,17 @@ struct EngineLeftBehindTests {
         let folder = try TemporaryFolder()
         let moved = folder.file("moved")
         chains.register(response: MoveToFolderMiddleware(folder: moved, priority: 1))
+        let isMoved = Observed(false)
         chains.register(
-            response: ResponseStep(priority: 2) { response in
-                // Until it is cancelled: the engine closes while the chain is at work.
-                try await Task.sleep(for: .seconds(3_600))
-                return response
+            response: ResponseStep(priority: 2) { _ in
+                isMoved.update { $0 = true }
+                // The engine closes while the chain is at work.
+                try await untilCancelled()
             })
         let first = try await Bench(in: folder, chains: chains) { request, _ in .file(Self.content, to: request) }
         let id = try await first.add("a.bin")
         let place = moved.appendingPathComponent("a.bin").path
-        let isThere = try await eventually { FileManager.default.fileExists(atPath: place) ? true : nil }
-        #expect(isThere == true)
+        _ = await isMoved.wait { $0 }
         let record = try Data(contentsOf: URL(fileURLWithPath: first.workPath.infoPath(id)))
         await first.downloader.close()
         #expect(first.names == [])

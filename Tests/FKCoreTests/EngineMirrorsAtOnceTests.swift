@@ -32,10 +32,7 @@ struct EngineMirrorsAtOnceTests {
 
     /// Lets the steps of measuring pass until there is such a request.
     private func wait(_ bench: Bench, until isThere: @escaping @Sendable (Bench) -> Bool) async throws {
-        _ = try await eventually {
-            await bench.advance(LaneGrowth.step)
-            return isThere(bench) ? true : nil
-        }
+        try await bench.advance(by: LaneGrowth.step) { isThere(bench) }
     }
 
     @Test(
@@ -147,18 +144,23 @@ struct EngineMirrorsAtOnceTests {
         #expect(await bench.engine.hosts.connections.isEmpty)
     }
 
-    @Test("a task waits for the mirror's host, which the mirror's connections fill: one of those ends")
-    func yielded() async throws {
-        let gate = FakeGate()
-        let bench = try await Bench(settings: {
-            $0.connections = .fixed(2)
-            $0.maxConnectionsPerHost = 1
-        }) { request, number in
+    /// A small file beside the large one, of which B's connections are held too.
+    private func bench(_ connections: Int, perHost: Int, gate: FakeGate) async throws -> Bench {
+        try await Bench(settings: {
+            $0.connections = .fixed(connections)
+            $0.maxConnectionsPerHost = perHost
+        }) { request, _ in
             if request.urlRequest.url?.path == "/small" { return .file([1, 2, 3], to: request) }
             let isB = request.urlRequest.url?.host == "b.example"
             return .file(
                 Self.content, etag: isB ? "\"b\"" : "\"a\"", to: request, gate: gate, pauseAt: isB ? 100_000 : 300_000)
         }
+    }
+
+    @Test("a task waits for the mirror's host, which the mirror's connections fill: one of those ends")
+    func yielded() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(2, perHost: 1, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 }
         let small = try await bench.add("http://b.example/small")
@@ -173,15 +175,7 @@ struct EngineMirrorsAtOnceTests {
     @Test("a task waits for the file's own host: not the mirror's connection ends, though it is the newest")
     func yieldedOwn() async throws {
         let gate = FakeGate()
-        let bench = try await Bench(settings: {
-            $0.connections = .fixed(3)
-            $0.maxConnectionsPerHost = 2
-        }) { request, number in
-            if request.urlRequest.url?.path == "/small" { return .file([1, 2, 3], to: request) }
-            let isB = request.urlRequest.url?.host == "b.example"
-            return .file(
-                Self.content, etag: isB ? "\"b\"" : "\"a\"", to: request, gate: gate, pauseAt: isB ? 100_000 : 300_000)
-        }
+        let bench = try await bench(3, perHost: 2, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 && asks($0, of: "a.example").count > 1 }
         let asked = asks(bench, of: "b.example").count

@@ -99,12 +99,10 @@ struct EngineQueueTests {
     func setLimits() async throws {
         let bench = try await Bench(content: Self.content)
         let reply = await bench.engine.perform(.setLimits(maxAction: 1_000, rateLimit: 5_000))
-        guard case .done = reply else { return #expect(Bool(false), "\(reply)") }
+        #expect(reply.doneNote != nil)
         #expect(await bench.downloader.configure.maxAction == 256)
         #expect(await bench.downloader.configure.rateLimit == 5_000)
-        guard case .failed = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: -1)) else {
-            return #expect(Bool(false), "a negative limit was accepted")
-        }
+        #expect(await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: -1)).failure != nil)
         _ = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: 0))
         #expect(await bench.downloader.configure.rateLimit == nil)
     }

@@ -135,7 +135,7 @@ struct EngineVerbStageTests {
         await bench.advance(1)
         await bench.transport.started(2)
         // Only the digest is left once all bytes are there.
-        while await bench.messager.info(.id(id))?.count.received != 3_000 { await Task.yield() }
+        try await bench.wait { await bench.messager.info(.id(id))?.count.received == 3_000 }
         let result = try await give(verb, to: id, bench) { bench.engine.diskWork.resume() }
         try await check(verb, result, bench, id)
     }

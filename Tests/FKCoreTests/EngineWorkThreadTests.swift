@@ -9,30 +9,33 @@ struct EngineWorkThreadTests {
     /// Libraries clean up a thread behind its last line, and `exit` must not come before that.
     @Test("join returns behind the end of the thread, what libraries do there included") func join() async throws {
         final class Cleanup {
-            let isDone: Observed<Bool>
-            init(_ isDone: Observed<Bool>) { self.isDone = isDone }
+            let log: Observed<[String]>
+            let joining: DispatchSemaphore
+            init(_ log: Observed<[String]>, _ joining: DispatchSemaphore) { (self.log, self.joining) = (log, joining) }
             deinit {
-                // Who does not wait is through before this is.
-                usleep(20_000)
-                isDone.update { $0 = true }
+                for _ in 0..<2 { joining.wait() }
+                // A join that does not wait returns while this thread gives its turns away.
+                for _ in 0..<1_000 { sched_yield() }
+                log.update { $0.append("cleaned up") }
             }
         }
-        let isDone = Observed(false)
+        let log = Observed<[String]>([])
+        let joining = DispatchSemaphore(value: 0)
         let thread = WorkThread()
         thread.start(name: "fk.test") {
             // Foundation drops this dictionary in the destructor of the thread's own storage.
-            Thread.current.threadDictionary["cleanup"] = Cleanup(isDone)
+            Thread.current.threadDictionary["cleanup"] = Cleanup(log, joining)
+        }
+        let join = { @Sendable () -> Void in
+            joining.signal()
+            thread.join()
+            log.update { $0.append("joined") }
         }
         // Each of two who wait at the same time.
-        async let other = offPool {
-            thread.join()
-            return isDone.value
-        }
-        let mine = try await offPool {
-            thread.join()
-            return isDone.value
-        }
-        #expect(try await (mine, other) == (true, true))
+        async let other: Void = offPool(join)
+        try await offPool(join)
+        try await other
+        #expect(log.value == ["cleaned up", "joined", "joined"])
     }
 
     @Test("it knows itself, has a name, and waiting for itself ends at once") func itself() async throws {

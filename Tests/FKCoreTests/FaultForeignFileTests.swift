@@ -210,7 +210,7 @@ struct FaultForeignFileTests {
                 if let path = response.fileURL?.path {
                     try Meddling.replaced.meddle(with: path)
                     isReplaced.update { $0 = true }
-                    try await Task.sleep(for: .seconds(3600))
+                    try await untilCancelled()
                 }
                 return response
             })

@@ -176,12 +176,8 @@ struct FaultHostTests {
         let id = try await bench.add("http://a.example/f") { $0.mirrors = isMirror ? ["http://b.example/f"] : [] }
         await bench.transport.started(1)
         let host = isMirror ? "http://b.example" : "http://a.example"
-        let pauses: [String]? = try await eventually {
-            await bench.advance(LaneGrowth.step)
-            let pauses = await bench.engine.hosts.pauses.keys.sorted()
-            return pauses.isEmpty ? nil : pauses
-        }
-        #expect(pauses == [host])
+        try await bench.advance(by: LaneGrowth.step) { await !bench.engine.hosts.pauses.isEmpty }
+        #expect(await bench.engine.hosts.pauses.keys.sorted() == [host])
         let held = try await bench.add("\(host)/held")
         #expect(await bench.messager.info(.id(held))?.waitingHost == HostName.shown(host))
         gate.open()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-/// Rows 114 and 119: limits act at once, and on the tasks they are meant for. No pause is ended here: the clock stands still.
+/// Rows 114 and 119: limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
 @Suite("Faults: limits", .timeLimit(.minutes(1)))
 struct FaultLimitTests {
     private static let content = Bytes.pattern(count: 10_000)
@@ -66,7 +66,6 @@ struct FaultLimitTests {
             #expect(pauses[1] < 1)
             _ = await engine.perform(.limit(rate: nil, barrel: nil))
             await bench.advance(1)
-            bench.transport.endPauses()
         }
         #expect(await bench.finished(task.id)?.state == .complete)
         #expect(bench.transport.requests.count == 1, "no attempt was given up for it")
@@ -135,14 +134,14 @@ struct FaultLimitTests {
         _ = await bench.engine.perform(.limit(rate: rates[1], barrel: "b"))
         let own = OwnLimits(name: "1", rateLimit: rates[2])
         _ = await bench.engine.perform(.limited(own, Self.add([bench.task("a")], barrel: "b")))
-        var seconds = 0.0
-        while await bench.state(bench.task("a").id) != .complete {
-            let pauses = await bench.transport.paused(1)
-            seconds += try #require(pauses.last)
-            await bench.advance(try #require(pauses.last))
-            bench.transport.endPauses()
-            await bench.settle()
-        }
+        let begun = bench.clock.now
+        var count = 0
+        repeat {
+            count += 1
+            await bench.advance(await bench.transport.paused(count)[count - 1])
+        } while bench.transport.running > 0
+        #expect(await bench.finished(bench.task("a").id)?.state == .complete)
+        let seconds = Double(bench.clock.now - begun) / 1e9
         #expect(seconds >= 1_000 && seconds < 1_200)
     }
 
@@ -157,9 +156,7 @@ struct FaultLimitTests {
         let free = try await next.add("c")
         #expect(await next.finished(free)?.state == .complete)
         #expect(await next.transport.paused(2) == [10_000, 10_000])
-        guard case .limits(let report) = await next.engine.perform(.limits) else {
-            return #expect(Bool(false), "no report")
-        }
+        let report = try #require(await next.engine.perform(.limits).limitsReport)
         #expect(report.rate == nil && report.barrels == [.init(name: "b", rate: 1)])
     }
 
@@ -184,33 +181,19 @@ struct FaultLimitTests {
         let engine = bench.engine
         _ = await engine.perform(.limited(OwnLimits(name: "1", rateLimit: 1), Self.add([bench.task("a")])))
         _ = await bench.transport.paused(1)
-        guard case .done(let note) = await engine.perform(.limit(rate: 2, barrel: nil)) else {
-            return #expect(Bool(false), "refused")
-        }
+        let note = try #require(await engine.perform(.limit(rate: 2, barrel: nil)).doneNote)
         #expect(note.contains("1 running command"))
         #expect(await bench.transport.paused(2) == [10_000, 5_000])
         await bench.downloader.close()
         #expect(try StandingLimit.read(in: bench.workPath) == 2)
         let next = try await Bench(in: bench.folder, content: Self.content)
         #expect(await next.transport.paused(1).first == 5_000)
-        guard case .failed(let error) = await next.engine.perform(.limit(rate: -1, barrel: nil)) else {
-            return #expect(Bool(false), "a negative limit was accepted")
-        }
+        let error = try #require(await next.engine.perform(.limit(rate: -1, barrel: nil)).failure)
         #expect(error.code == .invalidArgument && error.message.contains("-1"))
-        guard case .failed(let missing) = await next.engine.perform(.limit(rate: 1, barrel: "none")) else {
-            return #expect(Bool(false), "a limit for no barrel was accepted")
-        }
+        let missing = try #require(await next.engine.perform(.limit(rate: 1, barrel: "none")).failure)
         #expect(missing.code == .notFound)
         _ = await next.engine.perform(.limit(rate: nil, barrel: nil))
         await next.engine.waitUntilDrained()
         #expect(try StandingLimit.read(in: next.workPath) == nil)
-    }
-}
-
-extension Bench {
-    /// Returns once the transport has called the handler for what was due, and the engine has heard of it.
-    fileprivate func settle() async {
-        await transport.idle()
-        await sync()
     }
 }

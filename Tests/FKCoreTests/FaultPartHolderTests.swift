@@ -39,7 +39,7 @@ struct FaultPartHolderTests {
         return [UInt64(status.st_ino), UInt64(status.st_uid), UInt64(status.st_nlink), UInt64(status.st_size)]
     }
 
-    private func held(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
+    private func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
 
     @Test(
         "fault 94: what somebody else has put at the part's name is not adopted, and stays",
@@ -58,8 +58,8 @@ struct FaultPartHolderTests {
             #expect(await bench.finished(id)?.state == .complete)
             #expect(try bench.out("a.bin") == content)
             #expect(try identity(part) == before)
-            #expect(try held(victim) == Self.precious)
-            if trap == .owner { #expect(try held(part) == Self.precious) }
+            #expect(try bytes(victim) == Self.precious)
+            if trap == .owner { #expect(try bytes(part) == Self.precious) }
             #expect(bench.names.sorted() == [part.lastPathPart, "a.bin"])
             var status = stat()
             #expect(lstat(bench.out + "/a.bin", &status) == 0)
@@ -67,129 +67,105 @@ struct FaultPartHolderTests {
         }
     }
 
-    /// Half of the file is there and the task is suspended; `meddle` has the part, and then the task goes on or is dropped.
-    private func interrupted(
-        closes: Bool, meddle: (_ live: LiveBench, _ part: String) throws -> Void, then verb: Verb
-    ) async throws -> (live: LiveBench, info: DownloadInfo?, requests: [FaultRequest]) {
-        let server = try FaultServer()
+    /// A task of which 300,000 bytes are there and no more come until `gate` is open.
+    private struct Held {
+        let server: FaultServer
         let gate = Gate()
-        server.route("/a") { request in
-            FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").stalling(
-                at: request.index == 0 ? 300_000 : 0, until: gate)
+        var live: LiveBench
+        let id: TaskID
+        var part: String { get throws { "\(live.out)/\(try #require(live.names.first))" } }
+
+        init() async throws {
+            server = try FaultServer()
+            server.route("/a") { [gate] request in
+                FaultResponse.ranged(FaultPartHolderTests.content, for: request, etag: "\"1\"").stalling(
+                    at: request.index == 0 ? 300_000 : 0, until: gate)
+            }
+            live = try LiveBench()
+            id = try await live.add(server.url("/a"))
+            try await live.received(300_000, of: id)
         }
-        var live = try LiveBench()
-        let id = try await live.add(server.url("/a"))
-        let isHeld = try await eventually { () -> Bool? in
-            await live.downloader.messager.info(.id(id))?.count.received == 300_000 ? true : nil
+
+        /// Returns once the file is complete, with the server's bytes.
+        func complete() async throws {
+            let info = try #require(await live.downloader.messager.finished(id))
+            #expect(info.state == .complete, "\(String(describing: info.error))")
+            #expect(try live.out("a") == FaultPartHolderTests.content)
+            await live.downloader.close()
         }
-        #expect(isHeld == true)
-        try await live.downloader.control.suspend(.id(id))
-        gate.open()
-        if closes { await live.downloader.close() }
-        try meddle(live, "\(live.out)/\(try #require(live.names.first))")
-        if closes { live = try LiveBench(in: live.folder) }
-        var info: DownloadInfo?
-        switch verb {
-        case .resume:
-            try await live.downloader.control.resume(.id(id))
-            info = await live.downloader.messager.finished(id)
-        case .cancel: try await live.downloader.control.cancel(.id(id))
-        default: try await live.downloader.control.trash(.id(id))
-        }
-        await live.downloader.close()
-        return (live, info, server.requests)
+    }
+
+    /// The task is suspended, `meddle` has its part, and then the task is resumed, in the next engine if this one `closes`.
+    private func resumed(closes: Bool, meddle: (Held) throws -> Void) async throws -> Held {
+        var held = try await Held()
+        try await held.live.downloader.control.suspend(.id(held.id))
+        held.gate.open()
+        if closes { await held.live.downloader.close() }
+        try meddle(held)
+        if closes { held.live = try LiveBench(in: held.live.folder) }
+        try await held.live.downloader.control.resume(.id(held.id))
+        try await held.complete()
+        return held
+    }
+
+    /// Puts the trap in the part's place.
+    private func swap(_ held: Held, for trap: Trap) throws -> (place: String, identity: [UInt64]) {
+        let part = try held.part
+        try held.live.folder.write(Self.precious, to: "victim")
+        #expect(unlink(part) == 0)
+        try trap.set(at: part, victim: held.live.folder.file("victim").path)
+        return (part, try identity(part))
+    }
+
+    private func expectUntouched(_ trap: (place: String, identity: [UInt64]), _ held: Held) throws {
+        #expect(try identity(trap.place) == trap.identity)
+        #expect(try bytes(held.live.folder.file("victim").path) == Self.precious)
     }
 
     @Test(
         "fault 94: the part is swapped between two attempts: not adopted, fetched anew",
         arguments: traps, [true, false])
     func swapped(_ trap: Trap, _ closes: Bool) async throws {
-        var place = ""
-        var before: [UInt64] = []
-        let (live, info, requests) = try await interrupted(
-            closes: closes,
-            meddle: { live, part in
-                try live.folder.write(Self.precious, to: "victim")
-                #expect(unlink(part) == 0)
-                try trap.set(at: part, victim: live.folder.file("victim").path)
-                before = try identity(part)
-                place = part
-            }, then: .resume)
-        #expect(info?.state == .complete, "\(String(describing: info?.error))")
-        #expect(try live.out("a") == Self.content)
-        #expect(requests.map { $0["Range"] } == [nil, nil])
-        #expect(try identity(place) == before)
-        #expect(try held(live.folder.file("victim").path) == Self.precious)
+        var place: (place: String, identity: [UInt64]) = ("", [])
+        let held = try await resumed(closes: closes) { place = try swap($0, for: trap) }
+        #expect(held.server.requests.map { $0["Range"] } == [nil, nil])
+        try expectUntouched(place, held)
     }
 
     @Test("fault 94: a part that somebody has linked elsewhere is not written to any more")
     func linkedElsewhere() async throws {
-        let (live, info, _) = try await interrupted(
-            closes: true,
-            meddle: { live, part in
-                #expect(link(part, live.folder.file("backup").path) == 0)
-            }, then: .resume)
-        #expect(info?.state == .complete)
-        #expect(try live.out("a") == Self.content)
-        #expect(try held(live.folder.file("backup").path) == Array(Self.content.prefix(300_000)))
+        let held = try await resumed(closes: true) { held in
+            let part = try held.part
+            #expect(link(part, held.live.folder.file("backup").path) == 0)
+        }
+        #expect(try bytes(held.live.folder.file("backup").path) == Array(Self.content.prefix(300_000)))
     }
 
     @Test("fault 94: cancel and trash leave what is somebody else's", arguments: traps, [Verb.cancel, .trash])
     func dropped(_ trap: Trap, _ verb: Verb) async throws {
-        var place = ""
-        var before: [UInt64] = []
-        let (live, _, _) = try await interrupted(
-            closes: false,
-            meddle: { live, part in
-                try live.folder.write(Self.precious, to: "victim")
-                #expect(unlink(part) == 0)
-                try trap.set(at: part, victim: live.folder.file("victim").path)
-                before = try identity(part)
-                place = part
-            }, then: verb)
-        #expect(try identity(place) == before)
-        #expect(try held(live.folder.file("victim").path) == Self.precious)
+        let held = try await Held()
+        let control = held.live.downloader.control
+        try await control.suspend(.id(held.id))
+        let place = try swap(held, for: trap)
+        _ = try await verb == .cancel ? control.cancel(.id(held.id)) : control.trash(.id(held.id))
+        await held.live.downloader.close()
+        try expectUntouched(place, held)
     }
 
     @Test("fault 94: the part is replaced while the bytes arrive: what replaces it is not published")
     func replaced() async throws {
-        let server = try FaultServer()
-        let gate = Gate()
-        server.route("/a") { request in
-            FaultResponse.ranged(Self.content, for: request, etag: "\"1\"").stalling(
-                at: request.index == 0 ? 300_000 : 0, until: gate)
-        }
-        let live = try LiveBench()
-        let id = try await live.add(server.url("/a"))
-        let isHeld = try await eventually { () -> Bool? in
-            await live.downloader.messager.info(.id(id))?.count.received == 300_000 ? true : nil
-        }
-        #expect(isHeld == true)
-        let part = "\(live.out)/\(try #require(live.names.first))"
+        let held = try await Held()
+        let part = try held.part
         #expect(unlink(part) == 0)
         try Data(repeating: 7, count: Self.content.count).write(to: URL(fileURLWithPath: part))
-        gate.open()
-        let info = try #require(await live.downloader.messager.finished(id))
-        #expect(info.state == .complete, "\(String(describing: info.error))")
-        #expect(try live.out("a") == Self.content)
-        await live.downloader.close()
+        held.gate.open()
+        try await held.complete()
     }
 
     @Test("fault 94: what has replaced the part is not built upon, though it has the very time of our last write")
     func sameTime() async throws {
-        let server = try FaultServer()
-        let gate = Gate()
-        server.route("/a") { request in
-            let answer = FaultResponse.ranged(Self.content, for: request, etag: "\"1\"")
-            return request.index == 0 ? answer.stalling(at: 300_000, until: gate) : answer
-        }
-        let live = try LiveBench()
-        let id = try await live.add(server.url("/a"))
-        let isHeld = try await eventually { () -> Bool? in
-            await live.downloader.messager.info(.id(id))?.count.received == 300_000 ? true : nil
-        }
-        #expect(isHeld == true)
-        let part = "\(live.out)/\(try #require(live.names.first))"
+        let held = try await Held()
+        let part = try held.part
         var status = stat()
         #expect(stat(part, &status) == 0)
         #expect(unlink(part) == 0)
@@ -197,11 +173,10 @@ struct FaultPartHolderTests {
         let nanoseconds = Int(status.modificationTime)
         let time = timespec(tv_sec: nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
         #expect(utimensat(AT_FDCWD, part, [time, time], 0) == 0)
-        try await live.downloader.control.suspend(.id(id))
-        try await live.downloader.control.resume(.id(id))
-        #expect(await live.downloader.messager.finished(id)?.state == .complete)
-        #expect(try live.out("a") == Self.content)
-        await live.downloader.close()
+        try await held.live.downloader.control.suspend(.id(held.id))
+        held.gate.open()
+        try await held.live.downloader.control.resume(.id(held.id))
+        try await held.complete()
     }
 
     @Test(

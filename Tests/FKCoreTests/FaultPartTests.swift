@@ -22,10 +22,7 @@ struct FaultPartTests {
         }
         var live = try LiveBench()
         let id = try await live.add(server.url("/a"))
-        let isHeld = try await eventually { () -> Bool? in
-            await live.downloader.messager.info(.id(id))?.count.received == 200_000 ? true : nil
-        }
-        #expect(isHeld == true)
+        try await live.received(200_000, of: id)
         try await live.downloader.control.suspend(.id(id))
         gate.open()
         if closes { await live.downloader.close() }

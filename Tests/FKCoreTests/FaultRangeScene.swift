@@ -120,10 +120,7 @@ struct RangeScene: Sendable {
     /// Suspends the task once every range of it was begun.
     private func rest(_ id: TaskID, _ live: LiveBench) async throws {
         let total = Int64(ranges * Self.held)
-        let isBegun = try await eventually { () -> Bool? in
-            await live.downloader.messager.info(.id(id))?.count.received ?? 0 >= total ? true : nil
-        }
-        try #require(isBegun == true, "the ranges were not begun")
+        try await live.received(total, of: id)
         try await live.downloader.control.suspend(.id(id))
         let record = try #require(try await live.downloader.engine.record(id))
         #expect(record.ranges.count == ranges)

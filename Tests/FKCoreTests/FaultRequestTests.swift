@@ -75,9 +75,9 @@ struct FaultRequestTests {
         #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
         let reply = try #require(try mailbox.readReply(id))
         if moment == "done" {
-            guard case .failed = reply else { return #expect(Bool(false), "\(reply)") }
+            #expect(reply.failure != nil)
         } else {
-            guard case .verbs(let results) = reply else { return #expect(Bool(false), "\(reply)") }
+            let results = try #require(reply.verbResults)
             #expect(results.map(\.after) == [.suspend])
         }
     }
@@ -126,7 +126,7 @@ struct FaultRequestTests {
         let id = try mailbox.post(.chosen(choices))
         let next = try await momentary(bench)
         await next.engine.afterLeftovers()
-        guard case .verbs(let results) = try mailbox.readReply(id) else { return #expect(Bool(false)) }
+        let results = try #require(try mailbox.readReply(id)?.verbResults)
         #expect(results.map(\.applied) == [false, true])
         #expect(try await next.messager.urls(inBarrel: "x") == ["http://h.example/c"])
     }
@@ -139,7 +139,7 @@ struct FaultRequestTests {
         let id = try mailbox.post(.toggle(.all))
         let engine = try await momentary(bench)
         let reply = await engine.engine.perform(.toggle(.all), posted: id)
-        guard case .verbs(let results) = reply else { return #expect(Bool(false), "\(reply)") }
+        let results = try #require(reply.verbResults)
         #expect(results.map(\.before) == [.suspend] && results.map(\.after) == [.idle])
         #expect(state("a", bench) == .idle)
         #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
@@ -234,7 +234,7 @@ struct FaultRequestTests {
             switch try mailbox.readReply(id) {
             case .added(let list): #expect(list.count == 300 && list.allSatisfy { $0.error == nil })
             case .verbs(let results): #expect(results.count == 300 && results.allSatisfy(\.applied), "\(index)")
-            case let reply: #expect(Bool(false), "\(index) \(String(describing: reply))")
+            case let reply: Issue.record("\(index) \(String(describing: reply))")
             }
         }
         #expect(try await bench.messager.urls(inBarrel: "x").isEmpty)
@@ -334,7 +334,7 @@ struct FaultRequestTests {
             guard case .add(let tasks, "x", false) = message else { throw DownloadError(.invalidArgument, "") }
             return .added(tasks.map { .init(id: $0.id, state: .idle, isNew: true) })
         }
-        guard case .added(let list) = try EngineReply(pages: replies) else { return #expect(Bool(false)) }
+        let list = try #require(try EngineReply(pages: replies).addedTasks)
         #expect(list.map(\.id) == tasks.map(\.id))
     }
 

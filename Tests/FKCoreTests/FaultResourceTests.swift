@@ -32,18 +32,11 @@ struct FaultResourceTests {
     @Test("fault 74: a server that says nothing, stops in the head, or sends a byte now and then is given up")
     func slow() async throws {
         let server = try FaultServer()
-        let gates = (0..<400).map { _ in Gate() }
-        let drips = gates.flatMap { [FaultResponse.Step.send([0x78]), .stall($0)] }
-        server.route("/mute") { _ in .raw([.stall(gates[399])]) }
-        server.route("/head") { _ in .raw([.text("HTTP/1.1 200 OK\r\nX-A: ")] + drips) }
-        server.route("/body") { _ in .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n")] + drips) }
-        let faucet = Task {
-            for gate in gates {
-                try await Task.sleep(for: .milliseconds(100))
-                gate.open()
-            }
-        }
-        defer { faucet.cancel() }
+        let gate = Gate()
+        let drips = FaultResponse.Step.drip([0x78], times: 400, every: 0.1)
+        server.route("/mute") { _ in .raw([.stall(gate)]) }
+        server.route("/head") { _ in .raw([.text("HTTP/1.1 200 OK\r\nX-A: "), drips]) }
+        server.route("/body") { _ in .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n"), drips]) }
         let live = try LiveBench {
             $0.retry = RetryPolicy(maxAttempts: 1)
             $0.transport.stallTimeout = 1

@@ -28,7 +28,7 @@ struct FaultSequenceTests {
         let (bench, id, gate) = try await running()
         let mayBegin = Observed(isEarly)
         let waiter = Task { [downloader = bench.downloader, engine = bench.engine] in
-            if isEarly { while !Task.isCancelled { await Task.yield() } }
+            if isEarly { _ = try? await untilCancelled() }
             _ = await mayBegin.wait { $0 }
             switch wait {
             case .finished: return await downloader.messager.finished(id)?.state
@@ -39,7 +39,7 @@ struct FaultSequenceTests {
         }
         if !isEarly {
             mayBegin.update { $0 = true }
-            while await bench.engine.waitCount == 0 { await Task.yield() }
+            try await bench.turn { $0.waitCount > 0 }
         }
         waiter.cancel()
         #expect(await waiter.value == .action)
@@ -65,7 +65,7 @@ struct FaultSequenceTests {
     func trashedWhileWaiting() async throws {
         let (bench, id, gate) = try await running()
         async let finished = bench.finished(id)
-        while await bench.engine.waitCount == 0 { await Task.yield() }
+        try await bench.turn { $0.waitCount > 0 }
         try await bench.control.trash(.id(id))
         #expect(await finished == nil)
         await bench.downloader.close()
@@ -184,7 +184,7 @@ struct FaultSequenceTests {
             for await _ in messager.attempts(selector) { count += 1 }
             return count
         }
-        while await bench.engine.listeners.attempts == 0 { await Task.yield() }
+        try await bench.turn { $0.listeners.attempts > 0 }
         try await bench.control.trash(.id(id))
         #expect(await reader.value == 0)
         await bench.downloader.close()
@@ -210,7 +210,7 @@ struct FaultSequenceTests {
             return ends
         }
         _ = await heard.wait { $0.count == 1 }
-        while await bench.engine.listeners.attempts == 0 { await Task.yield() }
+        try await bench.turn { $0.listeners.attempts > 0 }
         gates[0].open()
         _ = await heard.wait { $0.contains { $0.state == .complete } }
         gates[1].open()
@@ -226,8 +226,8 @@ struct FaultSequenceTests {
         let id = try await bench.add("a", barrel: "x")
         let infos = bench.messager.infos(.id(id))
         let sums = bench.messager.barrelInfos("x")
-        while await bench.engine.listeners.barrels == 0 { await Task.yield() }
-        while await bench.engine.listeners.infos == 0 { await Task.yield() }
+        try await bench.turn { $0.listeners.barrels > 0 }
+        try await bench.turn { $0.listeners.infos > 0 }
         await bench.engine.activate()
         if closes { await bench.downloader.close() } else { _ = await bench.finished(id) }
         if !closes { await bench.downloader.close() }
@@ -248,8 +248,8 @@ struct FaultSequenceTests {
         do {
             let infos = bench.messager.infos(.id(id))
             let sums = bench.messager.barrelInfos("x")
-            while await bench.engine.listeners.infos == 0 { await Task.yield() }
-            while await bench.engine.listeners.barrels == 0 { await Task.yield() }
+            try await bench.turn { $0.listeners.infos > 0 }
+            try await bench.turn { $0.listeners.barrels > 0 }
             _ = (infos, sums)
         }
         try await bench.unobserved()
@@ -257,10 +257,10 @@ struct FaultSequenceTests {
             for await _ in messager.attempts(.id(id)) {}
             for await _ in messager.infos(.id(id)) {}
         }
-        while await bench.engine.listeners.attempts == 0 { await Task.yield() }
+        try await bench.turn { $0.listeners.attempts > 0 }
         reader.cancel()
         await reader.value
-        while await bench.engine.listeners.attempts > 0 { await Task.yield() }
+        try await bench.turn { $0.listeners.attempts == 0 }
         try await bench.unobserved()
         await bench.downloader.close()
         gate.open()

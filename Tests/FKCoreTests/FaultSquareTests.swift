@@ -129,7 +129,7 @@ struct FaultSquareTests {
         let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
         let tasks = (0..<1_000).map { bench.task("f\($0)") }
         async let added = bench.engine.add(tasks, barrel: "b", run: true)
-        while await (try? bench.engine.barrelMembers("b").count) ?? 0 < 64 { await Task.yield() }
+        try await bench.turn { (try? $0.barrelMembers("b").count) ?? 0 >= 64 }
         _ = await bench.engine.perform(.deleteBarrel(name: "b"))
         #expect(try await added.allSatisfy { $0.error == nil })
         let members = Set(try BarrelFile.load("b", in: bench.workPath).members.map(\.id))

@@ -40,6 +40,16 @@ final class LiveBench: Sendable {
         return try #require(await downloader.messager.finished(id))
     }
 
+    /// Returns once the task has that many bytes.
+    func received(_ count: Int64, of id: TaskID) async throws {
+        var received: Int64 = 0
+        for await info in downloader.messager.infos(.id(id)) {
+            received = info.count.received
+            if received >= count { return }
+        }
+        try #require(received >= count, "the task ended before")
+    }
+
     func out(_ name: String) throws -> [UInt8] { try folder.read("out/\(name)") }
 
     var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: out))?.sorted() ?? [] }

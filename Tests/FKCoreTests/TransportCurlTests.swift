@@ -23,16 +23,8 @@
         @Test("fault 104: interim responses do not extend the deadline of the head")
         func interims() async throws {
             let server = try FaultServer()
-            let gates = (0..<120).map { _ in Gate() }
-            let interim = FaultResponse.Step.text("HTTP/1.1 103 Early Hints\r\n\r\n")
-            server.route("/a") { _ in .raw(gates.flatMap { [interim, .stall($0)] }) }
-            let faucet = Task {
-                for gate in gates {
-                    try await Task.sleep(for: .milliseconds(250))
-                    gate.open()
-                }
-            }
-            defer { faucet.cancel() }
+            let interim = Array("HTTP/1.1 103 Early Hints\r\n\r\n".utf8)
+            server.route("/a") { _ in .raw([.drip(interim, times: 120, every: 0.25)]) }
             let transport = CurlTransport()
             defer { transport.shutdown() }
             var options = TransportConformance.Context.options

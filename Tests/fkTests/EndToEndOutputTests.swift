@@ -105,11 +105,9 @@ import Testing
         server.serve("/slow-2", body, stallingAt: 200_000, gate)
         let urls = ["/slow-1", "/slow-2", "/gone"].map(server.url)
         let output = try await onTerminal(["get", "-d", sandbox.files] + urls) { _, written in
-            let isShown = try await eventually {
-                let text = written.value
-                return [" 25%", " 50%", "0/3 files, 1 failed"].allSatisfy(text.contains) ? true : nil
+            _ = await written.wait { text in
+                [" 25%", " 50%", "0/3 files, 1 failed"].allSatisfy { text.contains($0) }
             }
-            #expect(isShown == true)
             gate.open()
         }
         #expect(output.status == 1)
@@ -126,15 +124,13 @@ import Testing
         let gate = Gate()
         server.serve("/slow", body, stallingAt: 100_000, gate)
         let output = try await onTerminal(["get", "-d", sandbox.files, server.url("/slow")]) { terminal, written in
-            #expect(try await eventually { written.value.contains("━") ? true : nil } == true)
+            _ = await written.wait { $0.contains("━") }
             terminal.resize(columns: 50, rows: 10)
             // A frame that begins with clearing is the first one of another width; bars have no room in it.
-            let frame = try await eventually {
-                let text = written.value
-                return text.range(of: "\u{1b}[J\u{1b}[?7l", options: .backwards).map { text[$0.upperBound...] }
-            }
+            let text = await written.wait { $0.contains("\u{1b}[J\u{1b}[?7l") }
             gate.open()
-            #expect(frame?.contains("━") == false)
+            let frame = try #require(text.range(of: "\u{1b}[J\u{1b}[?7l", options: .backwards)).upperBound
+            #expect(!text[frame...].contains("━"))
         }
         #expect(output.status == 0)
     }

@@ -41,7 +41,6 @@ struct FaultCopyOnWriteTests {
         gate.open()
         #expect(try await running.says("no space"))
         try disk.clear()
-        sync()
         let end = await running.end()
         #expect(end.status == 0, "\(end.errors)")
         #expect(try disk.bytes("a") == body)

@@ -116,16 +116,15 @@ extension TransportConformance {
         },
         .init("a body that only drips is a stall, unless no rate is asked for") { context in
             let server = try FaultServer()
-            let gates = (0..<40).map { _ in Gate() }
-            let drips = gates.flatMap { [FaultResponse.Step.send([1]), .stall($0)] }
-            server.routeOthers { _ in .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n")] + drips) }
-            let faucet = Task {
-                for gate in gates {
-                    try await Task.sleep(for: .milliseconds(100))
-                    gate.open()
+            // Longer than the time after which the other one is given up.
+            for (path, count) in [("/patient", 25), ("/a", 600)] {
+                server.route(path) { _ in
+                    .raw([
+                        .text("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n"),
+                        .drip([1], times: count, every: 0.1),
+                    ])
                 }
             }
-            defer { faucet.cancel() }
             var patient = Context.options
             patient.stallTimeout = 30
             patient.stallRate = 0
@@ -137,7 +136,7 @@ extension TransportConformance {
             try context.expectFailure(record, .timeout, retryable: true)
             try context.check(
                 record.error?.message.contains("hardly anything") == true, "\(record.error?.message ?? "")")
-            try context.expectSuccess(try await whole, body: [UInt8](repeating: 1, count: 40))
+            try context.expectSuccess(try await whole, body: [UInt8](repeating: 1, count: 25))
         },
         .init("a redirect whose body stalls is followed") { context in
             let server = try FaultServer()
@@ -150,17 +149,9 @@ extension TransportConformance {
         },
         .init("the body of an error or a redirect that drips in is cut after a second") { context in
             let server = try FaultServer()
-            let gates = (0..<120).map { _ in Gate() }
-            let drips = gates.flatMap { [FaultResponse.Step.send([1]), .stall($0)] }
-            let faucet = Task {
-                for gate in gates {
-                    try await Task.sleep(for: .milliseconds(250))
-                    gate.open()
-                }
-            }
-            defer { faucet.cancel() }
-            server.route("/error") { _ in .raw([.text("HTTP/1.1 404 Not Found\r\n\r\n")] + drips) }
-            server.route("/redirect") { _ in .raw([.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n")] + drips) }
+            let drips = FaultResponse.Step.drip([1], times: 120, every: 0.25)
+            server.route("/error") { _ in .raw([.text("HTTP/1.1 404 Not Found\r\n\r\n"), drips]) }
+            server.route("/redirect") { _ in .raw([.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n"), drips]) }
             server.route("/b") { _ in .ok([1]) }
             var options = Context.options
             options.stallTimeout = 3_600

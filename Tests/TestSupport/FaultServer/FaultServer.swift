@@ -172,6 +172,10 @@ private final class Core: Sendable {
         case .sendForever(let bytes):
             while send(bytes, descriptor, index) {}
             return false
+        case .drip(let bytes, let times, let interval):
+            return (0..<times).allSatisfy { _ in
+                send(bytes, descriptor, index) && pause(interval, descriptor, index)
+            }
         case .stall(let gate): return stall(gate, descriptor, index)
         case .reset:
             Socket.setReset(descriptor)
@@ -182,11 +186,26 @@ private final class Core: Sendable {
 
     private func stall(_ gate: Gate, _ descriptor: Int32, _ index: Int) -> Bool {
         while Socket.wait(for: descriptor, POLLIN, stop: [stop.descriptor, gate.descriptor]) == .ready {
-            guard !Socket.isClosed(descriptor) else {
-                record.update { $0.requests[index].end = .clientClosed }
-                return false
+            if isLeft(descriptor, index) { return false }
+        }
+        return true
+    }
+
+    private func pause(_ seconds: Double, _ descriptor: Int32, _ index: Int) -> Bool {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while true {
+            switch Socket.wait(for: descriptor, POLLIN, stop: [stop.descriptor], until: end) {
+            case .ready: if isLeft(descriptor, index) { return false }
+            case .stopped: return false
+            case .timedOut: return true
             }
         }
+    }
+
+    /// Whether the client has closed the connection.
+    private func isLeft(_ descriptor: Int32, _ index: Int) -> Bool {
+        guard Socket.isClosed(descriptor) else { return false }
+        record.update { $0.requests[index].end = .clientClosed }
         return true
     }
 

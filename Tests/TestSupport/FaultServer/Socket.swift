@@ -134,13 +134,20 @@ package enum Socket {
         return nil
     }
 
-    enum Readiness { case ready, stopped }
+    enum Readiness { case ready, stopped, timedOut }
 
-    /// Blocks until the descriptor has one of the events (or an error), or until one of `stop` is readable.
-    static func wait(for descriptor: Int32, _ events: Int32, stop: [Int32]) -> Readiness {
+    /// Blocks until the descriptor has one of the events (or an error), until one of `stop` is readable, or until `end`.
+    static func wait(
+        for descriptor: Int32, _ events: Int32, stop: [Int32], until end: ContinuousClock.Instant? = nil
+    ) -> Readiness {
         var polled = [pollfd(fd: descriptor, events: Int16(events), revents: 0)]
         polled += stop.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}
+        var count: Int32
+        repeat {
+            let left = end.map { max(.zero, $0 - .now) / .milliseconds(1) }
+            count = poll(&polled, nfds_t(polled.count), left.map { Int32($0.rounded(.up)) } ?? -1)
+        } while count < 0 && errno == EINTR
+        if count == 0 { return .timedOut }
         return polled.dropFirst().contains { $0.revents != 0 } ? .stopped : .ready
     }
 

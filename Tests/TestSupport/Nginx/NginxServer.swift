@@ -106,14 +106,13 @@ package final class NginxServer: Sendable {
     }
 
     /// The log once it has so many entries. nginx writes an entry a moment after the client has its last byte and tells
-    /// nobody, so this looks again and again, for at most 10 seconds.
+    /// nobody, so this looks again and again.
     package func log(atLeast count: Int) async throws -> [LogEntry] {
-        for _ in 0..<1_000 {
+        let entries = try await eventually {
             let entries = try log()
-            if entries.count >= count { return entries }
-            try await Task.sleep(for: .milliseconds(10))
+            return entries.count >= count ? entries : nil
         }
-        return try log()
+        return try entries ?? log()
     }
 
     private static func configuration(

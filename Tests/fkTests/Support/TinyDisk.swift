@@ -24,7 +24,8 @@ final class TinyDisk: Sendable {
         let image = "\(folder.path)/image"
         try Program.run("truncate", ["-s", "130M", image])
         try Program.run("mkfs.btrfs", ["-q", "-m", "single", image])
-        return try TinyDisk(folder, mount: ["-o", "loop", image])
+        // A removed file's room is free after the next commit, which would be up to 30 seconds later.
+        return try TinyDisk(folder, mount: ["-o", "loop,nodiscard,commit=1", image])
     }
 
     private init(_ folder: TemporaryFolder, mount words: [String]) throws {
