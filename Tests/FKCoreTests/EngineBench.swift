@@ -24,7 +24,7 @@ final class Bench: Sendable {
 
     /// - Parameters:
     ///   - folder: holds `work` (the work path) and `out` (the destination of tasks); a new one by default.
-    ///   - ticks: the engine lives by the system's clock, as that of another process does; `clock` then moves nothing.
+    ///   - ticks: true runs the engine by the system's clock, like one in another process; `clock` then moves nothing.
     ///   - isActive: whether the queue is activated at once.
     ///   - settings: on top of the defaults; retries have no jitter here.
     init(
@@ -129,7 +129,7 @@ final class Bench: Sendable {
         } while try await !isMet()
     }
 
-    /// Returns once the condition holds; looks again after everything that the transport does.
+    /// Returns once the condition holds. Checks it again after each event of the transport.
     func wait(until isMet: () async throws -> Bool) async throws {
         while true {
             let events = transport.events
@@ -139,8 +139,8 @@ final class Bench: Sendable {
         }
     }
 
-    /// Returns once the condition holds; looks again with each turn of the engine. For what an engine tells nobody: that
-    /// somebody listens to it, or waits.
+    /// Returns once the condition holds. Checks it again with each turn of the engine, for state that has no event: a new
+    /// listener, a new waiter.
     func turn(until isMet: @Sendable (isolated Engine) throws -> Bool) async throws {
         while try await !isMet(engine) {
             try Task.checkCancellation()
@@ -148,8 +148,8 @@ final class Bench: Sendable {
         }
     }
 
-    /// Returns once nobody listens any more. Time goes on meanwhile: a last report may have become due after the clock was
-    /// moved.
+    /// Returns once the engine has no listeners. Moves the clock meanwhile: a last report may have become due after it was
+    /// moved before.
     func unobserved() async throws {
         while await engine.hasListeners {
             try Task.checkCancellation()

@@ -51,7 +51,7 @@ struct EngineRestingTests {
     func found() async throws {
         let (bench, gate, ids) = try await Self.scene()
         let last = try #require(ids.last)
-        #expect(await bench.engine.isParkedForTest(last))
+        #expect(await bench.engine.isParked(last))
         #expect(await bench.state(last) == .idle)
         let suspended = try await bench.control.suspend(.id(ids[Self.count - 2]))
         #expect(suspended.first?.applied == true)
@@ -93,8 +93,4 @@ struct EngineRestingTests {
         let states = try await bench.messager.barrelInfo("all").states
         #expect(states[.complete] == Self.count - 1, "\(states)")
     }
-}
-
-extension Engine {
-    fileprivate func isParkedForTest(_ id: TaskID) -> Bool { isParked(id) }
 }

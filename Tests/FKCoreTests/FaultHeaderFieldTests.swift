@@ -118,21 +118,19 @@ struct FaultHeaderFieldTests {
 
     @Test("fault 110: in a record it ends the task, and in the user agent it is refused at once")
     func recordAndAgent() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
-        let id = try await bench.add("a")
-        await bench.engine.putForTest(.init("X-Token", "token\n"), id)
-        bench.downloader.activateQueue()
+        let first = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let id = try await first.add("a")
+        await first.downloader.close()
+        let path = first.workPath.infoPath(id)
+        var info = try InfoFile.read(path)
+        info.record.task.options.headers = [.init("X-Token", "token\n")]
+        try InfoFile.update(path, record: info.record, handle: &info.handle)
+        let bench = try await Bench(in: first.folder, content: Self.content)
         check(await bench.finished(id)?.error, "")
         var configure = await bench.downloader.configure
         configure.transport.userAgent = "a\r\nX-Evil: 1"
         let changed = configure
         check(
             await #expect(throws: DownloadError.self) { try await bench.downloader.update(changed) }, "", "User-Agent")
-    }
-}
-
-extension Engine {
-    fileprivate func putForTest(_ field: ResponseHead.Field, _ id: TaskID) {
-        tasks[id]?.record.task.options.headers = [field]
     }
 }

@@ -16,13 +16,14 @@ struct FaultKnownTaskTests {
     private static let wrong = try? Checksum(.sha256, hex: String(repeating: "0", count: 64))
     private static let right = try? Checksum(.sha256, hex: Bytes.sha256(content))
 
-    /// The first answer stops at 300,000 bytes until the gate opens, the later ones do not.
+    /// The first answer stops at 300,000 bytes until the gate opens, or is `first`; the later ones are whole.
     private func bench(
-        _ gate: FakeGate = FakeGate(), settings: (inout Configure) -> Void = { _ in }
+        _ gate: FakeGate = FakeGate(), first: Bench.Answer? = nil, settings: (inout Configure) -> Void = { _ in }
     ) async throws -> Bench {
         try await Bench(settings: settings) { request, number in
-            number == 1
-                ? .file(Self.content, to: request, gate: gate, pauseAt: 300_000) : .file(Self.content, to: request)
+            number > 1
+                ? .file(Self.content, to: request)
+                : first ?? .file(Self.content, to: request, gate: gate, pauseAt: 300_000)
         }
     }
 
@@ -53,7 +54,8 @@ struct FaultKnownTaskTests {
     func wire(_ state: DownloadState) async throws {
         let isRunning = state == .action
         let gate = FakeGate()
-        let bench = try await bench(gate, settings: { if state == .idle { $0.maxAction = 1 } })
+        let bench = try await bench(
+            gate, first: state == .error ? .status(404) : nil, settings: { if state == .idle { $0.maxAction = 1 } })
         var first: TaskID?
         if state == .idle {
             first = try await bench.add("first")
@@ -65,10 +67,7 @@ struct FaultKnownTaskTests {
         case .suspend, .cancel:
             await gate.reached()
             _ = try await bench.engine.apply(state == .suspend ? .suspend : .cancel, to: .id(id))
-        case .error:
-            await gate.reached()
-            _ = try await bench.engine.apply(.suspend, to: .id(id))
-            await bench.engine.fakeForTest(id, .error)
+        case .error: _ = await bench.finished(id)
         default: await gate.reached()
         }
         #expect(await bench.state(id) == state)
@@ -238,14 +237,5 @@ struct FaultKnownTaskTests {
         let error = await #expect(throws: DownloadError.self) { try await again.prepare(in: bench.downloader) }
         #expect(error?.code == .invalidArgument)
         #expect(try bench.stored(id).task.fileName == "one")
-    }
-}
-
-extension Engine {
-    /// As if the task had ended so.
-    fileprivate func fakeForTest(_ id: TaskID, _ state: DownloadState) {
-        guard let entry = tasks[id] else { return }
-        change(entry, to: state)
-        write(entry)
     }
 }

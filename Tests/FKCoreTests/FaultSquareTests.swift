@@ -9,7 +9,7 @@ import Testing
 @Suite("Faults: many tasks in one barrel, many files of one name", .timeLimit(.minutes(2)))
 struct FaultSquareTests {
     static let content = Bytes.pattern(count: 500)
-    static let count = 2_000
+    static let count = 1_000
 
     /// An engine that runs nothing, with `count` tasks in a barrel.
     private func filled(_ barrels: [String] = ["big"]) async throws -> Bench {
@@ -115,13 +115,14 @@ struct FaultSquareTests {
         let bench = try await filled()
         await bench.downloader.close()
         try BarrelFile.mark("big", in: bench.workPath)
-        for index in 0..<1_000 { unlink(bench.workPath.infoPath(bench.task("f\(index)").id)) }
+        let half = Self.count / 2
+        for index in 0..<half { unlink(bench.workPath.infoPath(bench.task("f\(index)").id)) }
         // One whose info file went to the quarantine stays a member.
-        let damaged = bench.workPath.infoPath(bench.task("f1000").id)
+        let damaged = bench.workPath.infoPath(bench.task("f\(half)").id)
         _ = Quarantine.move(damaged, in: bench.workPath, because: DownloadError(.corruptInfo, "x"))
         let next = try await Bench(in: bench.folder, content: Self.content)
-        #expect(try await next.messager.urls(inBarrel: "big").count == 1_000)
-        #expect(try await next.messager.barrelInfo("big").total == 1_000)
+        #expect(try await next.messager.urls(inBarrel: "big").count == half)
+        #expect(try await next.messager.barrelInfo("big").total == half)
     }
 
     @Test("a barrel that is deleted while a list is added to it is made again with the rest")

@@ -1,9 +1,8 @@
-/// Waits for something that gives no event: looks again every 10 ms until the condition holds. This is the only place where
-/// tests sleep.
+/// Polls a condition every 10 ms until it holds. This is the only place where tests sleep.
 ///
-/// It is for the file system, the output and the records of another process, and the moment at which a weak reference
-/// becomes nil: nobody tells of these. For the library's own work there is always an event, a clock set by hand, or a
-/// callback; await that.
+/// Use it for what gives no event: files, output and records of another process, a weak reference that becomes nil, and
+/// Foundation's `Progress`, which cannot be observed on Linux. For the library's own work await an event or a callback, or
+/// move a manual clock.
 ///
 /// - Parameter seconds: how long to look; generous, because it is used up only where something is broken.
 /// - Returns: the condition's last value; nil when the time is over.

@@ -5,8 +5,9 @@ import Foundation
 /// A transport without a network: every answer is a script, every moment is the test's.
 ///
 /// It keeps the contract of `Transport` and does nothing beyond it. Answers run on one queue, so handlers are called in
-/// order, never at once, and never before `start` returns. A pause with a time ends when its clock reaches that time,
-/// a pause without one only by `resume()`. `shutdown()` ends what runs with `.cancelled`, and so does a later `start`.
+/// order, one at a time, and never before `start` returns. A pause with a time ends when the clock reaches that time. A
+/// pause without a time ends with `resume()`. `shutdown()` ends running transfers with `.cancelled`; so does a later
+/// `start`.
 package final class FakeTransport: Transport {
     /// What one request gets.
     package struct Answer: Sendable {

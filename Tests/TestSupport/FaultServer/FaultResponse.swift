@@ -12,8 +12,8 @@ package struct FaultResponse: Sendable {
         case text(String)
         /// Sends the same bytes again and again until the client closes.
         case sendForever([UInt8])
-        /// Sends the same bytes that many times with a pause of that many seconds behind each: a slow server. Ends when the
-        /// client closes first.
+        /// A slow server: sends the same bytes that many times, with a pause of that many seconds after each. Ends when
+        /// the client closes first.
         case drip([UInt8], times: Int, every: Double)
         /// Goes on once the gate is open; ends when the client closes first.
         case stall(Gate)

@@ -136,7 +136,7 @@ package enum Socket {
 
     enum Readiness { case ready, stopped, timedOut }
 
-    /// Blocks until the descriptor has one of the events (or an error), until one of `stop` is readable, or until `end`.
+    /// Blocks until the descriptor has one of the events (or an error), one of `stop` is readable, or `end` is reached.
     static func wait(
         for descriptor: Int32, _ events: Int32, stop: [Int32], until end: ContinuousClock.Instant? = nil
     ) -> Readiness {
