@@ -15,7 +15,7 @@ extension TaskRecord {
     /// - Throws: `.corruptInfo` for impossible numbers, and for names that lead out of the task's folder.
     func checked() throws(DownloadError) -> TaskRecord {
         if let fault = numberFault ?? rangeFault ?? nameFault ?? task.fault {
-            throw DownloadError(.corruptInfo, "The record cannot be true: \(fault).")
+            throw DownloadError(.corruptInfo, "The record is invalid: \(fault).")
         }
         guard task.hasOptions else { return self }
         var record = self

@@ -10,8 +10,8 @@ package enum AskedForName {
     package static func objection(to name: String) -> String? {
         if !isOneComponent(name) { return "it is not one plain name" }
         if name.unicodeScalars.contains(where: Escaping.isHidden) { return "it holds control or invisible characters" }
-        if joinsSlash(name) { return "it begins with a mark that has no letter" }
-        if FileNameRules.isOwn(name) { return "names that end so are for unfinished files" }
+        if joinsSlash(name) { return "it begins with a combining mark" }
+        if FileNameRules.isOwn(name) { return "its ending is reserved for unfinished files" }
         return nil
     }
 

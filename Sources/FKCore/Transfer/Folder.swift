@@ -70,7 +70,7 @@ final class Folder: Sendable {
         }
         throw DownloadError(
             .destination,
-            "The folder \(path) is another one than when the file was begun in it: retry to fetch it into this one.")
+            "The folder \(path) was replaced while the file was being fetched: retry to fetch it into the new one.")
     }
 
     /// The file system of the folder; nil if the system does not report it.

@@ -124,7 +124,7 @@ final class PartFile: Sendable {
 
     private func checkWanted() throws(DownloadError) {
         if isAbandoned.load(ordering: .relaxed) {
-            throw DownloadError(.cancelled, "The reading of \(path) was ended.")
+            throw DownloadError(.cancelled, "Reading \(path) was stopped.")
         }
     }
 

@@ -246,5 +246,5 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// size.
     private static let fullPiece = 16 << 10
 
-    private static let stopped = DownloadError(.cancelled, "The answer was not wanted.")
+    private static let stopped = DownloadError(.cancelled, "The response was not needed.")
 }

@@ -72,7 +72,7 @@ package enum BodyFraming: Sendable, Equatable {
                     isAfterChunked = true
                 } else if !coding.caseInsensitiveEquals("identity") {
                     return .failure(
-                        Violation(reason: "it has a Transfer-Encoding other than chunked, which nobody asked for"))
+                        Violation(reason: "it has a Transfer-Encoding other than chunked, which was not requested"))
                 } else if isAfterChunked {
                     return .failure(Violation(reason: "its Transfer-Encoding does not end with chunked"))
                 }

@@ -47,7 +47,7 @@
                 return make(.invalidArgument, "The network interface to send from cannot be used.", retry: false)
             case CURLE_OPERATION_TIMEDOUT: return make(.timeout, "The connection took too long.", retry: true)
             case CURLE_URL_MALFORMAT: return make(.invalidURL, "The URL is not valid.", retry: false)
-            case CURLE_PARTIAL_FILE: return make(.incompleteBody, "The body ended before its end was due.", retry: true)
+            case CURLE_PARTIAL_FILE: return make(.incompleteBody, "The body ended too early.", retry: true)
             case CURLE_WEIRD_SERVER_REPLY: return violation
             case CURLE_UNSUPPORTED_PROTOCOL:
                 return isConnected
@@ -121,7 +121,7 @@
             }
             if hasHead, text.contains("unexpected eof") {
                 return make(
-                    .incompleteBody, "The encrypted connection ended without saying that it was the end.", retry: true)
+                    .incompleteBody, "The encrypted connection ended without a close notification.", retry: true)
             }
             return make(.connectionLost, "The connection was lost.", retry: true)
         }

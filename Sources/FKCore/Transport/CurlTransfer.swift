@@ -269,13 +269,13 @@
                 if framing == .untilClose, closeNotify == 0 {
                     return .failure(
                         DownloadError(
-                            .incompleteBody, "The encrypted connection ended without saying that it was the end.",
+                            .incompleteBody, "The encrypted connection ended without a close notification.",
                             url: maskedURL, isRetryable: true))
                 }
                 if meter.isCut, current.method != "HEAD" {
                     return .failure(
                         DownloadError(
-                            .incompleteBody, "The body ended before its end was due.", url: maskedURL,
+                            .incompleteBody, "The body ended too early.", url: maskedURL,
                             isRetryable: true))
                 }
                 if framing != nil { return .success(summary) }

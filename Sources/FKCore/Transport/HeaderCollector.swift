@@ -97,7 +97,7 @@ package struct HeaderCollector {
         }
         let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
         guard name.allSatisfy(HTTPToken.isTokenByte) else {
-            return .violation("a field name holds a character it must not")
+            return .violation("a field name has an invalid character")
         }
         let value = Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
         let fieldName = Self.text(name)
@@ -108,7 +108,7 @@ package struct HeaderCollector {
 
     private mutating func endOfHead() -> Event {
         guard let status else { return .violation("it does not begin with a status line") }
-        if status.code == 101 { return .violation("it switches protocols, which nobody asked for") }
+        if status.code == 101 { return .violation("it switches protocols, which was not requested") }
         if status.code < 200 {
             self.status = nil
             return .interim

@@ -46,7 +46,8 @@ struct OutgoingRequest {
                 .invalidArgument, "A request body must be data; a stream cannot be sent again on a retry.")
         }
         guard HTTPToken.isFieldName(method) else {
-            throw DownloadError(.invalidArgument, "The request's method is not a word.", url: URLMasking.mask(text))
+            throw DownloadError(
+                .invalidArgument, "The request's method is not a valid token.", url: URLMasking.mask(text))
         }
         addDefault("Accept-Encoding", "identity")
         addDefault("User-Agent", request.options.userAgent ?? TransportOptions.defaultUserAgent)

@@ -59,14 +59,14 @@ struct URLSessionFailure {
     }
 
     private static let texts: [([String], DownloadError.Code, String, Bool)] = [
-        (["transfer closed with"], .incompleteBody, "The body ended before its end was due.", true),
+        (["transfer closed with"], .incompleteBody, "The body ended too early.", true),
         (
             ["chunk hex", "chunked-encoding", "chunked encoding"], .protocolViolation,
             "The body's chunks are malformed.", true
         ),
         (
             ["content encoding", "decompress", "gzip", "deflate", "inflate"], .encodedBody,
-            "The body has a coding that nobody asked for, and it cannot be undone.", false
+            "The body has a content coding that was not requested and cannot be decoded.", false
         ),
         (["proxy", "CONNECT tunnel"], .proxy, "The proxy could not be used.", true),
         (

@@ -28,7 +28,7 @@ enum URLSessionOptions {
         if options.netrc { refused.append("~/.netrc (netrc)") }
         if options.httpVersion != .automatic { refused.append("a version of HTTP (httpVersion)") }
         if options.proxy?.isEmpty == true, let name = proxyVariable(url, environment) {
-            refused.append("going without the proxy that the variable \(name) names (proxy)")
+            refused.append("using no proxy although the variable \(name) is set (proxy)")
         }
         guard !refused.isEmpty else { return nil }
         return DownloadError(
@@ -46,7 +46,7 @@ enum URLSessionOptions {
 
     static let noBackPressure = DownloadError(
         .invalidArgument,
-        "The URLSession of this system cannot be held back, so that memory would have no bound. Use the transport over libcurl."
+        "The URLSession of this system cannot be paused, so memory use would be unbounded. Use the transport over libcurl."
     )
 
     /// Resolves a Location field against the URL of its response (RFC 3986 section 5), and percent-encodes characters

@@ -248,7 +248,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         if let coding = head.contentCoding, head.carriesFile, current?.method != "HEAD", line?.keepsCoding != true {
             throw DownloadError(
                 .encodedBody,
-                "The server sent the body as \(coding), which nobody asked for, and URLSession decodes it.",
+                "The server sent the body as \(coding), which was not requested, and URLSession decodes it.",
                 url: maskedURL)
         }
         if meter.endsHere, current?.method != "HEAD" { endNow(.success(())) }
@@ -393,7 +393,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         if meter.isCut, current?.method != "HEAD" {
             return .failure(
                 DownloadError(
-                    .incompleteBody, "The body ended before its end was due.", url: maskedURL, isRetryable: true))
+                    .incompleteBody, "The body ended too early.", url: maskedURL, isRetryable: true))
         }
         return .success(summary)
     }

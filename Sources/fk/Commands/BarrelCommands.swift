@@ -5,14 +5,14 @@ enum BarrelCommands {
     static let all: [CommandSpec] =
         [create, add, remove, list, show, watch, run]
         + [
-            verb(.suspend, "stop all members; their bytes are kept"), verb(.resume, "let suspended members go on"),
-            verb(.cancel, "stop all members and drop unfinished bytes"),
+            verb(.suspend, "stop all members; their bytes are kept"), verb(.resume, "resume suspended members"),
+            verb(.cancel, "stop all members and delete their unfinished bytes"),
             verb(.retry, "queue failed and cancelled members again"),
             verb(.trash, "forget all members and delete their files"), delete, importList, export,
         ]
 
     private static let name = OperandSpec("name", "the barrel")
-    private static let yes = OptionSpec.flag("yes", "y", "do not ask")
+    private static let yes = OptionSpec.flag("yes", "y", "do not ask for confirmation")
 
     static let create = CommandSpec(
         path: ["barrel", "create"], summary: "make a barrel, a named group of files",
@@ -57,7 +57,7 @@ enum BarrelCommands {
         })
 
     static let watch = CommandSpec(
-        path: ["barrel", "watch"], summary: "live view of a barrel, whoever runs it", operands: [name],
+        path: ["barrel", "watch"], summary: "live view of a barrel, whichever process runs it", operands: [name],
         make: { try WatchCommand(barrel: BarrelOptionsOfName($0, $1).name, global: GlobalOptions($0, $1), context: $1) }
     )
 
@@ -76,7 +76,7 @@ enum BarrelCommands {
         })
 
     static let importList = CommandSpec(
-        path: ["barrel", "import"], summary: "add the members that an exported list names",
+        path: ["barrel", "import"], summary: "add the members of an exported list",
         discussion: [
             "FILE is what 'fk barrel export' writes as urls or aria2, or any other list of URLs; '-' is standard input. The "
                 + "barrel is made when there is none; files without a folder of their own then go to this one."

@@ -47,7 +47,7 @@ struct HelpText: Sendable {
     }
 
     private func overview() -> [String] {
-        var lines = ["fk \(Version.text) - downloads that survive everything", ""]
+        var lines = ["fk \(Version.text) - downloads that resume after interruptions", ""]
         lines += [heading("Usage"), "  fk <command> [options] [arguments]", ""]
         for (title, specs) in Self.sections {
             lines.append(heading(title))

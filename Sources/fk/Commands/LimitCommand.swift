@@ -16,11 +16,11 @@ struct LimitCommand: Command {
     let context: CommandContext
 
     static let spec = CommandSpec(
-        path: ["limit"], summary: "show or change the rate limit in force",
+        path: ["limit"], summary: "show or change the current rate limit",
         discussion: [
             "The limit holds for all tasks of the work path together, or with -b for the members of a barrel. It acts at "
-                + "once on what runs, whoever runs it, and lasts until it is changed. Of several limits the tightest counts; "
-                + "a new one takes the place of the --limit-rate that running commands brought for these tasks."
+                + "once on what runs, whoever runs it, and lasts until it is changed. The lowest of several limits applies; "
+                + "a new limit replaces the --limit-rate of running commands for these tasks."
         ],
         operands: [OperandSpec("RATE|none", "bytes a second, such as 500K or 1.5M; none or 0: no limit", 0, 1)],
         options: [.value("barrel", "b", "NAME", "the limit of this barrel's members")],

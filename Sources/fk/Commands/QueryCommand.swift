@@ -182,8 +182,8 @@ struct RecordText {
         guard let isOnDisk = record.isOnDisk else { return nil }
         if isOnDisk { return "yes, it is on the disk itself" }
         return record.needsProof()
-            ? "no, and the system went down since: the next fk run looks at the file"
-            : "not yet; after a power cut the next fk run looks at the file"
+            ? "no, and the system was restarted since: the next fk run checks the file"
+            : "not yet; after a power cut the next fk run checks the file"
     }
 
     /// The task's history, newest last.
@@ -203,11 +203,11 @@ struct RecordText {
         case .action: "it is running"
         case .prepare, .idle, .unknown:
             if let waiting = record.waiting, waiting.reason == .slot {
-                "it is queued: \(waiting.text), or it was not chosen for the present run; fk run takes all"
+                "it is queued: \(waiting.text), or it is not part of the current run; fk run takes all"
             } else if let waiting = record.waiting, waiting.reason != .engine {
                 waiting.text
             } else if engineRuns {
-                "it is queued: all slots are taken, or it was not chosen for the present run; fk run takes all"
+                "it is queued: all slots are taken, or it is not part of the current run; fk run takes all"
             } else {
                 "no process runs the downloads of this work path; start with: fk run"
             }

@@ -10,7 +10,7 @@ enum QueryCommands {
         make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let info = CommandSpec(
-        path: ["info"], summary: "everything known about a task", operands: [task],
+        path: ["info"], summary: "all details of a task", operands: [task],
         options: [.flag("raw", nil, "the record as it is stored")],
         make: { try InfoCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
@@ -19,6 +19,6 @@ enum QueryCommands {
         make: { try WhyCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let watch = CommandSpec(
-        path: ["watch"], summary: "live view of the work path, whoever runs the downloads",
+        path: ["watch"], summary: "live view of the work path, whichever process runs it",
         make: { try WatchCommand(barrel: nil, global: GlobalOptions($0, $1), context: $1) })
 }

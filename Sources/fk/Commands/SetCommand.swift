@@ -12,7 +12,7 @@ struct SetCommand: Command {
     static let spec = CommandSpec(
         path: ["set"], summary: "change the attributes of a task",
         discussion: [
-            "Attributes are pairs of your own that are kept with a task and shown by fk info. "
+            "Attributes are your own pairs of name and value, stored with a task and shown by fk info. "
                 + "fk list --attribute and fk list --text find tasks by them."
         ],
         operands: [

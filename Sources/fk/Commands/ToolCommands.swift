@@ -48,10 +48,10 @@ enum ToolCommands {
         })
 
     static let demo = CommandSpec(
-        path: ["demo"], summary: "show all of it on this machine: serve, interrupt, resume, verify",
+        path: ["demo"], summary: "show a download on this machine: serve, interrupt, resume, verify",
         discussion: [
             "Starts a server of its own on 127.0.0.1 with files of 200 MiB in all, fetches them as a barrel, is "
-                + "interrupted in the middle, goes on, and compares the digest of every file. Needs no network."
+                + "interrupted halfway, continues, and compares the digest of every file. Needs no network."
         ],
         options: DemoOptions.specs, usesSettings: false,
         make: { try DemoCommand(options: DemoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })

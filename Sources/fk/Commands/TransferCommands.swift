@@ -6,7 +6,7 @@ enum TransferCommands {
         path: ["get"], summary: "download URLs",
         discussion: [
             "Fetches the URLs into the folder and ends when all of them are done. The same command given again continues "
-                + "what was interrupted, and does nothing but say so where a file is complete.",
+                + "what was interrupted, and only reports files that are complete already.",
             "If another process already runs downloads of this work path, the URLs are handed to it and its progress is "
                 + "followed.",
         ],
@@ -20,7 +20,7 @@ enum TransferCommands {
 
     static let run = CommandSpec(
         path: ["run"], summary: "run everything that is waiting",
-        discussion: ["Ends when nothing is left that could still run. Suspended tasks do not hold it."],
+        discussion: ["Ends when no task is left that can run. It does not wait for suspended tasks."],
         options: RunOptions.specs,
         examples: [.init("fk run --limit-rate 2M", "at most 2 MiB a second, all of its files together")],
         make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })

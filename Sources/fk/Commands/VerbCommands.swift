@@ -4,8 +4,8 @@ import FKCore
 enum VerbCommands {
     static let all: [CommandSpec] = [
         spec(.suspend, "stop tasks; their bytes are kept"),
-        spec(.resume, "let suspended tasks go on"),
-        spec(.cancel, "stop tasks and drop their unfinished bytes"),
+        spec(.resume, "resume suspended tasks"),
+        spec(.cancel, "stop tasks and delete their unfinished bytes"),
         spec(.retry, "queue failed and cancelled tasks again"),
         toggle,
         spec(.trash, "forget tasks and delete every file they wrote"),
@@ -13,7 +13,7 @@ enum VerbCommands {
     ]
 
     private static let toggle = CommandSpec(
-        path: ["toggle"], summary: "suspend what runs or waits, let go on what does not",
+        path: ["toggle"], summary: "suspend running and waiting tasks, resume or queue the others",
         discussion: [
             "A running or waiting task is suspended, a suspended one resumed, a failed or cancelled one queued again; a "
                 + "complete one stays as it is, and the answer says so."
@@ -27,7 +27,7 @@ enum VerbCommands {
 
     private static func spec(_ verb: Verb, _ summary: String) -> CommandSpec {
         var options: [OptionSpec] = [.flag("all", nil, "every task of the work path")]
-        if verb == .trash { options.append(.flag("yes", "y", "do not ask")) }
+        if verb == .trash { options.append(.flag("yes", "y", "do not ask for confirmation")) }
         return CommandSpec(
             path: [verb.rawValue], summary: summary,
             discussion: [

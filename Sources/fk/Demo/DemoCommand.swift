@@ -31,7 +31,7 @@ struct DemoCommand: Command {
         let before = run.received(Self.barrel)
         let finished = run.complete(Self.barrel)
         say("   Killed. On disk: \(Formatting.bytes(before)), \(Formatting.count(finished, "file")) complete.")
-        say("3. The same command again: it goes on where it was.")
+        say("3. The same command again: it continues where it stopped.")
         let status = try await run.finish(Self.barrel)
         let sent = Int64(server.bytesSent)
         say("4. Every file is read back and its SHA-256 compared.")

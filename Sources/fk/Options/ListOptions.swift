@@ -12,19 +12,21 @@ struct ListOptions: Sendable {
             "only tasks in this state: " + DownloadState.allCases.map(\.rawValue).joined(separator: ", ")),
         .value("barrel", "b", "NAME", "only members of this barrel"),
         .value("host", nil, "HOST", "only tasks of this host"),
-        .value("text", nil, "TEXT", "only tasks with this in URL, name or an attribute, upper or lower case"),
+        .value("text", nil, "TEXT", "only tasks with this text in the URL, name or an attribute, in either case"),
         .value("format", nil, "EXT", "only files with this extension"),
         .repeated("attribute", nil, "NAME=VALUE", "only tasks with this attribute"),
-        .value("min-size", nil, "SIZE", "only files of at least so many bytes, such as 20M"),
-        .value("max-size", nil, "SIZE", "only files of at most so many bytes"),
-        .value("since", nil, "TIME", "only tasks made since then: 2026-11-20, a full time, or an age such as 3h or 2d"),
-        .value("until", nil, "TIME", "only tasks made until then"),
+        .value("min-size", nil, "SIZE", "only files of at least this size, such as 20M"),
+        .value("max-size", nil, "SIZE", "only files of at most this size"),
+        .value(
+            "since", nil, "TIME",
+            "only tasks made since this time: 2026-11-20, a full time, or an age such as 3h or 2d"),
+        .value("until", nil, "TIME", "only tasks made until this time"),
         .value(
             "sort", nil, "KEY", hint: .choices(RecordQuery.Sort.allCases.map(\.rawValue)),
             "order: " + RecordQuery.Sort.allCases.map(\.rawValue).joined(separator: ", ") + " (default: number)"),
-        .flag("reverse", nil, "the other way round"),
-        .value("limit", nil, "N", "at most so many"),
-        .value("offset", nil, "N", "pass over so many"),
+        .flag("reverse", nil, "reverse the order"),
+        .value("limit", nil, "N", "show at most N tasks"),
+        .value("offset", nil, "N", "skip the first N tasks"),
     ]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {

@@ -22,7 +22,7 @@ struct RunOptions: Sendable, Hashable {
 
     static let connectionsSpec = OptionSpec.value(
         "connections", "x", "N|auto", hint: .choices(["auto"]),
-        "connections for one file: 1 to 256, or auto (default), which adds some while they help")
+        "connections for one file: 1 to 256, or auto (default), which adds some while throughput improves")
 
     static let minFreeSpec = OptionSpec.value(
         "min-free", nil, "SIZE",
@@ -37,10 +37,10 @@ struct RunOptions: Sendable, Hashable {
         minFreeSpec,
         .value(
             "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
-            "what a finished file survives: process (default) or power"),
+            "durability of finished files: process (default) or power"),
         .value(
             "transport", nil, "KIND", hint: .choices(TransportKind.allCases.map(\.rawValue)),
-            "what moves the bytes: automatic (default), curl or urlsession"),
+            "library for transfers: automatic (default), curl or urlsession"),
         .flag("detach", nil, "leave the downloads to a background process and return at once"),
     ]
 

@@ -27,12 +27,12 @@ struct TaskInput: Sendable {
         .value("max-size", nil, "SIZE", "fail when a file is larger, such as 700M"),
         .value("proxy", nil, "URL", "proxy to use; an empty value uses none"),
         .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
-        .repeated("attribute", nil, "NAME=VALUE", "a pair of your own to keep with the task (fk info, fk list)"),
-        .flag("insecure", nil, "accept any certificate: nobody's identity is checked"),
+        .repeated("attribute", nil, "NAME=VALUE", "attribute to store with the task (fk info, fk list)"),
+        .flag("insecure", nil, "accept any server certificate without checking it"),
         .flag("netrc", nil, "take user and password from ~/.netrc"),
-        .flag("overwrite", nil, group: "existing", "replace a file that is there already"),
+        .flag("overwrite", nil, group: "existing", "replace an existing file"),
         .flag("rename", nil, group: "existing", "take the next free name instead"),
-        .flag("skip", nil, group: "existing", "keep the file that is there and count it as done"),
+        .flag("skip", nil, group: "existing", "keep an existing file and count it as done"),
     ]
 
     /// Reads the options and creates the tasks.

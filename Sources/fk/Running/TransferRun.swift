@@ -42,7 +42,7 @@ struct TransferRun: Sendable {
                 context.errors.writeLine(
                     await session.isEngine
                         ? "Stopped. Everything received is kept; go on with: \(goOn)"
-                        : "Stopped following: the other process goes on. Watch it with: \(global.suggested("fk watch"))"
+                        : "Stopped following: the other process continues. Watch it with: \(global.suggested("fk watch"))"
                 )
             }
             return SignalTrap.exitStatus(number)
@@ -81,7 +81,7 @@ extension RunOptions {
         if case .everything = goal, own != nil { names += ["-j", "-x", "--limit-rate"] }
         guard !names.isEmpty else { return nil }
         let options = names.joined(separator: ", ")
-        return "That process runs them with its own settings; \(options) of this command count if it takes over. "
+        return "That process uses its own settings; \(options) of this command apply only if this process takes over. "
             + "'fk limit' changes the rate now."
     }
 }
