@@ -277,7 +277,7 @@ struct FaultRequestTests {
         try write([], replies)
         let id = try mailbox.post(.createBarrel(name: "x", options: .init()))
         await bench.advance(1)
-        while mailbox.standing(of: id) != .done { await bench.advance(1) }
+        while mailbox.requestState(of: id) != .done { await bench.advance(1) }
         unlink(replies)
         try FileIO.makeFolder(replies)
         await bench.advance(1)

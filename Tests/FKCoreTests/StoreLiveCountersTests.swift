@@ -42,7 +42,7 @@ struct StoreLiveCountersTests {
             counters.store(0, value, moreFollows: true)
             #expect(counters.load(0) == value)
             let word = try InfoFile.readCounters(path)[0]
-            #expect(word <= value && value - word < LiveCounters.mostUnwritten)
+            #expect(word <= value && value - word < LiveCounters.maxUnwritten)
             if seen.last != word { seen.append(word) }
         }
         #expect(seen.count == 11)

@@ -214,8 +214,8 @@ import Testing
         settings[.jobs] = "7"
         settings[.directory] = "/saved-x"
         settings[.proxy] = "http://u:p@proxy"
-        try settings.save(workPath: folder.path)
-        #expect(try Settings.load(workPath: folder.path) == settings)
+        try settings.write(workPath: folder.path)
+        #expect(try Settings.read(workPath: folder.path) == settings)
         let mode = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/config")[.posixPermissions] as? Int
         #expect(mode == 0o600)
         var arguments = try parsed(["get", "http://h/a", "-d", "own"])

@@ -18,9 +18,9 @@ struct Inquiry {
     /// - Parameter now: nanoseconds of a monotonic clock.
     /// - Throws: `.disk` if there will be no answer, because it could not be written or was removed.
     mutating func answer(_ mailbox: Mailbox, now: Int64) throws -> EngineReply? {
-        let standing = mailbox.standing(of: id)
+        let requestState = mailbox.requestState(of: id)
         if let reply = try mailbox.readReply(id) { return reply }
-        guard standing != .waiting else {
+        guard requestState != .waiting else {
             missingSince = nil
             return nil
         }

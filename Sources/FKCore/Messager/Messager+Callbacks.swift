@@ -27,7 +27,7 @@ public struct TaskCallbacks: Sendable {
     }
 
     /// - Parameter previous: the state in the previous info; nil for the first one.
-    func tell(_ info: DownloadInfo, previous: DownloadState?) {
+    func call(_ info: DownloadInfo, previous: DownloadState?) {
         let isNews = info.state != previous
         if isNews { stateChanged?(info.state) }
         if !isNews || info.state.isSettled {
@@ -60,7 +60,7 @@ extension Messager {
                 if info.state != .unknown { states[info.id] = info.state }
                 return previous
             }
-            callbacks.tell(info, previous: previous)
+            callbacks.call(info, previous: previous)
         }
     }
 }

@@ -122,7 +122,7 @@ package final class LiveCounters: Sendable {
     /// at the latest.
     ///
     /// Writing the word for each piece of 16 KiB would take a tenth of the processor time of a large file.
-    package static let mostUnwritten: Int64 = 64 << 10
+    package static let maxUnwritten: Int64 = 64 << 10
 
     /// Sets a counter, in memory and in the mirror. An index outside `0..<count` is ignored.
     ///
@@ -132,7 +132,7 @@ package final class LiveCounters: Sendable {
     /// The store is sequentially consistent, like the loads in `copyToMirror`: either this store sees the new mirror,
     /// or the copy sees this store.
     ///
-    /// - Parameter moreFollows: true lets the mirror wait until `mostUnwritten` bytes have arrived; the default is
+    /// - Parameter moreFollows: true lets the mirror wait until `maxUnwritten` bytes have arrived; the default is
     ///   false.
     package func store(_ index: Int, _ value: Int64, moreFollows: Bool = false) {
         guard index >= 0, index < count else { return }
@@ -140,7 +140,7 @@ package final class LiveCounters: Sendable {
         guard index < Self.mirroredCount else { return }
         if moreFollows {
             let ahead = value - written[index].load(ordering: .relaxed)
-            if ahead >= 0, ahead < Self.mostUnwritten { return }
+            if ahead >= 0, ahead < Self.maxUnwritten { return }
         }
         let place = Place(word: mirror.load(ordering: .sequentiallyConsistent))
         if place.descriptor >= 0, place.write(value, to: index) == nil {

@@ -75,7 +75,7 @@ package final class Mailbox: Sendable {
         "The request was carried out, but its answer could not be written: is the disk full? List the tasks to see.")
 
     /// The progress of a request.
-    enum Standing {
+    enum RequestState {
         /// In the mailbox, possibly being performed.
         case waiting
         /// Performed, but its answer could not be written yet.
@@ -191,7 +191,7 @@ package final class Mailbox: Sendable {
         return wasThere || wasDone
     }
 
-    func standing(of id: MessageID) -> Standing {
+    func requestState(of id: MessageID) -> RequestState {
         if FileNames.exists(messagePath(id)) { return .waiting }
         return FileNames.exists(donePath(id)) ? .done : .gone
     }
@@ -265,7 +265,7 @@ package final class Mailbox: Sendable {
     /// - Returns: the error that prevented the answer; nil without one. `writeReplies` retries it.
     package func answer(_ id: MessageID, _ reply: EngineReply) -> DownloadError? {
         defer { state.withLock { _ = $0.inHand.remove(id.name) } }
-        guard standing(of: id) == .waiting else { return nil }
+        guard requestState(of: id) == .waiting else { return nil }
         do {
             try self.reply(to: id, reply)
         } catch {
@@ -284,7 +284,7 @@ package final class Mailbox: Sendable {
             defer { state.unwritten = [] }
             return state.unwritten
         }
-        for (id, reply) in unwritten where standing(of: id) != .gone {
+        for (id, reply) in unwritten where requestState(of: id) != .gone {
             do {
                 try self.reply(to: id, reply)
                 unlink(donePath(id))

@@ -6,9 +6,9 @@ extension TaskRecord {
     /// The maximum of a time in seconds since 1970, positive or negative: the year 4822.
     static let latestTime: Double = 9e10
     /// A number of attempts that is never reached, with space to count on.
-    private static let mostAttempts = 1 << 40
+    private static let maxAttempts = 1 << 40
     /// The maximum number of ranges; `SegmentPlanner` makes 64.
-    private static let mostRanges = 4_096
+    private static let maxRanges = 4_096
 
     /// Checks all values.
     ///
@@ -25,7 +25,7 @@ extension TaskRecord {
 
     private var numberFault: String? {
         if number > UInt64(Int64.max) { return "its number is impossible" }
-        if !(0...Self.mostAttempts).contains(attempts) { return "its count of attempts is impossible" }
+        if !(0...Self.maxAttempts).contains(attempts) { return "its count of attempts is impossible" }
         if expected ?? 0 < 0 { return "the file's length is negative" }
         if bytesPerSecond ?? 0 < 0 { return "its speed is negative" }
         for time in [created, started, finished, lastUsed, waiting?.until] + history.map(\.time) {
@@ -35,7 +35,7 @@ extension TaskRecord {
     }
 
     private var rangeFault: String? {
-        if ranges.count > Self.mostRanges { return "it has \(ranges.count) byte ranges" }
+        if ranges.count > Self.maxRanges { return "it has \(ranges.count) byte ranges" }
         var sum: Int64 = 0
         for range in ranges {
             guard range.start >= 0, range.position >= range.start, range.position <= range.end ?? .max,

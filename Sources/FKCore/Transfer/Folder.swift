@@ -70,7 +70,7 @@ final class Folder: Sendable {
         }
         throw DownloadError(
             .destination,
-            "The folder \(path) was replaced while the file was being fetched: retry to fetch it into the new one.")
+            "The folder \(path) is another one than at the start of the download: retry to fetch the file into it.")
     }
 
     /// The file system of the folder; nil if the system does not report it.

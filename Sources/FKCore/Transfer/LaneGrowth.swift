@@ -14,9 +14,9 @@ package struct LaneGrowth: Sendable {
     /// The seconds between two measurements.
     package static let step = 0.1
     /// The minimum seconds before a step can count as a gain.
-    static let shortest = 0.2
+    static let minGainSeconds = 0.2
     /// The seconds after which a step without a gain is undone.
-    static let longest = 0.6
+    static let maxTrialSeconds = 0.6
     static let factor = 4
     static let leastGain = 1.1
     static let fastConnection = 64e6
@@ -69,9 +69,9 @@ package struct LaneGrowth: Sendable {
             return
         }
         misses = 0
-        guard seconds > Self.shortest * 0.99 else { return }
+        guard seconds > Self.minGainSeconds * 0.99 else { return }
         if let last, rate < last.rate * Self.leastGain || lanes <= last.lanes {
-            guard seconds > Self.longest * 0.99 else { return }
+            guard seconds > Self.maxTrialSeconds * 0.99 else { return }
             isGrowing = false
             limit = last.lanes
         } else if rate / Double(lanes) > Self.fastConnection || limit >= Self.automaticMaximum {

@@ -11,7 +11,7 @@ import FKMiddleware
 /// mirror is proven or refused, no source gets more than its share of connections, because they would have to be
 /// taken away again.
 struct MirrorSources: Sendable {
-    enum Standing: Sendable, Hashable {
+    enum Status: Sendable, Hashable {
         case untried
         case onTrial
         /// The mirror's own validator, for its range requests.
@@ -22,7 +22,7 @@ struct MirrorSources: Sendable {
     /// The number of trials of one mirror that may end without a verdict.
     static let maxTrials = 5
 
-    private(set) var mirrors: [(url: String, standing: Standing, trials: Int)]
+    private(set) var mirrors: [(url: String, status: Status, trials: Int)]
 
     /// Creates the list of sources.
     ///
@@ -37,10 +37,10 @@ struct MirrorSources: Sendable {
     }
 
     /// True if some mirror may still become usable.
-    var isUndecided: Bool { mirrors.contains { $0.standing == .untried || $0.standing == .onTrial } }
+    var isUndecided: Bool { mirrors.contains { $0.status == .untried || $0.status == .onTrial } }
 
     func validator(of url: String) -> Validator? {
-        guard case .proven(let validator) = mirrors.first(where: { $0.url == url })?.standing else { return nil }
+        guard case .proven(let validator) = mirrors.first(where: { $0.url == url })?.status else { return nil }
         return validator
     }
 
@@ -52,7 +52,7 @@ struct MirrorSources: Sendable {
     ///   - isOpen: returns whether a source may get another connection.
     /// - Returns: `.some(nil)` for the attempt's own URL; nil if no source may get another connection.
     func next(limit: Int, load: (String?) -> Int, isOpen: (String?) -> Bool) -> String?? {
-        let possible = mirrors.filter { $0.standing != .refused }
+        let possible = mirrors.filter { $0.status != .refused }
         let share = isUndecided ? (limit + possible.count) / (possible.count + 1) : limit
         let sources: [String?] = [nil] + possible.filter { validator(of: $0.url) != nil }.map(\.url)
         return sources.filter { load($0) < share && isOpen($0) }.min { load($0) < load($1) }
@@ -60,8 +60,8 @@ struct MirrorSources: Sendable {
 
     /// Chooses the next mirror to try and marks it as on trial.
     mutating func startTrial(isOpen: (String) -> Bool) -> String? {
-        guard let index = mirrors.firstIndex(where: { $0.standing == .untried && isOpen($0.url) }) else { return nil }
-        mirrors[index].standing = .onTrial
+        guard let index = mirrors.firstIndex(where: { $0.status == .untried && isOpen($0.url) }) else { return nil }
+        mirrors[index].status = .onTrial
         mirrors[index].trials += 1
         return mirrors[index].url
     }
@@ -76,8 +76,8 @@ struct MirrorSources: Sendable {
         set(url, mirror.trials < Self.maxTrials ? .untried : .refused)
     }
 
-    private mutating func set(_ url: String, _ standing: Standing) {
+    private mutating func set(_ url: String, _ status: Status) {
         guard let index = mirrors.firstIndex(where: { $0.url == url }) else { return }
-        mirrors[index].standing = standing
+        mirrors[index].status = status
     }
 }

@@ -65,7 +65,7 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
             return .refused(reason: "it sent the bytes from \(range.first), \(received.count) of \(held.count)")
         }
         guard !ResumeRules.isInAnotherCoding(head, validator ?? Validator()) else {
-            return .refused(reason: "its content coding differs from that of the stored bytes")
+            return .refused(reason: "it encodes the body in another way than the server of the stored bytes")
         }
         let own = ResumeRules.validator(of: head)
         guard ResumeRules.strongValidator(own) != nil else {
@@ -74,7 +74,7 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
         let comparison = ResumeRules.compareMirrors(validator, own)
         guard comparison != .different else { return .refused(reason: "the file there has another digest") }
         guard received == held else {
-            return .refused(reason: "the bytes from \(start) differ from the stored ones: it is another file")
+            return .refused(reason: "the bytes from \(start) are not the ones we hold: another file")
         }
         return comparison == .same || isDigestKnown || Set(held).count > 1 ? .same(own) : .provesNothing
     }

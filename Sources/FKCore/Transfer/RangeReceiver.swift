@@ -86,8 +86,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private var seam: TailComparison?
     /// Set if the head had an error status. The body then only explains it.
     private var refusal: DownloadError?
-    private var reason: [UInt8] = []
-    private static let maxReason = 512
+    private var errorBody: [UInt8] = []
+    private static let maxErrorBody = 512
     private let gateIsOpen = Atomic<Bool>(false)
     private let limit = Atomic<Int64>(.max)
     private let onGate: @Sendable (RangeReceiver) -> Void
@@ -184,8 +184,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         if let refusal {
-            reason.append(contentsOf: bytes.prefix(Self.maxReason - reason.count))
-            return reason.count < Self.maxReason ? .consumed : .fail(refusal)
+            errorBody.append(contentsOf: bytes.prefix(Self.maxErrorBody - errorBody.count))
+            return errorBody.count < Self.maxErrorBody ? .consumed : .fail(refusal)
         }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(seconds: nil) }
         if let seconds = plan.limits.take(bytes.count, now: plan.clock.now) {
@@ -234,8 +234,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if var refusal {
             // A body with a content coding is not readable text.
-            if head?.contentCoding != nil, String(validating: reason, as: UTF8.self) == nil { reason = [] }
-            refusal.underlying = ErrorPage.text(reason).map { plan.echo.mask($0, url: head?.url) }
+            if head?.contentCoding != nil, String(validating: errorBody, as: UTF8.self) == nil { errorBody = [] }
+            refusal.underlying = ErrorPage.text(errorBody).map { plan.echo.mask($0, url: head?.url) }
             outcome = .ended(.failure(refusal))
         }
         if outcome == nil { outcome = .ended(result) }

@@ -15,7 +15,7 @@ struct SilenceWatch {
     /// nil until the request is sent: the time to connect is watched elsewhere.
     private var lastActivity: UInt64?
     /// The bytes of the body since then.
-    private var crumbs = 0
+    private var newBytes = 0
 
     init(_ options: TransportOptions) {
         stallTimeout = options.allowedSilence
@@ -25,14 +25,14 @@ struct SilenceWatch {
     /// Restarts the silence: the request was sent, its head has arrived, or a pause has ended.
     mutating func restart(_ now: UInt64) {
         lastActivity = now
-        crumbs = 0
+        newBytes = 0
     }
 
     /// Counts received bytes of the body.
     mutating func heard(_ count: Int, _ now: UInt64) {
         guard !isAside else { return }
-        crumbs += count
-        if crumbs >= breakingBytes { restart(now) }
+        newBytes += count
+        if newBytes >= breakingBytes { restart(now) }
     }
 
     /// The end of the pause or of the allowed silence.
@@ -48,7 +48,7 @@ struct SilenceWatch {
 
     /// - Parameter url: with secrets masked.
     func error(hasHead: Bool, url: String) -> DownloadError {
-        let what = !hasHead ? "sent no complete head" : crumbs > 0 ? "sent hardly anything" : "sent nothing"
+        let what = !hasHead ? "sent no complete head" : newBytes > 0 ? "sent hardly anything" : "sent nothing"
         return DownloadError(
             .timeout, "The server \(what) for \(allowedSilence.formatted()) s.", url: url, isRetryable: true)
     }

@@ -36,12 +36,12 @@ struct URLSessionFailure {
         case NSURLErrorNetworkConnectionLost: return make(.connectionLost, "The connection was lost.", retry: true)
         case NSURLErrorBadServerResponse where !hasHead:
             return make(.connectionLost, "The server closed the connection without an answer.", retry: true)
-        default: return told
+        default: return errorByText
         }
     }
 
     /// The error by libcurl's text.
-    private var told: DownloadError {
+    private var errorByText: DownloadError {
         // libcurl returns the same text for a header line that exceeds its limit.
         if !hasHead, text == "Out of memory" {
             return make(

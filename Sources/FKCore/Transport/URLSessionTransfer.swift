@@ -33,17 +33,17 @@ final class URLSessionTransfer: @unchecked Sendable {
         /// The seconds without a byte from the server.
         var silence = 0.0
         /// The bytes of the body since then.
-        var crumbs = 0
+        var newBytes = 0
         /// The seconds for which Foundation has received a response without reporting it.
-        var wordless = 0.0
+        var unreported = 0.0
         /// The number of requests so far: the first one, and one for each redirect.
         var requests = 0
 
         mutating func heard(_ bytes: Int, enough: Int) {
-            crumbs += bytes
-            guard crumbs >= enough else { return }
+            newBytes += bytes
+            guard newBytes >= enough else { return }
             silence = 0
-            crumbs = 0
+            newBytes = 0
         }
     }
 
@@ -122,8 +122,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { flow in
             flow.line = line
             flow.silence = 0
-            flow.crumbs = 0
-            flow.wordless = 0
+            flow.newBytes = 0
+            flow.unreported = 0
             flow.requests += 1
         }
         line.begin(urlRequest, for: self)
@@ -149,18 +149,18 @@ final class URLSessionTransfer: @unchecked Sendable {
         let length = line.silentLength
         let flow = flow.withLock { flow in
             flow.silence += seconds
-            if !flow.hasHead, length != nil { flow.wordless += seconds }
+            if !flow.hasHead, length != nil { flow.unreported += seconds }
             return flow
         }
         let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
         let stallTimeout = flow.isAside ? SilenceWatch.asideSeconds : request.options.allowedSilence
         if flow.silence >= stallTimeout {
             let what =
-                !flow.hasHead ? "sent no complete head" : flow.crumbs > 0 ? "sent hardly anything" : "sent nothing"
+                !flow.hasHead ? "sent no complete head" : flow.newBytes > 0 ? "sent hardly anything" : "sent nothing"
             return end(.failure(Self.silence(what, stallTimeout, url)))
         }
         guard !flow.hasHead, let length else { return }
-        guard length > Self.maxRedirectBody || flow.wordless >= Self.redirectSeconds else { return }
+        guard length > Self.maxRedirectBody || flow.unreported >= Self.redirectSeconds else { return }
         line.post { self.judgeSilentResponse(of: flow.requests, line) }
     }
 
@@ -325,7 +325,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { flow in
             flow.isPaused = false
             flow.silence = 0
-            flow.crumbs = 0
+            flow.newBytes = 0
         }
         line?.hold(false)
         while !isOver, let piece = pending.first {

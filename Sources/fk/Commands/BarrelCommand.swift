@@ -64,7 +64,7 @@ struct BarrelEditCommand: Command {
     }
 
     private func perform(_ request: EngineRequest, next: String = "") async throws -> Int32 {
-        let client = EngineClient.telling(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let (reply, problems) = try await client.perform(request)
         let answers = Answers(global, context)
         answers.warn(problems)

@@ -53,12 +53,12 @@ enum BarrelCommands {
         path: ["barrel", "show"], summary: "show a barrel and its members", operands: [name],
         make: {
             try BarrelQueryCommand(
-                query: .show(name: BarrelOptionsOfName($0, $1).name), global: GlobalOptions($0, $1), context: $1)
+                query: .show(name: NamedBarrelOptions($0, $1).name), global: GlobalOptions($0, $1), context: $1)
         })
 
     static let watch = CommandSpec(
         path: ["barrel", "watch"], summary: "live view of a barrel, whichever process runs it", operands: [name],
-        make: { try WatchCommand(barrel: BarrelOptionsOfName($0, $1).name, global: GlobalOptions($0, $1), context: $1) }
+        make: { try WatchCommand(barrel: NamedBarrelOptions($0, $1).name, global: GlobalOptions($0, $1), context: $1) }
     )
 
     static let run = CommandSpec(
@@ -71,7 +71,7 @@ enum BarrelCommands {
         options: [yes],
         make: {
             try BarrelEditCommand(
-                edit: .delete(name: BarrelOptionsOfName($0, $1).name, isConfirmed: $0.has("yes")),
+                edit: .delete(name: NamedBarrelOptions($0, $1).name, isConfirmed: $0.has("yes")),
                 global: GlobalOptions($0, $1), context: $1)
         })
 
@@ -105,7 +105,7 @@ enum BarrelCommands {
         CommandSpec(
             path: ["barrel", verb.rawValue], summary: summary, operands: [name], options: verb == .trash ? [yes] : [],
             make: { arguments, context in
-                let options = try BarrelOptionsOfName(arguments, context)
+                let options = try NamedBarrelOptions(arguments, context)
                 return try VerbCommand(
                     verb: verb, targets: .barrel(options.name), isConfirmed: options.confirmed,
                     global: GlobalOptions(arguments, context), context: context)

@@ -20,11 +20,11 @@ struct ConfigCommand: Command {
             let path = Settings.path(workPath: global.workPath)
             context.output.writeLine(global.json ? JSONValue.object([("path", .string(path))]).pretty : path)
         case .show:
-            show(try Settings.load(workPath: global.workPath))
+            show(try Settings.read(workPath: global.workPath))
         case .set(let key, let value):
-            var settings = try Settings.load(workPath: global.workPath)
+            var settings = try Settings.read(workPath: global.workPath)
             settings[key] = value.isEmpty ? nil : value
-            try settings.save(workPath: global.workPath)
+            try settings.write(workPath: global.workPath)
             if global.json { show(settings) }
         }
         return ExitStatus.done

@@ -43,7 +43,7 @@ struct Dispatcher: Sendable {
         case .command(let spec, var arguments):
             if spec.usesSettings, !spec.options.isEmpty {
                 let workPath = try GlobalOptions(arguments, context).workPath
-                try Settings.load(workPath: workPath).fill(&arguments, of: spec, workPath: workPath)
+                try Settings.read(workPath: workPath).fill(&arguments, of: spec, workPath: workPath)
             }
             return try spec.make(arguments, context)
         case .help(let topic, let arguments):

@@ -25,11 +25,11 @@ struct GetCommand: Command {
         let (add, barrels) = try request()
         return TransferRun(
             global: global, context: context, options: options.run, goal: .added, requests: [add], barrels: barrels,
-            goOn: "the same command, or \(global.suggested("fk run"))")
+            continueCommand: "the same command, or \(global.suggested("fk run"))")
     }
 
     private func detach(_ add: EngineRequest) async throws -> Int32 {
-        let client = EngineClient.telling(options.run.configure(global), context)
+        let client = EngineClient.reportingSilence(options.run.configure(global), context)
         let (reply, problems) = try await client.perform(options.run.own.map { .limited($0, add) } ?? add)
         let answers = Answers(global, context)
         answers.warn(problems)
@@ -48,11 +48,12 @@ struct RunCommand: Command {
     func run() async throws -> Int32 {
         if let ids = Detach.tasks(context) {
             return try await transfer(
-                .tasks(ids), requests: ids.map { .run(.id($0)) }, goOn: global.suggested("fk run"))
+                .tasks(ids), requests: ids.map { .run(.id($0)) }, continueCommand: global.suggested("fk run"))
         }
         guard !options.barrels.isEmpty else {
             if options.run.detach { return try detachAll() }
-            return try await transfer(.everything, requests: [], goOn: global.suggested("fk run"), needsAll: false)
+            return try await transfer(
+                .everything, requests: [], continueCommand: global.suggested("fk run"), needsAll: false)
         }
         let reader = try global.openReader()
         let barrels = try options.barrels.map { (name: $0, members: try reader.barrel($0).members.map(\.id)) }
@@ -70,16 +71,16 @@ struct RunCommand: Command {
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
             .tasks(targets), requests: options.barrels.map { .run(.barrel($0)) }, barrels: barrels,
-            goOn: global.suggested("fk barrel run \(names)"))
+            continueCommand: global.suggested("fk barrel run \(names)"))
     }
 
     private func transfer(
         _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [(name: String, members: [TaskID])] = [],
-        goOn: String, needsAll: Bool = true
+        continueCommand: String, needsAll: Bool = true
     ) async throws -> Int32 {
         var transfer = TransferRun(
             global: global, context: context, options: options.run, goal: goal, requests: requests, barrels: barrels,
-            goOn: goOn, needsAll: needsAll)
+            continueCommand: continueCommand, needsAll: needsAll)
         return try await transfer.run()
     }
 

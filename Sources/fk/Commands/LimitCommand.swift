@@ -65,7 +65,7 @@ struct LimitCommand: Command {
     }
 
     private func perform(_ request: EngineRequest, _ answers: Answers) async throws -> EngineReply {
-        let client = EngineClient.telling(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let (reply, problems) = try await client.perform(request)
         answers.warn(problems)
         return reply

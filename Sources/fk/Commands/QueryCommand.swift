@@ -182,7 +182,7 @@ struct RecordText {
         guard let isOnDisk = record.isOnDisk else { return nil }
         if isOnDisk { return "yes, it is on the disk itself" }
         return record.needsProof()
-            ? "no, and the system was restarted since: the next fk run checks the file"
+            ? "no, and the system went down since: the next fk run checks the file"
             : "not yet; after a power cut the next fk run checks the file"
     }
 

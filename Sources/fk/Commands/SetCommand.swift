@@ -27,7 +27,7 @@ struct SetCommand: Command {
         })
 
     func run() async throws -> Int32 {
-        let client = EngineClient.telling(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let selector = try reference.selector(in: global)
         let (reply, problems) = try await client.perform(.setAttributes(selector, attributes))
         let answers = Answers(global, context)

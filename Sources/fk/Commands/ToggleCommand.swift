@@ -10,7 +10,7 @@ struct ToggleCommand: Command {
 
     func run() async throws -> Int32 {
         let selectors = try references.map { try $0.selector(in: global) }
-        let client = EngineClient.telling(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         return try await client.verbs(selectors.map { .toggle($0) }, Answers(global, context))
     }
 }

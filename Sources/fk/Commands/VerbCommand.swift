@@ -25,7 +25,7 @@ struct VerbCommand: Command {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
-        let client = EngineClient.telling(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         return try await client.verbs(selectors.map { .verb(verb, $0) }, Answers(global, context))
     }
 

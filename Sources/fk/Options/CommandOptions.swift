@@ -128,7 +128,7 @@ struct BarrelRemoveOptions: Sendable {
 }
 
 /// `fk barrel show|watch|delete` and the verbs for a barrel.
-struct BarrelOptionsOfName: Sendable {
+struct NamedBarrelOptions: Sendable {
     var name: String
     /// True if no confirmation is necessary.
     var confirmed: Bool

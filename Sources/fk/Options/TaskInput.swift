@@ -4,8 +4,8 @@ import FKMiddleware
 /// The options that describe downloads, and the resulting tasks, for `get`, `barrel create` and `barrel add`.
 struct TaskInput: Sendable {
     /// The tasks in order. They are gone after `takeTasks()`.
-    var tasks: [TaskDescription] { made.withLock(\.self) }
-    private let made: Locked<[TaskDescription]>
+    var tasks: [TaskDescription] { storage.withLock(\.self) }
+    private let storage: Locked<[TaskDescription]>
     /// The absolute path of the folder for files without a folder of their own.
     var directory: String
     /// The options that all tasks share.
@@ -67,12 +67,12 @@ struct TaskInput: Sendable {
         }
         for index in tasks.indices { tasks[index].attributes = attributes }
         try Self.applySingleOptions(&tasks, folder, arguments, context)
-        made = Locked(tasks)
+        storage = Locked(tasks)
     }
 
     /// Returns the tasks and releases them, because a hundred thousand tasks should be stored only once.
     func takeTasks() -> [TaskDescription] {
-        made.withLock { tasks in
+        storage.withLock { tasks in
             defer { tasks = [] }
             return tasks
         }

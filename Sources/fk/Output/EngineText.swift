@@ -15,7 +15,7 @@ enum EngineText {
 
 extension EngineClient {
     /// A client that reports on standard error if the engine's process is silent.
-    static func telling(_ configure: Configure, _ context: CommandContext) -> EngineClient {
+    static func reportingSilence(_ configure: Configure, _ context: CommandContext) -> EngineClient {
         var client = EngineClient(configure: configure)
         client.onNews = { news, holder in
             context.errors.writeLine("fk: \(EngineText.text(news, pid: holder?.pid ?? 0))")

@@ -10,7 +10,7 @@ final class RunPresenter: Sendable {
         /// The bytes of each running task at its last progress event, or at its start.
         var previous: [TaskID: Int64] = [:]
         /// The bytes in the last progress event of each task.
-        var told: [TaskID: Int64] = [:]
+        var reported: [TaskID: Int64] = [:]
         var barrelPrevious = ExactMap<Int64>()
         var barrels: [(name: String, tracker: RunTracker)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
@@ -100,7 +100,7 @@ final class RunPresenter: Sendable {
             }
             if info.state.isSettled {
                 state.previous[info.id] = nil
-                state.told[info.id] = nil
+                state.reported[info.id] = nil
             }
             if info.state == .error { state.failures += 1 }
             return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil
@@ -115,7 +115,7 @@ final class RunPresenter: Sendable {
         case .cancel: outcome = .cancelled
         case .unknown: outcome = .forgotten
         case .idle:
-            tellWaiting(info)
+            writeWaiting(info)
             return
         default: return
         }
@@ -127,7 +127,7 @@ final class RunPresenter: Sendable {
     }
 
     /// Without a live view, writes that a task waits for its next attempt, because the wait may be long.
-    private func tellWaiting(_ info: DownloadInfo) {
+    private func writeWaiting(_ info: DownloadInfo) {
         guard view.mode == .lines, let until = info.waitingUntil, let error = info.error else { return }
         let seconds = Formatting.duration(max(0, until.timeIntervalSinceNow))
         view.permanent(Escaping.visible("\(info.shownName): \(error.shortText) Next attempt in \(seconds)."))
@@ -163,7 +163,7 @@ final class RunPresenter: Sendable {
     }
 
     private func writeProgress(_ json: JSONLines, of info: DownloadInfo, _ state: inout State) {
-        guard state.told.updateValue(info.count.received, forKey: info.id) != info.count.received else { return }
+        guard state.reported.updateValue(info.count.received, forKey: info.id) != info.count.received else { return }
         var count = info.count
         count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
         json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))

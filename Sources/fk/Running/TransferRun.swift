@@ -11,7 +11,7 @@ struct TransferRun: Sendable {
     var requests: [EngineRequest]
     var barrels: [(name: String, members: [TaskID])] = []
     /// The command that continues after an interruption.
-    var goOn: String
+    var continueCommand: String
     /// True if tasks that are suspended or cancelled meanwhile make the run fail.
     var needsAll = true
 
@@ -20,7 +20,7 @@ struct TransferRun: Sendable {
         TransportLibrary.prepare()
         let presenter = RunPresenter(global, context, barrels: barrels)
         let requests = requests
-        let note = options.noteOfFollower(goal)
+        let note = options.followerNote(goal)
         self.requests = []
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, own: options.own,
@@ -41,7 +41,7 @@ struct TransferRun: Sendable {
             if !global.json {
                 context.errors.writeLine(
                     await session.isEngine
-                        ? "Stopped. Everything received is kept; go on with: \(goOn)"
+                        ? "Stopped. Everything received is kept; go on with: \(continueCommand)"
                         : "Stopped following: the other process continues. Watch it with: \(global.suggested("fk watch"))"
                 )
             }
@@ -73,7 +73,7 @@ extension RunOptions {
     }
 
     /// The options that have no effect because another process is the engine; nil if there are none.
-    func noteOfFollower(_ goal: RunSession.Goal) -> String? {
+    func followerNote(_ goal: RunSession.Goal) -> String? {
         var names: [String] = []
         if durability != nil { names.append("--durability") }
         if transport != nil { names.append("--transport") }
@@ -81,7 +81,7 @@ extension RunOptions {
         if case .everything = goal, own != nil { names += ["-j", "-x", "--limit-rate"] }
         guard !names.isEmpty else { return nil }
         let options = names.joined(separator: ", ")
-        return "That process uses its own settings; \(options) of this command apply only if this process takes over. "
+        return "That process uses its own settings; \(options) of this command count if it takes over. "
             + "'fk limit' changes the rate now."
     }
 }

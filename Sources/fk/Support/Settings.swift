@@ -75,7 +75,7 @@ struct Settings: Sendable, Hashable {
     /// Reads the file. A missing file means no settings. Lines that this version does not know are ignored.
     ///
     /// - Throws: `.workPathUnusable` if the file exists and cannot be read.
-    static func load(workPath: String) throws -> Settings {
+    static func read(workPath: String) throws -> Settings {
         let path = path(workPath: workPath)
         guard FileManager.default.fileExists(atPath: path) else { return Settings() }
         let text: String
@@ -111,7 +111,7 @@ struct Settings: Sendable, Hashable {
 
     /// Writes the file aside and renames it, so that a reader sees either the old or the new settings. A missing work
     /// path is created with mode 0700. The file has mode 0600.
-    func save(workPath: String) throws {
+    func write(workPath: String) throws {
         let path = Self.path(workPath: workPath)
         let aside = "\(path).\(UUID().uuidString)"
         do {
