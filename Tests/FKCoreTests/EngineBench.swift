@@ -95,6 +95,28 @@ final class Bench: Sendable {
     /// The record as it stands on the disk.
     func stored(_ id: TaskID) throws -> TaskRecord { try InfoFile.read(workPath.infoPath(id)).record }
 
+    /// Holds every task in its request chain until the gate is open.
+    func holdRequests() -> FakeGate {
+        let gate = FakeGate()
+        chains.register(
+            request: RequestStep { request, _ in
+                await gate.passed()
+                return request
+            })
+        return gate
+    }
+
+    /// Holds every task in its response chain until the gate is open.
+    func holdResponses() -> FakeGate {
+        let gate = FakeGate()
+        chains.register(
+            response: ResponseStep { response in
+                await gate.passed()
+                return response
+            })
+        return gate
+    }
+
     // MARK: Waiting
 
     /// Returns once the task of that name has been in that state so many times.

@@ -70,13 +70,8 @@ struct EngineReportTests {
 
     @Test("a task that is trashed while another verb waits for it is no problem")
     func trashedMeanwhile() async throws {
-        let isOpen = Observed(false)
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            request: RequestStep { request, _ in
-                _ = await isOpen.wait { $0 }
-                return request
-            })
+        let gate = bench.holdRequests()
         let id = try await bench.add("a")
         await bench.reached("a", .action)
         async let suspended = bench.control.suspend(.id(id))
@@ -85,7 +80,7 @@ struct EngineReportTests {
         await bench.reached("a", .unknown)
         // The record is due to be written.
         await bench.advance(1)
-        isOpen.update { $0 = true }
+        gate.open()
         _ = try await (suspended, trashed)
         #expect(await bench.downloader.takeProblems() == [])
         #expect(!FileManager.default.fileExists(atPath: bench.workPath.infoPath(id)))

@@ -41,18 +41,11 @@ struct EngineVerbStageTests {
 
     @Test("during the request chain: nothing is sent", arguments: verbs)
     func requestChain(_ verb: Verb) async throws {
-        let isOpen = Observed(false)
-        let entered = Observed(0)
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            request: RequestStep { request, _ in
-                entered.update { $0 += 1 }
-                _ = await isOpen.wait { $0 }
-                return request
-            })
+        let gate = bench.holdRequests()
         let id = try await bench.add("a")
-        _ = await entered.wait { $0 == 1 }
-        let result = try await give(verb, to: id, bench) { isOpen.update { $0 = true } }
+        await gate.reached()
+        let result = try await give(verb, to: id, bench) { gate.open() }
         #expect(bench.transport.requests.isEmpty)
         try await check(verb, result, bench, id)
     }
@@ -73,28 +66,20 @@ struct EngineVerbStageTests {
 
     @Test("during the response chain: suspend keeps the file, cancel and trash delete it", arguments: verbs)
     func responseChain(_ verb: Verb) async throws {
-        let isOpen = Observed(false)
-        let entered = Observed(0)
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            response: ResponseStep { response in
-                entered.update { $0 += 1 }
-                _ = await isOpen.wait { $0 }
-                return response
-            })
+        let gate = bench.holdResponses()
         let id = try await bench.add("a")
-        _ = await entered.wait { $0 == 1 }
+        await gate.reached()
         #expect(bench.names == ["a"])
-        let result = try await give(verb, to: id, bench) { isOpen.update { $0 = true } }
+        let result = try await give(verb, to: id, bench) { gate.open() }
         try await check(verb, result, bench, id)
         #expect(bench.transport.requests.count == 1)
-        if verb == .suspend { #expect(entered.value == 2) }
+        if verb == .suspend { #expect(gate.arrivals == 2) }
     }
 
     @Test("during the response chain, after a middleware has moved the file", arguments: verbs)
     func responseChainMoved(_ verb: Verb) async throws {
-        let isOpen = Observed(false)
-        let entered = Observed(0)
+        let gate = FakeGate()
         let bench = try await Bench(content: Self.content)
         let target = bench.folder.file("moved")
         bench.chains.register(
@@ -103,13 +88,12 @@ struct EngineVerbStageTests {
                 var response = response
                 try FileManager.default.moveItem(at: file, to: target)
                 response.fileURL = target
-                entered.update { $0 += 1 }
-                _ = await isOpen.wait { $0 }
+                await gate.passed()
                 return response
             })
         let id = try await bench.add("a")
-        _ = await entered.wait { $0 == 1 }
-        let result = try await give(verb, to: id, bench) { isOpen.update { $0 = true } }
+        await gate.reached()
+        let result = try await give(verb, to: id, bench) { gate.open() }
         #expect(result.applied)
         if verb == .suspend {
             try await bench.control.resume(.id(id))

@@ -272,18 +272,13 @@ struct FaultMiddlewareTests {
 
     @Test("fault 112: outside of a middleware a verb waits for it")
     func outside() async throws {
-        let isOpen = Observed(false)
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            request: RequestStep { request, _ in
-                _ = await isOpen.wait { $0 }
-                return request
-            })
+        let gate = bench.holdRequests()
         let id = try await bench.add("a")
         await bench.reached("a", .action)
         async let results = bench.control.trash(.id(id))
         await bench.reached("a", .unknown)
-        isOpen.update { $0 = true }
+        gate.open()
         #expect(try await results.map(\.note) == ["forgotten"])
         #expect(!FileManager.default.fileExists(atPath: bench.workPath.infoPath(id)))
         await close(bench)

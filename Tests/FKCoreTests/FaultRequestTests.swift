@@ -148,24 +148,17 @@ struct FaultRequestTests {
     // MARK: 100
 
     /// An engine with a running task whose end a response middleware holds up.
-    private func slow() async throws -> (bench: Bench, id: TaskID, isOpen: Observed<Bool>) {
-        let isOpen = Observed(false)
-        let entered = Observed(0)
-        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in .file(Self.content, to: request) }
-        bench.chains.register(
-            response: ResponseStep { response in
-                entered.update { $0 += 1 }
-                _ = await isOpen.wait { $0 }
-                return response
-            })
+    private func slow() async throws -> (bench: Bench, id: TaskID, gate: FakeGate) {
+        let bench = try await Bench(content: Self.content) { $0.maxAction = 1 }
+        let gate = bench.holdResponses()
         let id = try await bench.add("slow")
-        _ = await entered.wait { $0 == 1 }
-        return (bench, id, isOpen)
+        await gate.reached()
+        return (bench, id, gate)
     }
 
     @Test("fault 100: what is resumed while suspend for all still waits stays resumed", arguments: [true, false])
     func resumedMeanwhile(_ isOtherProcess: Bool) async throws {
-        let (bench, id, isOpen) = try await slow()
+        let (bench, id, gate) = try await slow()
         for name in ["b", "c"] { try await bench.add(name) }
         let c = bench.task("c").id
         let mailbox = Mailbox(bench.workPath)
@@ -180,10 +173,10 @@ struct FaultRequestTests {
             async let suspended = bench.control.suspendAll()
             await bench.reached("c", .suspend)
             #expect(try await bench.control.resume(.id(c)).map(\.applied) == [true])
-            isOpen.update { $0 = true }
+            gate.open()
             #expect(try await suspended.map(\.after) == [.suspend, .suspend, .suspend])
         }
-        isOpen.update { $0 = true }
+        gate.open()
         #expect(await bench.finished(c)?.state == .complete)
         #expect(await bench.state(id) == .suspend)
         #expect(await bench.state(bench.task("b").id) == .suspend)
@@ -196,7 +189,7 @@ struct FaultRequestTests {
         "fault 100: a task that is added while it is being trashed is made anew when that is over",
         arguments: [true, false])
     func addedMeanwhile(_ isOtherProcess: Bool) async throws {
-        let (bench, id, isOpen) = try await slow()
+        let (bench, id, gate) = try await slow()
         if isOtherProcess {
             let mailbox = Mailbox(bench.workPath)
             try mailbox.post(.verb(.trash, .id(id)))
@@ -204,12 +197,12 @@ struct FaultRequestTests {
             try mailbox.post(.add(tasks: [bench.task("slow")], barrel: nil, run: true))
             await bench.reached("slow", .unknown)
             await bench.advance(1)
-            isOpen.update { $0 = true }
+            gate.open()
         } else {
             async let trashed = bench.control.trash(.id(id))
             await bench.reached("slow", .unknown)
             async let added = bench.add("slow")
-            isOpen.update { $0 = true }
+            gate.open()
             #expect(try await trashed.map(\.applied) == [true])
             #expect(try await added == id)
         }

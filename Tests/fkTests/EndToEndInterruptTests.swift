@@ -71,14 +71,20 @@ import Testing
         #expect(try JSON.lines(last.output).last?.number("bytes") ?? .max <= count - 1_200_000)
     }
 
+    /// `fk get` with a million bytes of the file; no more come before the server is asked again.
+    private func begun() async throws -> (url: String, running: RunningFK) {
+        let url = server.url("/f")
+        server.serve("/f", body, stallingAt: 1_000_000, gate)
+        let running = try sandbox.start("get", url)
+        try #require(try await sandbox.record(url) { $0.received == 1_000_000 } != nil)
+        return (url, running)
+    }
+
     @Test(
         "A signal saves the state, tells how to go on, and fk run finishes",
         arguments: [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)])
     func signal(number: Int32, status: Int32) async throws {
-        let url = server.url("/f")
-        server.serve("/f", body, stallingAt: 1_000_000, gate)
-        let running = try sandbox.start("get", url)
-        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        let (url, running) = try await begun()
         running.signal(number)
         let stopped = await running.end()
         #expect(stopped.status == status)
@@ -94,10 +100,7 @@ import Testing
     }
 
     @Test("A second Ctrl-C ends it at once, and the bytes are there all the same") func twice() async throws {
-        let url = server.url("/f")
-        server.serve("/f", body, stallingAt: 1_000_000, gate)
-        let running = try sandbox.start("get", url)
-        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        let (url, running) = try await begun()
         running.signal(SIGINT)
         running.signal(SIGINT)
         #expect(await running.end().status == 130)
@@ -107,10 +110,7 @@ import Testing
     }
 
     @Test("A suspended task does not hold fk run, and goes on after resume") func suspended() async throws {
-        let url = server.url("/f")
-        server.serve("/f", body, stallingAt: 1_000_000, gate)
-        let running = try sandbox.start("get", url)
-        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        let (url, running) = try await begun()
         running.signal(SIGTERM)
         _ = await running.end()
         #expect(try await sandbox.fk("suspend", url).output.contains("suspended"))
@@ -125,10 +125,7 @@ import Testing
     @Test("Cancel drops what is unfinished; retry starts again; trash deletes what is finished") func verbs()
         async throws
     {
-        let url = server.url("/f")
-        server.serve("/f", body, stallingAt: 1_000_000, gate)
-        let running = try sandbox.start("get", url)
-        _ = try await sandbox.record(url) { $0.received == 1_000_000 }
+        let (url, running) = try await begun()
         running.signal(SIGTERM)
         _ = await running.end()
         #expect(try sandbox.names().count == 1)

@@ -22,17 +22,23 @@ struct FaultDiskTests {
 
     private func url(_ name: String) -> String { server.url("/\(name)") }
 
+    /// `fk get` with the first half of `a`; the other half comes once the gate is open.
+    private func begun(_ words: [String], input: String? = nil) async throws -> (running: RunningFK, gate: Gate) {
+        let gate = Gate()
+        server.serve("/a", body, stallingAt: 400_000, gate)
+        let running = try sandbox.start(["get", "--min-free", "0"] + words, input: input)
+        try #require(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
+        return (running, gate)
+    }
+
     @Test(
         "fault 52: on a full disk a task waits for room with its bytes, and the others go on",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func waitsForRoom() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
-        let gate = Gate()
-        server.serve("/a", body, stallingAt: 400_000, gate)
-        let running = try sandbox.start(
-            ["get", "-i", "-", "-d", disk.path, "--retry", "100", "--min-free", "0"],
+        let (running, gate) = try await begun(
+            ["-i", "-", "-d", disk.path, "--retry", "100"],
             input: "\(url("a"))\n\(url("small"))\n  dir=\(sandbox.files)\n")
-        #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
         try disk.fill()
         gate.open()
         let waiting = try #require(await sandbox.record(url("a")) { $0.waiting?.reason == .noSpace })
@@ -57,11 +63,8 @@ struct FaultDiskTests {
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func givesUp() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
-        let gate = Gate()
-        server.serve("/a", body, stallingAt: 400_000, gate)
-        let words = ["get", url("a"), "-d", disk.path, "--retry", "0", "--min-free", "0"]
-        let running = try sandbox.start(words)
-        #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
+        let words = [url("a"), "-d", disk.path, "--retry", "0"]
+        let (running, gate) = try await begun(words)
         try disk.fill()
         gate.open()
         #expect(await running.end().status == 1)
@@ -69,7 +72,7 @@ struct FaultDiskTests {
         #expect(info.text("state") == "error" && info["error", "code"] as? String == "no-space")
         #expect((info["error", "message"] as? String)?.contains(disk.path) == true)
         try disk.clear()
-        let second = try await sandbox.fk(words)
+        let second = try await sandbox.fk(["get", "--min-free", "0"] + words)
         #expect(second.status == 0, "\(second.errors)")
         #expect(try disk.bytes("a") == body)
         #expect(server.requests("/a").last?["Range"]?.hasPrefix("bytes=") == true)
@@ -149,12 +152,9 @@ struct FaultDiskTests {
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func unmounted() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
-        let gate = Gate()
-        server.serve("/a", body, stallingAt: 400_000, gate)
-        let running = try sandbox.start(
-            ["get", "-i", "-", "-d", disk.path, "--retry", "0", "--min-free", "0"],
+        let (running, gate) = try await begun(
+            ["-i", "-", "-d", disk.path, "--retry", "0"],
             input: "\(url("a"))\n\(url("b"))\n  dir=\(sandbox.files)\n")
-        #expect(try await sandbox.record(url("a")) { $0.received == 400_000 } != nil)
         try Program.run("umount", ["-l", disk.path])
         gate.open()
         let end = await running.end()

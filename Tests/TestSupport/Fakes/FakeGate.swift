@@ -1,10 +1,10 @@
 import FKMiddleware
 
-/// Holds an answer back until the test opens it.
+/// Holds an answer back, or a middleware, until the test opens it.
 package final class FakeGate: Sendable {
     private struct State {
         var isOpen = false
-        var reached = false
+        var arrivals = 0
         var waiting: [@Sendable () -> Void] = []
         var watchers: [CheckedContinuation<Void, Never>] = []
     }
@@ -21,12 +21,15 @@ package final class FakeGate: Sendable {
         waiting.forEach { $0() }
     }
 
-    /// Returns once an answer waits here.
+    /// How many have come to it, those that were let through at once included.
+    package var arrivals: Int { state.withLock { $0.arrivals } }
+
+    /// Returns once somebody has come to it.
     package func reached() async {
         await withCheckedContinuation { continuation in
             let isReached = state.withLock { state in
-                if !state.reached { state.watchers.append(continuation) }
-                return state.reached
+                if state.arrivals == 0 { state.watchers.append(continuation) }
+                return state.arrivals > 0
             }
             if isReached { continuation.resume() }
         }
@@ -39,7 +42,7 @@ package final class FakeGate: Sendable {
 
     func pass(_ goOn: @escaping @Sendable () -> Void) {
         let (isOpen, watchers) = state.withLock { state in
-            state.reached = true
+            state.arrivals += 1
             if !state.isOpen { state.waiting.append(goOn) }
             defer { state.watchers = [] }
             return (state.isOpen, state.watchers)
