@@ -44,10 +44,11 @@ extension TransportConformance {
             server.route("/a") { _ in .ok(body) }
             let handler = RecordingHandler(onBody: { _, record in record.pieces < 3 ? .pause(seconds: 0.05) : .consumed
             })
-            let start = Date()
+            let start = ContinuousClock.now
             let record = try await context.perform(try Context.request(server.url("/a")), handler: handler)
             try context.expectSuccess(record, body: body)
-            try context.check(Date().timeIntervalSince(start) >= 0.14, "three pauses of 0.05 s were shorter")
+            let time = ContinuousClock.now - start
+            try context.check(time >= .milliseconds(140), "three pauses of 0.05 s took \(time)")
         },
         .init("resume ends a pause with a time early") { context in
             let server = try FaultServer()

@@ -2,11 +2,12 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// A clock for tests: time stands still until `advance`.
+/// A clock for tests: time stands still until `advance`. Its dates are whole milliseconds, as the system clock's are.
 package final class ManualClock: EngineClock {
     private struct State {
         var now: Int64 = 1_000_000_000
-        var date = Date(timeIntervalSince1970: 1_800_000_000)
+        /// Nanoseconds since 1970.
+        var date: Int64 = 1_800_000_000_000_000_000
         var listeners: [@Sendable () -> Void] = []
     }
     private let state = Locked(State())
@@ -14,7 +15,9 @@ package final class ManualClock: EngineClock {
     package init() {}
 
     package var now: Int64 { state.withLock { $0.now } }
-    package var date: Date { state.withLock { $0.date } }
+    package var date: Date {
+        Date(timeIntervalSince1970: Double(state.withLock { $0.date } / 1_000_000) / 1_000)
+    }
     package var isManual: Bool { true }
 
     package func onManualChange(_ wake: @escaping @Sendable () -> Void) {
@@ -24,8 +27,9 @@ package final class ManualClock: EngineClock {
     /// Moves both clocks forward and wakes whoever waits.
     package func advance(seconds: Double) {
         let listeners = state.withLock { state in
-            state.now += Int64(seconds * 1e9)
-            state.date += seconds
+            let time = Int64((seconds * 1e9).rounded())
+            state.now += time
+            state.date += time
             return state.listeners
         }
         listeners.forEach { $0() }
@@ -33,6 +37,6 @@ package final class ManualClock: EngineClock {
 
     /// Sets the wall clock alone, as an administrator or a time server does.
     package func setDate(_ date: Date) {
-        state.withLock { $0.date = date }
+        state.withLock { $0.date = Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000_000 }
     }
 }
