@@ -151,6 +151,8 @@ public struct TaskDescription: Codable, Sendable, Hashable {
         try values.encode(options, forKey: .options)
     }
 
+    /// Creates a description of a URL with default values.
+    ///
     /// - Parameter url: percent-encoded, as `Builder` returns it.
     public init(url: String) { self.url = url }
 

@@ -26,6 +26,8 @@ public struct TaskCallbacks: Sendable {
         self.completion = completion
     }
 
+    /// Calls the callbacks that this info concerns.
+    ///
     /// - Parameter previous: the state in the previous info; nil for the first one.
     func call(_ info: DownloadInfo, previous: DownloadState?) {
         let isNews = info.state != previous

@@ -28,6 +28,8 @@ enum FileProof: Hashable {
         var mark: FileOwner.Mark
     }
 
+    /// Decides for one file.
+    ///
     /// - Parameters:
     ///   - file: nil if there is no entry with the name.
     ///   - folderChanged: when a name was last added to or removed from its folder; nil if the folder is missing.

@@ -250,6 +250,8 @@ package final class LiveCounters: Sendable {
         }
     }
 
+    /// Writes all words to a new mirror.
+    ///
     /// - Returns: the system's error number; nil if all words are written.
     private func copyToMirror(_ place: Place) -> Int32? {
         let count = min(count, Self.mirroredCount)

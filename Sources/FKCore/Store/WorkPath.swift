@@ -33,11 +33,15 @@ package struct WorkPath: Sendable, Hashable {
     /// a zero byte, or a relative one without a current folder.
     package let root: String
 
+    /// Creates a work path. It neither reads nor creates files.
+    ///
     /// - Parameter root: a relative path is relative to the current folder; `~` at its start is the home folder.
     package init(_ root: String) {
         self.root = ProcessPaths.absolute((root as NSString).expandingTildeInPath) ?? ""
     }
 
+    /// Creates a work path from a file URL.
+    ///
     /// - Parameter root: if its path is not UTF-8, the work path cannot be opened.
     package init(_ root: URL) { self.init(root.path.isEmpty ? "\0" : root.path) }
 

@@ -91,6 +91,8 @@ struct DigestDictionary {
         guard mayHaveFraction, digits <= 12, (1...3).contains(take(\.isASCIIDigit).count) else { throw Malformed() }
     }
 
+    /// Skips a quoted string.
+    ///
     /// - Parameter isDisplay: true for a Display String, whose escapes are `%xx`.
     private mutating func skipQuoted(isDisplay: Bool = false) throws(Malformed) {
         try expect("\"")

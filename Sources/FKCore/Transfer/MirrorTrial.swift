@@ -16,6 +16,8 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
     private(set) var failure: DownloadError?
     private let onEnd: @Sendable (MirrorTrial) -> Void
 
+    /// Creates a trial with stored bytes.
+    ///
     /// - Parameter onEnd: called exactly once, last.
     init(start: Int64, held: [UInt8], onEnd: @escaping @Sendable (MirrorTrial) -> Void) {
         self.start = start

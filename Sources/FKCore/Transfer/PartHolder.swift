@@ -20,6 +20,8 @@ extension Folder {
         status(of: name).map { holder($0) } ?? .nobody
     }
 
+    /// The owner of an entry with this status.
+    ///
     /// - Parameter written: the finished file that was taken back from its final name. That file may have a second
     ///   name, given by a response middleware.
     func holder(_ status: stat, written: FileIdentity? = nil) -> PartHolder {

@@ -46,6 +46,8 @@ struct SilenceWatch {
     private var allowedSilence: Double { isAside ? Self.asideSeconds : stallTimeout }
     static let asideSeconds = 1.0
 
+    /// The error for a server that was silent too long.
+    ///
     /// - Parameter url: with secrets masked.
     func error(hasHead: Bool, url: String) -> DownloadError {
         let what = !hasHead ? "sent no complete head" : newBytes > 0 ? "sent hardly anything" : "sent nothing"

@@ -23,6 +23,8 @@ final class URLSessionPool: Sendable {
     private let networks: URLSessionTransport.Networks
     private let queue: DispatchQueue
 
+    /// Creates an empty pool.
+    ///
     /// - Parameter queue: where sessions are used and closed. It is never the queue of a callback.
     init(networks: URLSessionTransport.Networks, queue: DispatchQueue) {
         self.networks = networks

@@ -195,6 +195,8 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private static let maxInterims = 100
 
+    /// Handles a response that Foundation has not reported.
+    ///
     /// - Parameter number: the silent request. The next one may have started meanwhile on the same line.
     private func judgeSilentResponse(of number: Int, _ line: URLSessionLine) {
         guard flow.withLock({ $0.requests == number }), head == nil, next == nil, !isOver else { return }

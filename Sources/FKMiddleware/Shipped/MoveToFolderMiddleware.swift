@@ -107,6 +107,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         throw allTaken(name)
     }
 
+    /// Copies the file into the folder under a hidden name, then publishes it.
+    ///
     /// - Parameter aside: the same name in each run. It stays until the task's record is written. A file in the
     ///   folder that is a second name of it is therefore a copy made by a process that died.
     private func copy(_ file: URL, by aside: URL, name: String) throws -> URL {

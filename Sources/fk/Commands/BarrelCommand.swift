@@ -210,6 +210,8 @@ struct BarrelView {
     /// False while the length of any member is unknown. `expected` is then a lower bound.
     var isExpectedKnown: Bool { !records.isEmpty && records.allSatisfy { $0.expected != nil || $0.state == .complete } }
 
+    /// The received and expected bytes for display.
+    ///
     /// - Parameter mark: precedes a lower bound.
     func amount(_ mark: String) -> String {
         Formatting.amount(received, of: expected, orMore: isExpectedKnown ? nil : mark)

@@ -7,6 +7,8 @@ struct HelpCommand: Command {
     let global: GlobalOptions
     let context: CommandContext
 
+    /// Creates the command for a topic, which is empty for the overview.
+    ///
     /// - Throws: `UsageError` if there is no such command.
     init(topic: [String], global: GlobalOptions, context: CommandContext) throws {
         let known = CommandTable.commands(under: topic)

@@ -159,6 +159,8 @@ final class DemoServer: Sendable {
         }
     }
 
+    /// Sends the response to a request.
+    ///
     /// - Returns: false if the connection must be closed.
     private func answer(_ request: DemoRequest, _ connection: Int32, _ chunk: UnsafeMutableRawBufferPointer) -> Bool {
         state.withLock { $0.requests += 1 }

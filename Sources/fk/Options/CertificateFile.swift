@@ -8,6 +8,8 @@ enum CertificateFile {
     /// Larger files are not lists of authorities.
     private static let maxBytes: off_t = 64 << 20
 
+    /// Checks the file.
+    ///
     /// - Returns: the absolute path.
     /// - Throws: `UsageError` for a file that cannot be read or contains no certificate in PEM form.
     static func check(_ path: String, _ arguments: ParsedArguments, _ context: CommandContext) throws -> String {

@@ -29,6 +29,8 @@ final class ProgressView: Sendable {
     private let size: @Sendable () -> Terminal.Size
     private let state = Locked(State())
 
+    /// Creates a view. It writes nothing yet.
+    ///
     /// - Parameter size: called for each frame; nil, the default, uses the terminal's own size.
     init(output: OutputStream, terminal: Terminal, mode: Mode, size: (@Sendable () -> Terminal.Size)? = nil) {
         self.output = output

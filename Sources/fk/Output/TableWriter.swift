@@ -38,6 +38,8 @@ struct TableWriter: Sendable {
         rows.append(cells)
     }
 
+    /// The lines of the table, headings first.
+    ///
     /// - Parameter width: the columns of the terminal; nil cuts nothing.
     func lines(width: Int?, usesColor: Bool, usesUnicode: Bool = true) -> [String] {
         let widths = columnWidths(limit: width)

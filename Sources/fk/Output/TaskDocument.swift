@@ -4,6 +4,8 @@ import Foundation
 
 /// A task as `fk info --json` prints it. `fk list --json` prints an array of them.
 enum TaskDocument {
+    /// The JSON document of a record.
+    ///
     /// - Parameter received: the current bytes from the live counters, if they are newer than the record.
     static func json(_ record: TaskRecord, received: Int64? = nil) -> JSONValue {
         .object([

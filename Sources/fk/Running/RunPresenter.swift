@@ -27,6 +27,8 @@ final class RunPresenter: Sendable {
     private let begun = Date()
     private let state: Locked<State>
 
+    /// Creates a presenter. It writes nothing yet.
+    ///
     /// - Parameter barrels: the barrels whose sums are shown as well, with their members.
     init(_ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID])] = []) {
         self.global = global

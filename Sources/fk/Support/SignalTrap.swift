@@ -19,6 +19,8 @@ final class SignalTrap: Sendable {
     /// The exit status after this signal: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
     static func exitStatus(_ signal: Int32) -> Int32 { 128 + signal }
 
+    /// Starts to catch these signals; the default is SIGINT, SIGTERM and SIGHUP.
+    ///
     /// - Parameter onSignal: called once, with the number of the first signal, on its own thread.
     init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP], onSignal: @escaping @Sendable (Int32) -> Void) {
         var ends: [Int32] = [-1, -1]
