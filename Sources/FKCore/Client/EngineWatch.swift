@@ -9,7 +9,9 @@ import Foundation
 package struct EngineWatch: Sendable {
     /// A change of the engine's condition.
     package enum News: Sendable, Equatable {
+        /// It has shown no sign of life for `limit` seconds.
         case silent
+        /// It shows a sign of life again.
         case back
     }
 

@@ -30,6 +30,7 @@ package enum StateMachine {
 
     /// The result of a verb in a state.
     package enum Transition: Sendable, Hashable {
+        /// The task gets this state, and the engine performs the effect.
         case to(DownloadState, Effect)
         /// Nothing changes. The reason completes the sentence "The task …".
         case noOp(reason: String)

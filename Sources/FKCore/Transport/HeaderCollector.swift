@@ -13,6 +13,7 @@ import Foundation
 package struct HeaderCollector {
     /// The result of a line.
     package enum Event: Equatable {
+        /// The head continues.
         case more
         /// An interim response has ended.
         case interim
