@@ -8,7 +8,7 @@ extension TaskRecord: CustomTestStringConvertible {
     public var testDescription: String { "task \(number)" }
 }
 
-@Suite("A record's JSON, written by hand and read by Foundation")
+@Suite("A record's JSON, written the fast way and read by Foundation")
 struct StoreRecordJSONTests {
     @Test("the full example leaves no member unset, so that a new one cannot be forgotten")
     func isFull() {
@@ -88,7 +88,7 @@ struct StoreRecordJSONTests {
     }
 }
 
-@Suite("A record's JSON, read by hand and by Foundation")
+@Suite("A record's JSON, read the fast way and by Foundation")
 struct StoreRecordReadingTests {
     private static func records() -> [TaskRecord] {
         var records = [TaskRecord.sample(), TaskRecord.full()]
@@ -118,6 +118,39 @@ struct StoreRecordReadingTests {
         let bytes = try record.json()
         #expect(byHand(bytes) == record)
         #expect(byFoundation(bytes) == record)
+    }
+
+    /// What version 1.0 has written, byte by byte.
+    private static let former = #"""
+        {"id":"b6c4fae13a973d74a0ad27bf2e8919450c1d694ad88649dac49d8a2243898226","task":{\#
+        "url":"https://example.com/d/a%20b?x=1","mirrors":["http://a/","http://b/"],\#
+        "directory":"/data/\"é\"\u000a","fileName":"名前.bin","type":"foreground","priority":-3,"attributes":{\#
+        "k":"v","ключ":"\t"},"options":{"connections":{"fixed":{"_0":4}},"maxSize":5}},"number":77,\#
+        "state":"error","waiting":{"host":"example.com","limit":2,"reason":"retry","until":1700000001},\#
+        "ranges":[{"start":0,"end":10,"position":3,"synced":2},{"start":10,"position":10,"synced":10}],\#
+        "pieces":[{"start":0,"end":3,"crc32c":4294967295}],"expected":1099511627776,"validator":{\#
+        "etag":"W/\"x\"","lastModified":"Fri, 20 Nov 2026 22:29:34 GMT",\#
+        "date":"Fri, 20 Nov 2026 22:29:35 GMT","digest":{"algorithm":"md5",\#
+        "hex":"a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0"},"coding":"br"},"source":"http://b/","attempts":3,"error":{\#
+        "code":"http-status","isRetryable":true,"message":"The server answered 503.","retryAfter":0.25,\#
+        "status":503,"underlying":"x","url":"http://b/"},"response":{"status":206,"httpVersion":"2",\#
+        "fields":[{"name":"ETag","value":"\"q\""},{"name":"Date","value":"now"}],"url":"http://b/",\#
+        "redirects":1},"barrels":["one","two/three"],"partName":".名前.bin.b6c4fae13a973d74.fkpart",\#
+        "partTime":1800000000000000001,"path":"/data/a/b","written":{"inode":18446744073709551615,\#
+        "length":1099511627776,"time":-1},"setAside":[{"path":"/data/.a.b6c4fae13a973d74.fkrejected",\#
+        "written":{"inode":1,"length":2,"time":-3}}],"leftBehind":["/tmp/b"],"created":1700000000.250,\#
+        "started":-1.500,"finished":0,"lastUsed":1800000500.125,"bytesPerSecond":1048576,"isForeign":true,\#
+        "synced":false,"bootID":"boot","lengthVerified":false,"history":[{"by":"resume","time":1.5,\#
+        "what":"\"x\"/y"}]}
+        """#
+
+    @Test("what a former version wrote is read, and written again with the same bytes")
+    func formerBytes() throws {
+        let bytes = Array(Self.former.utf8)
+        let record = try #require(byHand(bytes))
+        #expect(record == byFoundation(bytes))
+        #expect(String(decoding: try record.json(), as: UTF8.self) == Self.former)
+        #expect(try record.checked() == record)
     }
 
     @Test("what is damaged or only written in another way is never read in another way than Foundation's")

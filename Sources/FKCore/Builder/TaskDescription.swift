@@ -117,38 +117,22 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// True if any option is set. It does not allocate default options, unlike `options`.
     package var hasOptions: Bool { _ownOptions.isThere }
 
-    private enum CodingKeys: String, CodingKey {
-        case url, mirrors, directory, fileName, type, priority, attributes, options
-    }
-
     /// Decodes a description.
     ///
     /// - Throws: `DecodingError` if a field is missing or has another type.
     public init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        url = try values.decode(String.self, forKey: .url)
-        mirrors = try values.decode([String].self, forKey: .mirrors)
-        directory = try values.decodeIfPresent(String.self, forKey: .directory)
-        fileName = try values.decodeIfPresent(String.self, forKey: .fileName)
-        type = try values.decode(DownloadType.self, forKey: .type)
-        priority = try values.decode(Int.self, forKey: .priority)
-        attributes = try values.decode([String: String].self, forKey: .attributes)
-        options = try values.decode(TaskOptions.self, forKey: .options)
+        self = .blank
+        var reader = try FieldDecoder(decoder)
+        try visitFields(&reader)
     }
 
     /// Encodes a description; keys without a value are left out.
     ///
     /// - Throws: the encoder's error.
     public func encode(to encoder: any Encoder) throws {
-        var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(url, forKey: .url)
-        try values.encode(mirrors, forKey: .mirrors)
-        try values.encodeIfPresent(directory, forKey: .directory)
-        try values.encodeIfPresent(fileName, forKey: .fileName)
-        try values.encode(type, forKey: .type)
-        try values.encode(priority, forKey: .priority)
-        try values.encode(attributes, forKey: .attributes)
-        try values.encode(options, forKey: .options)
+        var copy = self
+        var writer = FieldEncoder(encoder)
+        try copy.visitFields(&writer)
     }
 
     /// Creates a description of a URL with default values.
@@ -159,5 +143,24 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// The task's id. Two descriptions with the same URL and destination are one task.
     public var id: TaskID {
         TaskID(url: url, destination: directory.map { "\($0)/\(fileName ?? "")" })
+    }
+}
+
+extension TaskDescription: RecordObject {
+    static let blank = TaskDescription(url: "")
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("url", &url)
+        try visitor.field("mirrors", &mirrors)
+        try visitor.field("directory", &directory)
+        try visitor.field("fileName", &fileName)
+        try visitor.field("type", &type)
+        try visitor.field("priority", &priority)
+        var pairs = attributes.isEmpty ? nil : attributes
+        try visitor.rare("attributes", &pairs, empty: "{}")
+        try visitor.rare("options", &ownOptions, empty: "{}")
+        guard Visitor.isReading else { return }
+        attributes = pairs ?? [:]
+        if ownOptions == TaskOptions() { ownOptions = nil }
     }
 }

@@ -21,13 +21,6 @@ package enum BarrelFile {
         var crc: UInt32
     }
 
-    private struct Description: Codable {
-        var name: String
-        var created: Date
-        var options: BarrelOptions
-        var sums: BarrelSums
-    }
-
     /// Writes a barrel.
     ///
     /// - Throws: `.invalidArgument` for an invalid name or a URL with a line feed; `.noSpace` or `.disk`. The file is
@@ -36,8 +29,7 @@ package enum BarrelFile {
     @discardableResult
     package static func save(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
         try BarrelName.validate(barrel.name)
-        var body = try StoreJSON.encode(
-            Description(name: barrel.name, created: barrel.created, options: barrel.options, sums: barrel.sums))
+        var body = try StoreJSON.encode(barrel)
         body.append(0x0a)
         body.reserveCapacity(body.count + barrel.members.reduce(0) { $0 + $1.url.utf8.count + 66 })
         for member in barrel.members {
@@ -188,15 +180,13 @@ package enum BarrelFile {
             let body = UnsafeRawBufferPointer(rebasing: file[(headerEnd + 1)...])
             guard CRC32C.checksum(body) == header.crc else { throw damaged("its checksum is wrong") }
             guard let descriptionEnd = body.firstIndex(of: 0x0a) else { throw damaged("it has no description") }
-            let description = try StoreJSON.decode(
-                Description.self, from: UnsafeRawBufferPointer(rebasing: body[..<descriptionEnd]))
-            var options = description.options
-            options.options = options.options?.clamped()
+            var barrel = try StoreJSON.decode(
+                BarrelRecord.self, from: UnsafeRawBufferPointer(rebasing: body[..<descriptionEnd]))
+            barrel.options.options = barrel.options.options?.clamped()
             let lines = UnsafeRawBufferPointer(rebasing: body[(descriptionEnd + 1)...])
             guard let members = members(lines, count: header.count) else { throw damaged("a line is not a member") }
-            return BarrelRecord(
-                name: description.name, created: description.created, options: options, members: members,
-                sums: description.sums)
+            barrel.members = members
+            return barrel
         }
     }
 

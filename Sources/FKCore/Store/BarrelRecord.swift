@@ -33,8 +33,8 @@ package struct BarrelSums: Codable, Sendable, Hashable {
     }
 }
 
-/// A named, ordered group of tasks.
-package struct BarrelRecord: Sendable, Hashable {
+/// A named, ordered group of tasks. Its `Codable` form is the description line of a barrel file, without the members.
+package struct BarrelRecord: Codable, Sendable, Hashable {
     /// The barrel's name, unique in the work path.
     package var name: String
     /// When the barrel was created.
@@ -42,9 +42,13 @@ package struct BarrelRecord: Sendable, Hashable {
     /// The defaults for its new members.
     package var options: BarrelOptions
     /// The members in the order in which they joined, without duplicates.
-    package var members: [BarrelMember]
+    package var members: [BarrelMember] = []
     /// The sums at the last save.
     package var sums: BarrelSums
+
+    private enum CodingKeys: String, CodingKey {
+        case name, created, options, sums
+    }
 
     /// Creates a barrel; the default has no options and no members.
     package init(

@@ -1,20 +1,17 @@
 import Foundation
 
-/// Reads JSON as `JSONText` and `StoreJSON` write it: without blanks, in UTF-8.
+/// Reads JSON in the form that `JSONText` writes: UTF-8, without white space, members in a known order.
 ///
-/// It knows less than `JSONDecoder` on purpose. Whatever it does not expect is `Unexpected`, and then the same bytes
-/// are given to `JSONDecoder`; what it does accept, `JSONDecoder` reads the same. `JSONDecoder` takes 10 to 27 us for a
-/// record.
+/// It throws `Unexpected` for any other form, and the caller then gives the same bytes to `JSONDecoder`. Whatever it
+/// accepts, `JSONDecoder` reads as the same value. A test compares both on damaged input. `JSONDecoder` takes 35 us for
+/// a usual record.
 struct JSONScanner {
-    /// Nothing is wrong yet: these bytes are for `JSONDecoder`.
+    /// The bytes have another form; `JSONDecoder` decides whether they are valid.
     struct Unexpected: Error {}
-
-    /// The name of an object's member, as its bytes stand in the text.
-    typealias Name = UnsafeBufferPointer<UInt8>
 
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
-    /// A comma stands before the next key.
+    /// True if a comma must precede the next key.
     private var needsComma = false
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
@@ -33,7 +30,7 @@ struct JSONScanner {
         needsComma = true
     }
 
-    /// Goes behind the key when it is the next one, with its comma and colon; else nothing moves.
+    /// Skips the key with its comma and colon and returns true. Returns false, without moving, if another key is next.
     mutating func has(_ key: StaticString) -> Bool {
         let length = key.utf8CodeUnitCount
         let start = position + (needsComma ? 1 : 0)
@@ -51,7 +48,7 @@ struct JSONScanner {
     }
 
     /// Calls `body` before each element of an array.
-    mutating func elements(_ body: (inout JSONScanner) throws(Unexpected) -> Void) throws(Unexpected) {
+    mutating func elements(_ body: (inout JSONScanner) throws -> Void) throws {
         try take(0x5b)
         if peek == 0x5d {
             position += 1
@@ -63,26 +60,6 @@ struct JSONScanner {
                 position += 1
             }
             try take(0x5d)
-        }
-        needsComma = true
-    }
-
-    /// Calls `body` with the name of each member of an object, in whatever order they stand; the value is next.
-    mutating func members(_ body: (inout JSONScanner, Name) throws(Unexpected) -> Void) throws(Unexpected) {
-        try take(0x7b)
-        if peek == 0x7d {
-            position += 1
-        } else {
-            while true {
-                let name = try rawText()
-                if name.hasEscapes { throw Unexpected() }
-                try take(0x3a)
-                needsComma = false
-                try body(&self, UnsafeBufferPointer(rebasing: bytes[name.range]))
-                if peek != 0x2c { break }
-                position += 1
-            }
-            try take(0x7d)
         }
         needsComma = true
     }
@@ -122,12 +99,6 @@ struct JSONScanner {
             ? String(validating: try unescaped(part), as: UTF8.self) : String(validating: part, as: UTF8.self)
         guard let text else { throw Unexpected() }
         return text
-    }
-
-    mutating func texts() throws(Unexpected) -> [String] {
-        var texts: [String] = []
-        try elements { (scanner) throws(Unexpected) in texts.append(try scanner.text()) }
-        return texts
     }
 
     /// The bytes of a text without escapes.
@@ -278,13 +249,5 @@ struct JSONScanner {
         case 0x41...0x46: byte - 0x37
         default: nil
         }
-    }
-}
-
-extension UnsafeBufferPointer<UInt8> {
-    /// True when these are the bytes of that word.
-    func spells(_ word: StaticString) -> Bool {
-        guard count == word.utf8CodeUnitCount, let baseAddress else { return false }
-        return memcmp(baseAddress, word.utf8Start, count) == 0
     }
 }

@@ -100,7 +100,7 @@ package final class LiveCounters: Sendable {
     package init(count: Int = LiveCounters.mirroredCount) {
         self.count = max(1, count)
         let all = self.count + Self.mirroredCount
-        values = Heap.take(all * MemoryLayout<Atomic<Int64>>.stride).bindMemory(to: Atomic<Int64>.self).baseAddress!
+        values = .allocate(capacity: all)
         written = values + self.count
         for index in 0..<all { (values + index).initialize(to: Atomic(0)) }
     }
@@ -112,7 +112,8 @@ package final class LiveCounters: Sendable {
     }
 
     deinit {
-        Heap.giveBack(values.deinitialize(count: count + Self.mirroredCount))
+        values.deinitialize(count: count + Self.mirroredCount)
+        values.deallocate()
         mirrors.withLock { mirrors in
             for descriptor in mirrors.descriptors { FileIO.close(descriptor) }
         }

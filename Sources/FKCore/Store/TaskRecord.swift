@@ -201,3 +201,43 @@ package struct TaskRecord: Codable, Sendable, Hashable {
         return sum
     }
 }
+
+extension TaskRecord: RecordObject {
+    static let blank = TaskRecord(task: .blank, number: 0, created: Date(timeIntervalSince1970: 0))
+
+    /// Every member of the payload. Common members come with a fast form, rare ones go through Foundation's encoder.
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("id", &id)
+        try visitor.field("task", &task)
+        try visitor.field("number", &number)
+        try visitor.field("state", &state)
+        try visitor.rare("waiting", &waiting)
+        try visitor.field("ranges", &ranges)
+        try visitor.field("pieces", &_pieces)
+        try visitor.field("expected", &expected)
+        try visitor.field("validator", &_validator)
+        try visitor.field("source", &_source)
+        try visitor.field("attempts", &attempts)
+        try visitor.rare("error", &error)
+        try visitor.field("response", &_response)
+        try visitor.field("barrels", &barrels)
+        try visitor.field("partName", &partName)
+        try visitor.field("partTime", &_partTime)
+        try visitor.field("path", &path)
+        try visitor.field("written", &_written)
+        try visitor.rare("setAside", &setAside)
+        try visitor.field("leftBehind", &_leftBehind)
+        try visitor.field("created", &created)
+        try visitor.field("started", &started)
+        try visitor.field("finished", &finished)
+        try visitor.field("lastUsed", &_lastUsed)
+        try visitor.field("bytesPerSecond", &bytesPerSecond)
+        try visitor.field("isForeign", &isForeign)
+        try visitor.field("synced", &synced)
+        try visitor.field("bootID", &bootID)
+        try visitor.field("lengthVerified", &lengthVerified)
+        var lines = history.isEmpty ? nil : history
+        try visitor.rare("history", &lines, empty: "[]")
+        if Visitor.isReading { history = lines ?? [] }
+    }
+}

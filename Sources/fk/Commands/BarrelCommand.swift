@@ -123,7 +123,7 @@ struct BarrelQueryCommand: Command {
     private func list(_ reader: StoreReader, _ names: [String]) -> Int32 {
         let views = names.compactMap { try? BarrelView(reader, $0) }
         if global.json {
-            context.output.writeLine(JSONValue.array(views.map { .object($0.fields) }).pretty)
+            JSONOutput(context.output).document(views.map(BarrelDocument.init))
             return ExitStatus.done
         }
         guard !views.isEmpty else {
@@ -149,8 +149,7 @@ struct BarrelQueryCommand: Command {
     private func show(_ reader: StoreReader, _ name: String) throws -> Int32 {
         let view = try BarrelView(reader, name)
         if global.json {
-            let members = JSONValue.array(view.records.map { TaskDocument.json($0) })
-            context.output.writeLine(JSONValue.object(view.fields + [("members", members)]).pretty)
+            JSONOutput(context.output).document(BarrelDocument(view), "members", view.records, TaskDocument.json)
             return ExitStatus.done
         }
         var table = TableWriter.ofTasks
@@ -170,7 +169,7 @@ struct BarrelQueryCommand: Command {
         case .urls:
             for record in view.records { context.output.writeLine(record.task.url) }
         case .json:
-            context.output.writeLine(JSONValue.array(view.records.map { TaskDocument.json($0) }).pretty)
+            JSONOutput(context.output).array(view.records, TaskDocument.json)
         case .aria2:
             for record in view.records {
                 let urls = [record.task.url] + record.task.mirrors
@@ -216,14 +215,26 @@ struct BarrelView {
     func amount(_ mark: String) -> String {
         Formatting.amount(received, of: expected, orMore: isExpectedKnown ? nil : mark)
     }
+}
 
-    /// The fields of `--json`, without the members.
-    var fields: [(String, JSONValue)] {
-        [
-            ("name", .string(name)), ("total", .integer(Int64(records.count))), ("complete", .integer(Int64(complete))),
-            ("error", .integer(Int64(failed))), ("received", .integer(received)), ("expected", .optional(expected)),
-            ("isExpectedKnown", .bool(isExpectedKnown)),
-        ]
+/// What `--json` has of a barrel, without the members.
+private struct BarrelDocument: Encodable {
+    let name: String
+    let total: Int
+    let complete: Int
+    let error: Int
+    let received: Int64
+    @OrNull var expected: Int64?
+    let isExpectedKnown: Bool
+
+    init(_ view: BarrelView) {
+        name = view.name
+        total = view.records.count
+        complete = view.complete
+        error = view.failed
+        received = view.received
+        expected = view.expected
+        isExpectedKnown = view.isExpectedKnown
     }
 }
 

@@ -18,7 +18,11 @@ struct ConfigCommand: Command {
         switch action {
         case .path:
             let path = Settings.path(workPath: global.workPath)
-            context.output.writeLine(global.json ? JSONValue.object([("path", .string(path))]).pretty : path)
+            if global.json {
+                JSONOutput(context.output).document(["path": path])
+            } else {
+                context.output.writeLine(path)
+            }
         case .show:
             show(try Settings.read(workPath: global.workPath))
         case .set(let key, let value):
@@ -32,9 +36,8 @@ struct ConfigCommand: Command {
 
     private func show(_ settings: Settings) {
         if global.json {
-            let fields = Settings.Key.allCases.map { ($0.rawValue, JSONValue.optional(masked($0, settings[$0]))) }
-            context.output.writeLine(JSONValue.object(fields).pretty)
-            return
+            let values = Settings.Key.allCases.map { ($0.rawValue, OrNull(wrappedValue: masked($0, settings[$0]))) }
+            return JSONOutput(context.output).document(Dictionary(uniqueKeysWithValues: values))
         }
         for key in Settings.Key.allCases {
             guard let value = masked(key, settings[key]) else { continue }

@@ -72,6 +72,26 @@ struct LimitCommand: Command {
     }
 }
 
+/// `fk limit --json`. Rates are bytes a second, null for no limit.
+private struct LimitsDocument: Encodable {
+    struct Command: Encodable {
+        @OrNull var rate: Int64?
+        @OrNull var jobs: Int?
+        let tasks: Int
+    }
+
+    @OrNull var rate: Int64?
+    @OrNull var configured: Int64?
+    let barrels: [BarrelLimitDocument]
+    let commands: [Command]
+}
+
+/// `fk limit -b NAME --json`.
+private struct BarrelLimitDocument: Encodable {
+    let name: String
+    @OrNull var rate: Int64?
+}
+
 extension Answers {
     /// Shows the current limits, one per line; with a barrel's name only its own.
     func limits(_ report: LimitsReport, of barrel: String? = nil) -> Int32 {
@@ -79,7 +99,7 @@ extension Answers {
             let rate = report.barrels.first { $0.name.isExactly(barrel) }?.rate
             return show(
                 [line("barrel \(barrel)", rate)],
-                .object([("name", .string(barrel)), ("rate", .optional(rate))]))
+                BarrelLimitDocument(name: barrel, rate: rate))
         }
         var lines = [line("all tasks", report.rate)]
         if let rate = report.configured { lines.append(line("all tasks, set by the application", rate)) }
@@ -90,28 +110,15 @@ extension Answers {
         }
         return show(
             lines,
-            .object([
-                ("rate", .optional(report.rate)), ("configured", .optional(report.configured)),
-                (
-                    "barrels",
-                    .array(report.barrels.map { .object([("name", .string($0.name)), ("rate", .integer($0.rate))]) })
-                ),
-                (
-                    "commands",
-                    .array(
-                        report.commands.map {
-                            .object([
-                                ("rate", .optional($0.rate)), ("jobs", .optional($0.jobs.map(Int64.init))),
-                                ("tasks", .integer(Int64($0.tasks))),
-                            ])
-                        })
-                ),
-            ]))
+            LimitsDocument(
+                rate: report.rate, configured: report.configured,
+                barrels: report.barrels.map { BarrelLimitDocument(name: $0.name, rate: $0.rate) },
+                commands: report.commands.map { .init(rate: $0.rate, jobs: $0.jobs, tasks: $0.tasks) }))
     }
 
-    private func show(_ lines: [String], _ document: JSONValue) -> Int32 {
+    private func show(_ lines: [String], _ document: some Encodable) -> Int32 {
         if global.json {
-            context.output.writeLine(document.pretty)
+            JSONOutput(context.output).document(document)
         } else {
             for line in lines { context.output.writeLine(Escaping.visible(line)) }
         }

@@ -25,7 +25,7 @@ struct ListCommand: Command {
             throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
         }
         if global.json {
-            writeArray(records)
+            JSONOutput(context.output).array(records, TaskDocument.json)
             return ExitStatus.done
         }
         guard !records.isEmpty else {
@@ -36,24 +36,6 @@ struct ListCommand: Command {
         for record in records { table.add(record) }
         table.write(global, context)
         return ExitStatus.done
-    }
-
-    /// Writes the same text as `JSONValue.array`, but creates it on all processors and writes it in pieces.
-    private func writeArray(_ records: [TaskRecord]) {
-        guard !records.isEmpty else { return context.output.writeLine("[]") }
-        let blocks = stride(from: 0, to: records.count, by: 256).map { records[$0..<min($0 + 256, records.count)] }
-        var isFirst = true
-        for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
-            let texts = Parallel.map(Array(group)) { block in
-                block.map { TaskDocument.json($0).prettyElement }.joined(separator: ",\n  ")
-            }
-            for text in texts {
-                context.output.write(isFirst ? "[\n  " : ",\n  ")
-                context.output.write(text)
-                isFirst = false
-            }
-        }
-        context.output.writeLine("\n]")
     }
 
     private func page(of records: [TaskRecord]) throws -> [TaskRecord] {
@@ -80,12 +62,16 @@ struct InfoCommand: Command {
         if options.raw {
             for record in records {
                 let document = try InfoFile.rawPayload(reader.workPath.infoPath(record.id))
-                context.output.writeLine(JSONValue.showing(document: document))
+                JSONOutput(context.output).line(json: Array(document.utf8))
             }
         } else if global.json {
             // A URL with several destinations has several documents; usually there is one.
-            let documents = records.map { TaskDocument.json($0) }
-            context.output.writeLine((documents.count == 1 ? documents[0] : .array(documents)).pretty)
+            let output = JSONOutput(context.output)
+            if records.count == 1 {
+                output.document(json: TaskDocument.json(records[0]))
+            } else {
+                output.array(records, TaskDocument.json)
+            }
         } else {
             for (index, record) in records.enumerated() {
                 if index > 0 { context.output.writeLine("") }
@@ -109,28 +95,42 @@ struct WhyCommand: Command {
             let text = RecordText(record)
             let reason = text.reason(engineRuns: isRunning)
             if global.json {
-                context.output.writeLine(
-                    JSONValue.object([
-                        ("id", .string(record.id.hex)), ("url", .string(URLMasking.mask(record.task.url))),
-                        ("state", .string(record.state.rawValue)), ("reason", .string(reason)),
-                        ("waiting", TaskDocument.waiting(record.waiting)), ("error", TaskDocument.error(record.error)),
-                        (
-                            "history",
-                            .array(
-                                record.history.map {
-                                    .object([
-                                        ("time", .string(Timestamp.text($0.time))), ("by", .string($0.by)),
-                                        ("what", .string(OptionNames.inCommandLine($0.what))),
-                                    ])
-                                })
-                        ),
-                    ]).pretty)
+                JSONOutput(context.output).document(WhyDocument(record, reason: reason))
             } else {
                 context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.rawValue): \(reason)"))
                 text.history.forEach(context.output.writeLine)
             }
         }
         return ExitStatus.done
+    }
+}
+
+/// `fk why --json`.
+private struct WhyDocument: Encodable {
+    struct Line: Encodable {
+        let time: String
+        let by: String
+        let what: String
+    }
+
+    let id: String
+    let url: String
+    let state: String
+    let reason: String
+    @OrNull var waiting: WaitingDocument?
+    @OrNull var error: ErrorDocument?
+    let history: [Line]
+
+    init(_ record: TaskRecord, reason: String) {
+        id = record.id.hex
+        url = URLMasking.mask(record.task.url)
+        state = record.state.rawValue
+        self.reason = reason
+        waiting = record.waiting.map(WaitingDocument.init)
+        error = record.error.map(ErrorDocument.init)
+        history = record.history.map {
+            Line(time: Timestamp.text($0.time), by: $0.by, what: OptionNames.inCommandLine($0.what))
+        }
     }
 }
 

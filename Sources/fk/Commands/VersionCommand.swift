@@ -5,6 +5,6 @@ enum VersionCommand {
     static func text(json: Bool) -> String {
         let library = TransportLibrary.description
         guard json else { return "fk \(Version.text)\n\(library)\n" }
-        return JSONValue.object([("version", .string(Version.text)), ("transport", .string(library))]).compact + "\n"
+        return JSONLayout.line(JSONOutput.encode(["version": Version.text, "transport": library]), indent: nil)
     }
 }

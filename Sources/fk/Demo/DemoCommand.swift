@@ -52,14 +52,17 @@ struct DemoCommand: Command {
 
     private func table(_ results: [DemoRun.Result]) {
         guard !global.json else {
-            let rows = results.map { result in
-                JSONValue.object([
-                    ("name", .string(result.name)), ("bytes", .integer(result.size)), ("sent", .integer(result.sent)),
-                    ("sha256", .string(result.digest)), ("right", .bool(result.isRight)),
-                ])
+            struct Row: Encodable {
+                let name: String
+                let bytes: Int64
+                let sent: Int64
+                let sha256: String
+                let right: Bool
             }
-            context.output.writeLine(JSONValue.array(rows).pretty)
-            return
+            return JSONOutput(context.output).document(
+                results.map {
+                    Row(name: $0.name, bytes: $0.size, sent: $0.sent, sha256: $0.digest, right: $0.isRight)
+                })
         }
         guard !global.quiet else { return }
         var table = TableWriter([

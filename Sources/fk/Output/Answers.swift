@@ -25,7 +25,7 @@ struct Answers: Sendable {
         case .verbs(let results): return verbs(results)
         case .done(let note):
             if global.json {
-                context.output.writeLine(JSONValue.object([("done", .bool(true)), ("note", .string(note))]).compact)
+                JSONOutput(context.output).line(DoneDocument(note: note))
             } else {
                 say(note)
             }
@@ -42,7 +42,7 @@ struct Answers: Sendable {
         let failed = list.compactMap(\.error)
         failed.forEach(fail)
         if global.json {
-            context.output.writeLine(JSONValue.array(list.map(json)).compact)
+            JSONOutput(context.output).array(list, isIndented: false) { JSONOutput.encode(AddedDocument($0)) }
         } else {
             let new = list.count { $0.isNew }
             let known = list.count - failed.count - new
@@ -57,7 +57,7 @@ struct Answers: Sendable {
     /// Shows the results of a verb, one line per task. A verb that does not apply is reported but is not a failure.
     func verbs(_ results: [VerbResult]) -> Int32 {
         if global.json {
-            context.output.writeLine(JSONValue.array(results.map(json)).compact)
+            JSONOutput(context.output).array(results, isIndented: false) { JSONOutput.encode(VerbDocument($0)) }
             return ExitStatus.done
         }
         if results.isEmpty { say("There are no tasks.") }
@@ -80,20 +80,43 @@ struct Answers: Sendable {
     private func fail(_ error: DownloadError) {
         context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
     }
+}
 
-    private func json(_ added: EngineReply.Added) -> JSONValue {
-        .object([
-            ("id", .string(added.id.hex)), ("state", .string(added.state.rawValue)), ("new", .bool(added.isNew)),
-            ("error", TaskDocument.error(added.error)),
-        ])
+private struct DoneDocument: Encodable {
+    let done = true
+    let note: String
+}
+
+private struct AddedDocument: Encodable {
+    let id: String
+    let state: String
+    let new: Bool
+    @OrNull var error: ErrorDocument?
+
+    init(_ added: EngineReply.Added) {
+        id = added.id.hex
+        state = added.state.rawValue
+        new = added.isNew
+        error = added.error.map(ErrorDocument.init)
     }
+}
 
-    private func json(_ result: VerbResult) -> JSONValue {
-        .object([
-            ("id", .string(result.id.hex)), ("url", .string(URLMasking.mask(result.url))),
-            ("verb", .string(result.verb.rawValue)), ("before", .string(result.before.rawValue)),
-            ("after", .string(result.after.rawValue)), ("applied", .bool(result.applied)),
-            ("note", .string(result.note)),
-        ])
+private struct VerbDocument: Encodable {
+    let id: String
+    let url: String
+    let verb: String
+    let before: String
+    let after: String
+    let applied: Bool
+    let note: String
+
+    init(_ result: VerbResult) {
+        id = result.id.hex
+        url = URLMasking.mask(result.url)
+        verb = result.verb.rawValue
+        before = result.before.rawValue
+        after = result.after.rawValue
+        applied = result.applied
+        note = result.note
     }
 }

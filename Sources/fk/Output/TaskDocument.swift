@@ -1,56 +1,95 @@
 import FKCore
 import FKMiddleware
-import Foundation
 
 /// A task as `fk info --json` prints it. `fk list --json` prints an array of them.
 enum TaskDocument {
     /// The JSON document of a record.
-    ///
-    /// - Parameter received: the current bytes from the live counters, if they are newer than the record.
-    static func json(_ record: TaskRecord, received: Int64? = nil) -> JSONValue {
-        .object([
-            ("id", .string(record.id.hex)),
-            ("url", .string(URLMasking.mask(record.task.url))),
-            ("state", .string(record.state.rawValue)),
-            ("received", .integer(received ?? record.received)),
-            ("expected", .optional(record.expected)),
-            ("path", .optional(record.path)),
-            ("synced", record.isOnDisk.map(JSONValue.bool) ?? .null),
-            ("attempts", .integer(Int64(record.attempts))),
-            ("bytesPerSecond", .optional(record.bytesPerSecond)),
-            ("barrels", .array(record.barrels.map { .string($0) })),
-            ("error", error(record.error)),
-            ("waiting", waiting(record.waiting)),
-            ("directory", .optional(record.task.directory)),
-            ("fileName", .optional(record.task.fileName)),
-            ("checksum", .optional(record.task.options.checksum?.description)),
-            ("contentEncoding", .optional(record.validator?.coding)),
-            (
-                "attributes",
-                .object(record.task.attributes.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })
-            ),
-            ("insecure", .bool(record.task.options.insecure ?? false)),
-            ("created", .string(Timestamp.text(record.created))),
-            ("started", .optional(record.started.map(Timestamp.text))),
-            ("finished", .optional(record.finished.map(Timestamp.text))),
-            ("lastUsed", .optional(record.lastUsed.map(Timestamp.text))),
-        ])
+    static func json(_ record: TaskRecord) -> [UInt8] {
+        var text = JSONText()
+        text.beginObject()
+        text.member("id", record.id.hex)
+        text.member("url", URLMasking.mask(record.task.url))
+        text.member("state", record.state.rawValue)
+        text.member("received", record.received)
+        text.member("expected", record.expected)
+        text.member("path", record.path)
+        text.member("synced", record.isOnDisk)
+        text.member("attempts", Int64(record.attempts))
+        text.member("bytesPerSecond", record.bytesPerSecond)
+        text.key("barrels")
+        text.beginArray()
+        for barrel in record.barrels { text.value(barrel) }
+        text.endArray()
+        text.member("error", record.error.map(ErrorDocument.init))
+        text.member("waiting", record.waiting.map(WaitingDocument.init))
+        text.member("directory", record.task.directory)
+        text.member("fileName", record.task.fileName)
+        text.member("checksum", record.task.hasOptions ? record.task.options.checksum?.description : nil)
+        text.member("contentEncoding", record.validator?.coding)
+        text.key("attributes")
+        text.raw(record.task.attributes.isEmpty ? Array("{}".utf8) : JSONOutput.encode(record.task.attributes))
+        text.member("insecure", record.task.hasOptions && record.task.options.insecure ?? false)
+        text.member("created", Timestamp.text(record.created))
+        text.member("started", record.started.map(Timestamp.text))
+        text.member("finished", record.finished.map(Timestamp.text))
+        text.member("lastUsed", record.lastUsed.map(Timestamp.text))
+        text.endObject()
+        return text.bytes
+    }
+}
+
+/// The last error of a task. `reason` explains the message of an HTTP status, if it is known.
+struct ErrorDocument: Encodable {
+    let code: String
+    let message: String
+    @OrNull var reason: String?
+    @OrNull var status: Int?
+    let retryable: Bool
+
+    init(_ error: DownloadError) {
+        code = error.code.rawValue
+        message = error.text
+        reason = error.reason
+        status = error.status
+        retryable = error.isRetryable
+    }
+}
+
+/// Why a task waits. `until` is a time, `limit` a number of connections or slots.
+struct WaitingDocument: Encodable {
+    let reason: String
+    @OrNull var until: String?
+    @OrNull var host: String?
+    @OrNull var limit: Int?
+
+    init(_ waiting: Waiting) {
+        reason = waiting.reason.rawValue
+        until = waiting.until.map(Timestamp.text)
+        host = waiting.host
+        limit = waiting.limit
+    }
+}
+
+/// Writes members of an object. nil becomes null.
+extension JSONText {
+    mutating func member(_ name: StaticString, _ value: String?) {
+        key(name)
+        if let value { self.value(value) } else { raw("null") }
     }
 
-    static func error(_ error: DownloadError?) -> JSONValue {
-        guard let error else { return .null }
-        return .object([
-            ("code", .string(error.code.rawValue)), ("message", .string(error.text)),
-            ("reason", .optional(error.reason)), ("status", .optional(error.status.map(Int64.init))),
-            ("retryable", .bool(error.isRetryable)),
-        ])
+    mutating func member(_ name: StaticString, _ value: Int64?) {
+        key(name)
+        if let value { self.value(value) } else { raw("null") }
     }
 
-    static func waiting(_ waiting: Waiting?) -> JSONValue {
-        guard let waiting else { return .null }
-        return .object([
-            ("reason", .string(waiting.reason.rawValue)), ("until", .optional(waiting.until.map(Timestamp.text))),
-            ("host", .optional(waiting.host)), ("limit", .optional(waiting.limit.map(Int64.init))),
-        ])
+    mutating func member(_ name: StaticString, _ value: Bool?) {
+        key(name)
+        if let value { self.value(value) } else { raw("null") }
+    }
+
+    /// A value that few tasks have. It goes through the encoder for documents.
+    mutating func member(_ name: StaticString, _ value: (some Encodable)?) {
+        key(name)
+        if let value { raw(JSONOutput.encode(value)) } else { raw("null") }
     }
 }

@@ -1,0 +1,176 @@
+import FKMiddleware
+import Foundation
+
+/// A structure of the info file with one list of its members, in the order in which they are written. Writing
+/// (`JSONText`), reading (`JSONScanner`) and `Codable` (`FieldEncoder`, `FieldDecoder`) all go through this list.
+///
+/// A new member needs its stored property and a line in `visitFields`. The order of the other lines must not change:
+/// files of earlier versions have it.
+protocol RecordObject: RecordValue {
+    /// The value that reading starts from. Its optional members are nil, so that absent ones stay nil.
+    static var blank: Self { get }
+    /// Visits every member. A visitor that reads replaces them, any other leaves them as they are.
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws
+}
+
+/// Whatever is done with every member of a structure.
+protocol FieldVisitor: ~Copyable {
+    /// True if the visitor replaces what it visits.
+    static var isReading: Bool { get }
+
+    /// A member that is always there.
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws
+    /// A member that is left out while it is nil.
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws
+    /// A member that few records have. It goes through Foundation's encoder and decoder, which take 5 to 10 us.
+    ///
+    /// - Parameter empty: the JSON that stands for nil; without it, the member is left out.
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws
+}
+
+extension FieldVisitor where Self: ~Copyable {
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
+        try rare(name, &value, empty: nil)
+    }
+
+    /// Makes no new box for a value that does not change.
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Seldom<Value>) throws {
+        var plain = value.wrappedValue
+        try field(name, &plain)
+        if Self.isReading { value.wrappedValue = plain }
+    }
+}
+
+// MARK: Writing
+
+extension JSONText: FieldVisitor {
+    static var isReading: Bool { false }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws {
+        key(name)
+        try value.write(to: &self)
+    }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws {
+        guard let value else { return }
+        key(name)
+        try value.write(to: &self)
+    }
+
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
+        guard let value else {
+            guard let empty else { return }
+            key(name)
+            return raw(empty)
+        }
+        key(name)
+        raw(try StoreJSON.encode(value))
+    }
+}
+
+extension RecordObject {
+    func write(to text: inout JSONText) throws {
+        text.beginObject()
+        var copy = self
+        try copy.visitFields(&text)
+        text.endObject()
+    }
+}
+
+// MARK: Reading
+
+extension JSONScanner: FieldVisitor {
+    static var isReading: Bool { true }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws {
+        try need(name)
+        value = try Value.read(&self)
+    }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws {
+        if has(name) { value = try Value.read(&self) }
+    }
+
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
+        guard has(name) else {
+            if empty != nil { throw Unexpected() }
+            return
+        }
+        let json = try rawValue()
+        if let empty, json.elementsEqual(UnsafeBufferPointer(start: empty.utf8Start, count: empty.utf8CodeUnitCount)) {
+            return
+        }
+        value = try StoreJSON.decode(Value.self, from: json)
+    }
+}
+
+extension RecordObject {
+    static func read(_ scanner: inout JSONScanner) throws -> Self {
+        try scanner.beginObject()
+        var value = blank
+        try value.visitFields(&scanner)
+        try scanner.endObject()
+        return value
+    }
+}
+
+// MARK: Codable
+
+private struct FieldName: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(_ name: StaticString) { stringValue = "\(name)" }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
+/// Encodes the members of a structure for any `Encoder`.
+struct FieldEncoder: FieldVisitor {
+    static var isReading: Bool { false }
+    private var values: KeyedEncodingContainer<FieldName>
+
+    init(_ encoder: any Encoder) { values = encoder.container(keyedBy: FieldName.self) }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws {
+        try values.encode(value, forKey: FieldName(name))
+    }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws {
+        try values.encodeIfPresent(value, forKey: FieldName(name))
+    }
+
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
+        if value == nil, let empty {
+            let isObject = "\(empty)" == "{}"
+            try isObject
+                ? values.encode([String: String](), forKey: FieldName(name))
+                : values.encode([String](), forKey: FieldName(name))
+        } else {
+            try values.encodeIfPresent(value, forKey: FieldName(name))
+        }
+    }
+}
+
+/// Decodes the members of a structure from any `Decoder`.
+struct FieldDecoder: FieldVisitor {
+    static var isReading: Bool { true }
+    private let values: KeyedDecodingContainer<FieldName>
+
+    init(_ decoder: any Decoder) throws { values = try decoder.container(keyedBy: FieldName.self) }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws {
+        value = try values.decode(Value.self, forKey: FieldName(name))
+    }
+
+    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws {
+        value = try values.decodeIfPresent(Value.self, forKey: FieldName(name))
+    }
+
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
+        value =
+            try empty == nil
+            ? values.decodeIfPresent(Value.self, forKey: FieldName(name))
+            : values.decode(Value.self, forKey: FieldName(name))
+    }
+}

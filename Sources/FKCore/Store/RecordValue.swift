@@ -1,0 +1,137 @@
+import FKMiddleware
+import Foundation
+
+/// A value of the info file with a fast way to write and to read it.
+///
+/// Both ways agree with `Codable`: `StoreJSON` reads what `write` writes, and what `read` accepts.
+protocol RecordValue: Codable {
+    func write(to text: inout JSONText) throws
+    /// - Throws: `JSONScanner.Unexpected` for anything but the form that `write` has.
+    static func read(_ scanner: inout JSONScanner) throws -> Self
+}
+
+extension String: RecordValue {
+    func write(to text: inout JSONText) { text.value(self) }
+    static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.text() }
+}
+
+extension Bool: RecordValue {
+    func write(to text: inout JSONText) { text.value(self) }
+    static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.flag() }
+}
+
+extension Date: RecordValue {
+    func write(to text: inout JSONText) { text.value(self) }
+    static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.date() }
+}
+
+extension RecordValue where Self: FixedWidthInteger {
+    func write(to text: inout JSONText) { text.integer(self) }
+    static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.integer() }
+}
+
+extension Int: RecordValue {}
+extension Int64: RecordValue {}
+extension UInt32: RecordValue {}
+extension UInt64: RecordValue {}
+
+extension RecordValue where Self: RawRepresentable<String> {
+    func write(to text: inout JSONText) { text.value(rawValue) }
+
+    static func read(_ scanner: inout JSONScanner) throws -> Self {
+        guard let value = Self(rawValue: try scanner.text()) else { throw JSONScanner.Unexpected() }
+        return value
+    }
+}
+
+extension DownloadState: RecordValue {}
+extension DownloadType: RecordValue {}
+
+extension TaskID: RecordValue {
+    func write(to text: inout JSONText) { text.value(hex) }
+
+    static func read(_ scanner: inout JSONScanner) throws -> Self {
+        guard let id = TaskID(hexDigits: try scanner.plainText()) else { throw JSONScanner.Unexpected() }
+        return id
+    }
+}
+
+extension Array: RecordValue where Element: RecordValue {
+    func write(to text: inout JSONText) throws {
+        text.beginArray()
+        for element in self { try element.write(to: &text) }
+        text.endArray()
+    }
+
+    static func read(_ scanner: inout JSONScanner) throws -> Self {
+        var elements: [Element] = []
+        try scanner.elements { elements.append(try Element.read(&$0)) }
+        return elements
+    }
+}
+
+// MARK: The structures of a record
+
+extension SavedRange: RecordObject {
+    static var blank: Self { Self(start: 0, end: nil) }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("start", &start)
+        try visitor.field("end", &end)
+        try visitor.field("position", &position)
+        try visitor.field("synced", &synced)
+    }
+}
+
+extension PieceChecksum: RecordObject {
+    static var blank: Self { Self(start: 0, end: 0, crc32c: 0) }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("start", &start)
+        try visitor.field("end", &end)
+        try visitor.field("crc32c", &crc32c)
+    }
+}
+
+extension FileIdentity: RecordObject {
+    static var blank: Self { Self(inode: 0, length: 0, time: 0) }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("inode", &inode)
+        try visitor.field("length", &length)
+        try visitor.field("time", &time)
+    }
+}
+
+extension Validator: RecordObject {
+    static var blank: Self { Self() }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("etag", &etag)
+        try visitor.field("lastModified", &lastModified)
+        try visitor.field("date", &date)
+        try visitor.rare("digest", &digest)
+        try visitor.field("coding", &coding)
+    }
+}
+
+extension ResponseHead: RecordObject {
+    static var blank: Self { Self(status: 0, url: "") }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("status", &status)
+        try visitor.field("httpVersion", &httpVersion)
+        try visitor.field("fields", &fields)
+        try visitor.field("url", &url)
+        try visitor.field("redirects", &redirects)
+    }
+}
+
+extension ResponseHead.Field: RecordObject {
+    static var blank: Self { Self("", "") }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("name", &name)
+        try visitor.field("value", &value)
+    }
+}
