@@ -123,7 +123,8 @@ struct JSONScanner {
             value = sum
             position += 1
         }
-        // No digits, a zero in front, a minus zero, decimals or an exponent are for JSONDecoder.
+        // Other forms, such as no digits, a leading zero, a minus zero, decimals or an exponent, are left to
+        // JSONDecoder.
         guard position > start, bytes[start] != 0x30 || (position == start + 1 && !isNegative), isAtEndOfNumber else {
             throw Unexpected()
         }
@@ -131,7 +132,7 @@ struct JSONScanner {
         return value
     }
 
-    /// A number with at most three decimals: the quotient of two exact numbers, and so the nearest `Double` there is.
+    /// A number with at most three decimals. As the quotient of two exact numbers, it is the nearest `Double`.
     mutating func decimal() throws(Unexpected) -> Double {
         let isNegative = peek == 0x2d
         if isNegative { position += 1 }
@@ -158,7 +159,7 @@ struct JSONScanner {
         return Double(isNegative ? -thousandths : thousandths) / 1_000
     }
 
-    /// Seconds since 1970.
+    /// A date in seconds since 1970.
     mutating func date() throws(Unexpected) -> Date { Date(timeIntervalSince1970: try decimal()) }
 
     mutating func flag() throws(Unexpected) -> Bool {
@@ -209,7 +210,7 @@ struct JSONScanner {
         throw Unexpected()
     }
 
-    /// `\u` above ASCII, which neither of the writers makes, is for JSONDecoder.
+    /// `\u` above ASCII is left to JSONDecoder, because our writer never produces it.
     private func unescaped(_ part: UnsafeBufferPointer<UInt8>) throws(Unexpected) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(part.count)

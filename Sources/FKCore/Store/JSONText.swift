@@ -1,7 +1,7 @@
 import Foundation
 
-/// Writes JSON (RFC 8259) into memory of its own. It is for values that are written at least once per task: records, and
-/// the program's lines about tasks. Everything else uses `StoreJSON`.
+/// Writes JSON (RFC 8259) into its own memory. It is for values that are written at least once per task: records, and
+/// the program's lines about tasks. All other code uses `StoreJSON`.
 ///
 /// `JSONEncoder` takes 26 us for a usual record, `JSONText` 1.2 us, and a task writes its record two or three times.
 /// Appending to an array instead takes twice the instructions.
@@ -35,11 +35,11 @@ package struct JSONText: ~Copyable {
         try body(UnsafeMutableRawBufferPointer(rebasing: memory[..<end]))
     }
 
-    /// Begins an object, as a value.
+    /// Begins an object as the next value.
     package mutating func beginObject() { open(0x7b) }
     /// Ends the innermost object.
     package mutating func endObject() { close(0x7d) }
-    /// Begins an array, as a value.
+    /// Begins an array as the next value.
     package mutating func beginArray() { open(0x5b) }
     /// Ends the innermost array.
     package mutating func endArray() { close(0x5d) }
@@ -123,10 +123,10 @@ package struct JSONText: ~Copyable {
         needsComma = true
     }
 
-    /// Writes a value that is JSON already.
+    /// Writes a value that is in JSON form already.
     package mutating func raw(_ json: [UInt8]) { json.withUnsafeBytes { raw($0) } }
 
-    /// Writes a value that is JSON already.
+    /// Writes a value that is in JSON form already.
     package mutating func raw(_ json: StaticString) {
         raw(UnsafeRawBufferPointer(start: json.utf8Start, count: json.utf8CodeUnitCount))
     }
@@ -150,7 +150,7 @@ package struct JSONText: ~Copyable {
         needsComma = true
     }
 
-    // MARK: Inside: everything below has its room reserved
+    // MARK: Functions that require reserved memory
 
     private mutating func separate() {
         if needsComma { put(0x2c) }

@@ -2,29 +2,29 @@ import FKMiddleware
 import Foundation
 
 /// A structure of the info file with one list of its members, in the order in which they are written. Writing
-/// (`JSONText`), reading (`JSONScanner`) and `Codable` (`FieldEncoder`, `FieldDecoder`) all go through this list.
+/// (`JSONText`), reading (`JSONScanner`) and `Codable` (`FieldEncoder`, `FieldDecoder`) all use this list.
 ///
-/// A new member needs its stored property and a line in `visitFields`. The order of the other lines must not change:
-/// files of earlier versions have it.
+/// A new member needs a stored property and a line in `visitFields`. The order of the existing lines must not change,
+/// because files of earlier versions have it.
 protocol RecordObject: RecordValue {
-    /// The value that reading starts from. Its optional members are nil, so that absent ones stay nil.
+    /// The initial value for reading. Its optional members are nil, so that absent ones stay nil.
     static var blank: Self { get }
-    /// Visits every member. A visitor that reads replaces them, any other leaves them as they are.
+    /// Visits every member. A reading visitor replaces them; any other visitor leaves them unchanged.
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws
 }
 
-/// Whatever is done with every member of a structure.
+/// An operation on every member of a structure.
 protocol FieldVisitor: ~Copyable {
-    /// True if the visitor replaces what it visits.
+    /// True if the visitor replaces the members.
     static var isReading: Bool { get }
 
-    /// A member that is always there.
+    /// Visits a member that is always present.
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws
-    /// A member that is left out while it is nil.
+    /// Visits a member that is left out if it is nil.
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws
-    /// A member that few records have. It goes through Foundation's encoder and decoder, which take 5 to 10 us.
+    /// Visits a member that few records have. It uses Foundation's encoder and decoder, which take 5 to 10 us.
     ///
-    /// - Parameter empty: the JSON that stands for nil; without it, the member is left out.
+    /// - Parameter empty: the JSON for nil; without it, the member is left out if it is nil.
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws
 }
 
@@ -33,7 +33,7 @@ extension FieldVisitor where Self: ~Copyable {
         try rare(name, &value, empty: nil)
     }
 
-    /// Makes no new box for a value that does not change.
+    /// Visits the boxed value. It makes a new box only for reading.
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Seldom<Value>) throws {
         var plain = value.wrappedValue
         try field(name, &plain)

@@ -1,12 +1,15 @@
 import FKMiddleware
 import Foundation
 
-/// A value of the info file with a fast way to write and to read it.
+/// A value of the info file with fast writing and reading.
 ///
-/// Both ways agree with `Codable`: `StoreJSON` reads what `write` writes, and what `read` accepts.
+/// Both agree with `Codable`: `StoreJSON` reads everything that `write` writes and that `read` accepts.
 protocol RecordValue: Codable {
+    /// Writes the value.
     func write(to text: inout JSONText) throws
-    /// - Throws: `JSONScanner.Unexpected` for anything but the form that `write` has.
+    /// Reads a value.
+    ///
+    /// - Throws: `JSONScanner.Unexpected` for any form that `write` does not produce.
     static func read(_ scanner: inout JSONScanner) throws -> Self
 }
 

@@ -1,5 +1,5 @@
-/// Stores an optional value that is rarely set in a box of its own, so that nil takes one word instead of the size of the
-/// value. Copies share the box. The `Codable` form is that of a plain optional.
+/// Stores an optional value that is rarely set in a separate box, so that nil takes one word instead of the size of
+/// the value. Copies share the box. The `Codable` form is that of a plain optional.
 @propertyWrapper
 package struct Seldom<Value: Codable & Sendable & Hashable>: Sendable, Hashable {
     private final class Box: Sendable {
@@ -18,7 +18,7 @@ package struct Seldom<Value: Codable & Sendable & Hashable>: Sendable, Hashable 
         set { box = newValue.map(Box.init) }
     }
 
-    /// True if there is a value. Does not copy it.
+    /// True if there is a value. It does not copy the value.
     package var isThere: Bool { box != nil }
 
     /// Compares the values, not the boxes.

@@ -6,17 +6,22 @@ extension TaskRecord {
     /// The record as JSON.
     func json() throws -> [UInt8] { try jsonText().bytes }
 
-    /// - Parameter leading: bytes of room in front of it.
+    /// The record as JSON in the memory that writes it.
+    ///
+    /// - Parameter leading: the number of bytes to reserve in front of the text; the default is 0.
     func jsonText(leading: Int = 0) throws -> JSONText {
         var text = JSONText(capacity: InfoFormat.usualSlotSize, leading: leading)
         try write(to: &text)
         return text
     }
 
-    /// Larger payloads are read only in the form in which we write them: `JSONDecoder` takes memory many times over.
+    /// The maximum size in bytes of a payload in another form than ours. `JSONDecoder` needs many times its size in
+    /// memory.
     static let largestForeignPayload = 1 << 20
 
-    /// - Throws: `.corruptInfo` naming what did not fit.
+    /// Reads and checks a payload.
+    ///
+    /// - Throws: `.corruptInfo` with the part that did not match.
     static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
         if let record = readOwn(payload) { return try record.checked() }
         guard payload.count <= largestForeignPayload else {
@@ -25,7 +30,7 @@ extension TaskRecord {
         return try StoreJSON.decode(TaskRecord.self, from: payload).checked()
     }
 
-    /// nil for anything that is not in the form that `jsonText` has; `StoreJSON.decode` may still read it.
+    /// Reads a payload in the form of `jsonText`; nil for any other form, which `StoreJSON.decode` may still read.
     static func readOwn(_ payload: UnsafeRawBufferPointer) -> TaskRecord? {
         payload.withMemoryRebound(to: UInt8.self) { bytes in
             do {

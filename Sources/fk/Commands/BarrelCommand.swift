@@ -217,7 +217,7 @@ struct BarrelView {
     }
 }
 
-/// What `--json` has of a barrel, without the members.
+/// The `--json` fields of a barrel, without its members.
 private struct BarrelDocument: Encodable {
     let name: String
     let total: Int

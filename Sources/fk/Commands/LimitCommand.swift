@@ -72,7 +72,7 @@ struct LimitCommand: Command {
     }
 }
 
-/// `fk limit --json`. Rates are bytes a second, null for no limit.
+/// The document of `fk limit --json`. Rates are bytes per second; null is no limit.
 private struct LimitsDocument: Encodable {
     struct Command: Encodable {
         @OrNull var rate: Int64?
@@ -86,7 +86,7 @@ private struct LimitsDocument: Encodable {
     let commands: [Command]
 }
 
-/// `fk limit -b NAME --json`.
+/// The document of `fk limit -b NAME --json`.
 private struct BarrelLimitDocument: Encodable {
     let name: String
     @OrNull var rate: Int64?

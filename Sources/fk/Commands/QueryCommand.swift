@@ -105,7 +105,7 @@ struct WhyCommand: Command {
     }
 }
 
-/// `fk why --json`.
+/// The document of `fk why --json`.
 private struct WhyDocument: Encodable {
     struct Line: Encodable {
         let time: String

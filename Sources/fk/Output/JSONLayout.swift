@@ -1,11 +1,14 @@
 import FKMiddleware
 
-/// How JSON is shown, whoever has written it: indented or on one line, and safe for a terminal.
+/// Formats JSON from any writer for display: indented or on one line, and safe for a terminal.
 enum JSONLayout {
+    /// Formats a text.
+    ///
     /// - Parameters:
     ///   - json: a JSON text. White space between its values is dropped.
-    ///   - indent: the blanks in front of the lines that follow the first one, and two more for each level; nil puts
-    ///     all on one line.
+    ///   - indent: the number of spaces before each line after the first, with two more for each level; nil puts
+    ///     everything on one
+    ///     line.
     static func text(_ json: [UInt8], indent: Int?) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(indent == nil ? json.count : json.count + json.count / 2)
@@ -14,13 +17,13 @@ enum JSONLayout {
         return hasHidden(text) ? escapingHidden(text) : text
     }
 
-    /// The same as a text, with a line end.
+    /// The formatted text with a line end.
     static func line(_ json: [UInt8], indent: Int?) -> String {
         String(decoding: text(json, indent: indent) + [0x0a], as: UTF8.self)
     }
 
     private struct Writer {
-        /// Where a line of the present level begins; nil for a single line.
+        /// The start of a line at the current level; nil for a single line.
         var column: Int?
 
         mutating func write(_ json: UnsafeBufferPointer<UInt8>, to text: inout [UInt8]) {
@@ -77,13 +80,13 @@ enum JSONLayout {
         }
     }
 
-    // MARK: Characters a terminal could act upon
+    // MARK: Characters that a terminal could interpret
 
     private static func hasHidden(_ text: [UInt8]) -> Bool {
         !text.allSatisfy { $0 < 0x7f && ($0 >= 0x20 || $0 == 0x0a) }
     }
 
-    /// They stand in strings only, so that each of them may be written as an escape. Line ends are the layout's own.
+    /// They occur only in strings, so each of them may be written as an escape. Line ends come from the layout.
     private static func escapingHidden(_ text: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {

@@ -1,32 +1,34 @@
 import FKCore
 
-/// Writes JSON to standard output. Documents are `Encodable` and go through the encoder of the store. What is written
-/// once per task, in the hundred thousands, goes through the writer of the info files, `JSONText`: `JSONEncoder` takes
-/// 14 us for a task, as long as reading its record.
+/// Writes JSON to standard output. Documents are `Encodable` and use the encoder of the store. Lines about tasks, of
+/// which there may be hundreds of thousands, use the writer of the info files, `JSONText`: `JSONEncoder` takes 14 us
+/// for a task, as long as reading its record.
 struct JSONOutput: Sendable {
     let output: OutputStream
 
     init(_ output: OutputStream) { self.output = output }
 
-    /// - Parameter value: texts, flags and finite numbers only, which can always be written.
+    /// Encodes a value.
+    ///
+    /// - Parameter value: only texts, flags and finite numbers, which always have a JSON form.
     static func encode(_ value: some Encodable) -> [UInt8] {
         guard let json = try? StoreJSON.encode(value) else { preconditionFailure("\(type(of: value)) is not JSON.") }
         return json
     }
 
-    /// A document over several lines, for people too.
+    /// Writes a document over several lines, for scripts and people.
     func document(_ value: some Encodable) { document(json: Self.encode(value)) }
     func document(json: [UInt8]) { output.write(JSONLayout.line(json, indent: 0)) }
 
-    /// A document on a line of its own.
+    /// Writes a document on one line.
     func line(_ value: some Encodable) { line(json: Self.encode(value)) }
     func line(json: [UInt8]) { output.write(JSONLayout.line(json, indent: nil)) }
 
-    /// An array with a line end.
+    /// Writes an array and a line end.
     ///
     /// - Parameters:
-    ///   - isIndented: over several lines.
-    ///   - json: of one element; called on several threads.
+    ///   - isIndented: true, the default, writes it over several lines.
+    ///   - json: returns the JSON of one element. It is called on several threads.
     func array<Element: Sendable>(
         _ elements: [Element], isIndented: Bool = true, _ json: @Sendable (Element) -> [UInt8]
     ) {
@@ -34,18 +36,19 @@ struct JSONOutput: Sendable {
         output.write("\n")
     }
 
-    /// An object with an array as its last member.
+    /// Writes an object with an array as its last member.
     func document<Element: Sendable>(
         _ head: some Encodable, _ name: String, _ elements: [Element], _ json: @Sendable (Element) -> [UInt8]
     ) {
-        // Without the line end and the bracket that close it.
+        // Without the line end and the closing bracket.
         output.write(String(decoding: JSONLayout.text(Self.encode(head), indent: 0).dropLast(2), as: UTF8.self))
         output.write(",\n  \"\(name)\": ")
         write(elements, indent: 2, json)
         output.write("\n}\n")
     }
 
-    /// Made on all processors and written piece by piece: the text of 100,000 tasks is never in memory at once.
+    /// Elements are formatted on all processors and written in pieces, so that the text of 100,000 tasks is never in
+    /// memory at once.
     private func write<Element: Sendable>(
         _ elements: [Element], indent: Int?, _ json: @Sendable (Element) -> [UInt8]
     ) {
@@ -69,7 +72,7 @@ struct JSONOutput: Sendable {
     }
 }
 
-/// A member that is null where it is unknown, instead of being left out: scripts find every key in every document.
+/// A member that is null while unknown and never left out, so that scripts find every key in every document.
 @propertyWrapper
 struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
     var wrappedValue: Value?

@@ -87,7 +87,7 @@ extension JSONText {
         if let value { self.value(value) } else { raw("null") }
     }
 
-    /// A value that few tasks have. It goes through the encoder for documents.
+    /// Writes a value that few tasks have. It uses the encoder for documents.
     mutating func member(_ name: StaticString, _ value: (some Encodable)?) {
         key(name)
         if let value { raw(JSONOutput.encode(value)) } else { raw("null") }
