@@ -140,7 +140,7 @@ struct StoreRecordReadingTests {
         "length":1099511627776,"time":-1},"setAside":[{"path":"/data/.a.b6c4fae13a973d74.fkrejected",\#
         "written":{"inode":1,"length":2,"time":-3}}],"leftBehind":["/tmp/b"],"created":1700000000.250,\#
         "started":-1.500,"finished":0,"lastUsed":1800000500.125,"bytesPerSecond":1048576,"isForeign":true,\#
-        "synced":false,"bootID":"boot","lengthVerified":false,"history":[{"by":"resume","time":1.5,\#
+        "synced":false,"bootID":"boot","lengthVerified":false,"history":[{"by":"resume","time":1.125,\#
         "what":"\"x\"/y"}]}
         """#
 

@@ -28,6 +28,11 @@ extension Date: RecordValue {
     static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.date() }
 }
 
+extension Double: RecordValue {
+    func write(to text: inout JSONText) throws { text.raw(try StoreJSON.encode(self)) }
+    static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.decimal() }
+}
+
 extension RecordValue where Self: FixedWidthInteger {
     func write(to text: inout JSONText) { text.integer(self) }
     static func read(_ scanner: inout JSONScanner) throws -> Self { try scanner.integer() }
@@ -49,6 +54,8 @@ extension RecordValue where Self: RawRepresentable<String> {
 
 extension DownloadState: RecordValue {}
 extension DownloadType: RecordValue {}
+extension DownloadError.Code: RecordValue {}
+extension Waiting.Reason: RecordValue {}
 
 extension TaskID: RecordValue {
     func write(to text: inout JSONText) { text.value(hex) }
@@ -103,6 +110,43 @@ extension FileIdentity: RecordObject {
         try visitor.field("inode", &inode)
         try visitor.field("length", &length)
         try visitor.field("time", &time)
+    }
+}
+
+// The members of the next three are sorted by name: former versions wrote them with `StoreJSON`.
+
+extension Waiting: RecordObject {
+    static var blank: Self { Self(.engine) }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("host", &host)
+        try visitor.field("limit", &limit)
+        try visitor.field("reason", &reason)
+        try visitor.field("until", &until)
+    }
+}
+
+extension Verdict: RecordObject {
+    static var blank: Self { Self(time: Date(timeIntervalSince1970: 0), by: "", what: "") }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("by", &by)
+        try visitor.field("time", &time)
+        try visitor.field("what", &what)
+    }
+}
+
+extension DownloadError: RecordObject {
+    static var blank: Self { Self(.disk, "") }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("code", &code)
+        try visitor.field("isRetryable", &isRetryable)
+        try visitor.field("message", &message)
+        try visitor.field("retryAfter", &retryAfter)
+        try visitor.field("status", &status)
+        try visitor.field("underlying", &underlying)
+        try visitor.field("url", &url)
     }
 }
 

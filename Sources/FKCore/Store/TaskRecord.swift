@@ -211,14 +211,14 @@ extension TaskRecord: RecordObject {
         try visitor.field("task", &task)
         try visitor.field("number", &number)
         try visitor.field("state", &state)
-        try visitor.rare("waiting", &waiting)
+        try visitor.field("waiting", &_waiting)
         try visitor.field("ranges", &ranges)
         try visitor.field("pieces", &_pieces)
         try visitor.field("expected", &expected)
         try visitor.field("validator", &_validator)
         try visitor.field("source", &_source)
         try visitor.field("attempts", &attempts)
-        try visitor.rare("error", &error)
+        try visitor.field("error", &_error)
         try visitor.field("response", &_response)
         try visitor.field("barrels", &barrels)
         try visitor.field("partName", &partName)
@@ -236,8 +236,6 @@ extension TaskRecord: RecordObject {
         try visitor.field("synced", &synced)
         try visitor.field("bootID", &bootID)
         try visitor.field("lengthVerified", &lengthVerified)
-        var lines = history.isEmpty ? nil : history
-        try visitor.rare("history", &lines, empty: "[]")
-        if Visitor.isReading { history = lines ?? [] }
+        try visitor.field("history", &history)
     }
 }
