@@ -92,7 +92,9 @@ struct IntegrationNginxTests {
         }
         let content = Bytes.pattern(count: 5_000)
         try server.write(content, to: "f")
-        for number in 0..<300 { _ = try await live.add("\(server.tlsBase)/f?\(number)") }
+        var builders = try (0..<300).map { try Builder("\(server.tlsBase)/f?\($0)") }
+        for index in builders.indices { builders[index].directory = live.out }
+        _ = try await Builder.prepare(builders, barrel: "x", in: live.downloader)
         await live.downloader.waitUntilDrained()
         #expect(await live.downloader.messager.all().allSatisfy { $0.state == .complete })
         let log = try await server.log(atLeast: 300)

@@ -116,8 +116,10 @@ struct EndToEndMessageTests {
         if count == 0 { try await sandbox.fk("barrel", "create", "b") }
         let environment = ["FK_WORK_PATH": sandbox.workPath, "TERM": "xterm"]
         let terminal = try PseudoTerminal(columns: 200)
-        let asked = try terminal.run(FKProgram.path, ["barrel", "delete", "b"], environment: environment) { text in
-            if text.contains("[y/N]") { terminal.type("n\n") }
+        let asked = try await offPool {
+            try terminal.run(FKProgram.path, ["barrel", "delete", "b"], environment: environment) { text in
+                if text.contains("[y/N]") { terminal.type("n\n") }
+            }
         }
         #expect(asked.raw.contains("Forget barrel b?") && asked.status == 1, "\(asked.raw)")
         #expect(asked.raw.contains(["0 tasks are", "1 task is", "2 tasks are"][count]), "\(asked.raw)")

@@ -39,7 +39,7 @@ struct EndToEndStoreTests {
         func fk(boot: String, _ words: String...) async throws -> String {
             let environment = ["FK_WORK_PATH": sandbox.workPath, "FK_BOOT_ID": boot]
             let files = sandbox.files
-            let result = try await offPool { try FKProgram.run(words, environment: environment, folder: files) }
+            let result = try await FKProgram.run(words, environment: environment, folder: files)
             #expect(result.status == 0, "\(result.errors)")
             return result.output
         }

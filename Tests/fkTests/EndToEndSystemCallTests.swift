@@ -8,7 +8,7 @@ import Testing
 private enum Tracing {
     static let isPossible: Bool = {
         guard let strace = Program.find("strace") else { return false }
-        return (try? FKProgram.run(strace, ["-f", "-o", "/dev/null", "true"]))?.status == 0
+        return (try? FKProgram.wait(for: strace, ["-f", "-o", "/dev/null", "true"]))?.status == 0
     }()
 }
 
@@ -28,8 +28,8 @@ struct EndToEndSystemCallTests {
         server.routeOthers { [body] in .ranged(body, for: $0, etag: "\"1\"") }
     }
 
-    private func traced(_ injection: String, _ words: [String]) throws -> FKProgram.Output {
-        try FKProgram.run(
+    private func traced(_ injection: String, _ words: [String]) async throws -> FKProgram.Output {
+        try await FKProgram.run(
             try #require(Program.find("strace")),
             ["-f", "-o", "/dev/null", "-e", "trace=none", "-e", "inject=\(injection)", FKProgram.path] + words,
             environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
@@ -44,7 +44,7 @@ struct EndToEndSystemCallTests {
         arguments: ["fchmod", "pwrite64", "renameat2", "mkdir"], 1...8)
     func killed(_ call: String, _ count: Int) async throws {
         let words = ["get", server.url("/a"), server.url("/b"), "-d", sandbox.files]
-        let first = try traced("\(call):signal=KILL:when=\(count)", words)
+        let first = try await traced("\(call):signal=KILL:when=\(count)", words)
         #expect(first.status == 137 || first.status == 0)
         for name in try names(sandbox.files) where !name.hasPrefix(".") { #expect(try sandbox.bytes(name) == body) }
         let second = try await sandbox.fk(words)
@@ -58,7 +58,7 @@ struct EndToEndSystemCallTests {
     @Test("a sync that fails is an error that names the place, and leaves one file in the end", arguments: 1...4)
     func sync(_ count: Int) async throws {
         let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]
-        let first = try traced("fsync:error=EIO:when=\(count)", words)
+        let first = try await traced("fsync:error=EIO:when=\(count)", words)
         // Calls are counted for each thread, so not every count is reached.
         if first.status != 0 {
             #expect(first.status == 1 && first.errors.contains(sandbox.folder.path), "\(first.errors)")
@@ -73,7 +73,7 @@ struct EndToEndSystemCallTests {
     func folderSync() async throws {
         let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]
         let trace = "\(sandbox.folder.path)/trace"
-        _ = try FKProgram.run(
+        _ = try await FKProgram.run(
             try #require(Program.find("strace")),
             [
                 "-f", "-o", trace, "-P", sandbox.files, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=1",
@@ -91,7 +91,7 @@ struct EndToEndSystemCallTests {
     @Test("killed before the folder's sync: with Durability.power the record on the disk says complete already")
     func recordedBeforeRename() async throws {
         let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]
-        let first = try FKProgram.run(
+        let first = try await FKProgram.run(
             try #require(Program.find("strace")),
             [
                 "-f", "-o", "/dev/null", "-P", sandbox.files, "-e", "trace=fsync", "-e",
@@ -107,7 +107,7 @@ struct EndToEndSystemCallTests {
     @Test("the layout file is synced before it has its name")
     func layoutSync() async throws {
         let trace = "\(sandbox.folder.path)/trace"
-        _ = try FKProgram.run(
+        _ = try await FKProgram.run(
             try #require(Program.find("strace")),
             ["-f", "-o", trace, "-e", "trace=fsync,rename", FKProgram.path, "get", server.url("/a"), "-d", "."],
             environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
@@ -128,8 +128,8 @@ struct EndToEndSystemCallTests {
         return "\(sandbox.files)/\(try #require(record.partName))"
     }
 
-    private func traced(_ injection: String, path: String, _ words: [String]) throws -> FKProgram.Output {
-        try FKProgram.run(
+    private func traced(_ injection: String, path: String, _ words: [String]) async throws -> FKProgram.Output {
+        try await FKProgram.run(
             try #require(Program.find("strace")),
             ["-f", "-o", "/dev/null", "-P", path, "-e", "trace=pwrite64", "-e", "inject=\(injection)", FKProgram.path]
                 + words,
@@ -140,7 +140,7 @@ struct EndToEndSystemCallTests {
     func writeFails() async throws {
         let words = ["get", server.url("/a"), "-d", sandbox.files]
         let part = try await partOfInterrupted(words)
-        let failed = try traced("pwrite64:error=EIO:when=1", path: part, words)
+        let failed = try await traced("pwrite64:error=EIO:when=1", path: part, words)
         #expect(failed.status == 1 && failed.errors.contains(part), "\(failed.errors)")
         #expect(failed.errors.contains("Input/output error"))
         #expect(try names(sandbox.files) == [part.split(separator: "/").last.map(String.init)])
@@ -152,7 +152,7 @@ struct EndToEndSystemCallTests {
     func interrupted() async throws {
         let words = ["get", server.url("/a"), "-d", sandbox.files]
         let part = try await partOfInterrupted(words)
-        let result = try traced("pwrite64:error=EINTR:when=1+2", path: part, words)
+        let result = try await traced("pwrite64:error=EINTR:when=1+2", path: part, words)
         #expect(result.status == 0, "\(result.errors)")
         #expect(try sandbox.bytes("a") == body)
     }

@@ -18,11 +18,11 @@ struct FaultOutputTests {
         server.routeOthers { _ in .ok([1, 2, 3]) }
     }
 
-    private func shell(_ line: String) throws -> FKProgram.Output {
+    private func shell(_ line: String) async throws -> FKProgram.Output {
         let own = [
             "FK": FKProgram.path, "FK_WORK_PATH": sandbox.workPath, "URL": server.url("/f"), "LC_ALL": "C.UTF-8",
         ]
-        return try FKProgram.run("/bin/sh", ["-c", line], environment: own, folder: sandbox.files)
+        return try await FKProgram.run("/bin/sh", ["-c", line], environment: own, folder: sandbox.files)
     }
 
     /// Whatever prints a result.
@@ -43,7 +43,7 @@ struct FaultOutputTests {
     func full(command: String) async throws {
         #expect(try await sandbox.fk("get", server.url("/f"), "-b", "b").status == 0)
         #expect(try await sandbox.fk("config", "set", "jobs", "2").status == 0)
-        let result = try shell("$FK \(command) > /dev/full")
+        let result = try await shell("$FK \(command) > /dev/full")
         #expect(result.status == 1, "\(command): \(result.errors)")
         #expect(result.errors.contains(String(cString: strerror(ENOSPC))), "\(command): \(result.errors)")
         #expect(result.errors.contains("standard output"))
@@ -52,36 +52,36 @@ struct FaultOutputTests {
     @Test(
         "fault 120: the downloads themselves are done all the same",
         .enabled(if: hasFull, "this system has no /dev/full"))
-    func stillDone() throws {
-        let result = try shell("$FK get --json $URL > /dev/full")
+    func stillDone() async throws {
+        let result = try await shell("$FK get --json $URL > /dev/full")
         #expect(result.status == 1)
         #expect(try sandbox.bytes("f") == [1, 2, 3])
     }
 
     @Test("fault 120: a status that tells more is kept", .enabled(if: hasFull, "this system has no /dev/full"))
-    func otherStatus() throws {
+    func otherStatus() async throws {
         server.route("/missing") { _ in .status(404) }
         let missing = server.url("/missing")
-        #expect(try shell("$FK get --json \(missing) --retry 0 > /dev/full").status == 1)
-        #expect(try shell("$FK info --json abcdef > /dev/full").status == 4)
+        #expect(try await shell("$FK get --json \(missing) --retry 0 > /dev/full").status == 1)
+        #expect(try await shell("$FK info --json abcdef > /dev/full").status == 4)
     }
 
     @Test("fault 120: a reader that is gone is no failure")
     func gone() async throws {
         for index in 0..<3 { try await sandbox.fk("get", server.url("/\(index)")) }
-        let result = try shell("{ $FK list --json; echo $? >&2; } | head -c 1; { $FK help; echo $? >&2; } | true")
+        let result = try await shell("{ $FK list --json; echo $? >&2; } | head -c 1; { $FK help; echo $? >&2; } | true")
         #expect(result.errors == "0\n0\n", "\(result.errors)")
     }
 
     @Test("fault 120: a closed standard output is a failure, and no file is taken for it")
     func closed() async throws {
-        let result = try shell("$FK get --json $URL >&-")
+        let result = try await shell("$FK get --json $URL >&-")
         #expect(result.status == 1 && result.errors.contains("standard output"), "\(result.errors)")
         #expect(try sandbox.bytes("f") == [1, 2, 3])
-        #expect(try shell("$FK list >&-").status == 1)
+        #expect(try await shell("$FK list >&-").status == 1)
         #expect(try await sandbox.json("list").array.count == 1)
         // Where there is no result to write, a closed stream is no failure.
-        #expect(try shell("$FK get $URL-2 <&- >&- 2>&-").status == 0)
+        #expect(try await shell("$FK get $URL-2 <&- >&- 2>&-").status == 0)
         #expect(try sandbox.bytes("f-2") == [1, 2, 3])
     }
 }

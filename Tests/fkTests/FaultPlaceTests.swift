@@ -18,11 +18,11 @@ struct FaultPlaceTests {
     }
 
     /// Runs a line of `sh`, in which `$FK` is the program, in the folder for files.
-    private func shell(_ line: String, _ environment: [String: String] = [:]) throws -> FKProgram.Output {
+    private func shell(_ line: String, _ environment: [String: String] = [:]) async throws -> FKProgram.Output {
         let own = [
             "FK": FKProgram.path, "FK_WORK_PATH": sandbox.workPath, "URL": server.url("/f"), "LC_ALL": "C.UTF-8",
         ]
-        return try FKProgram.run(
+        return try await FKProgram.run(
             "/bin/sh", ["-c", line], environment: own.merging(environment) { $1 }, folder: sandbox.files)
     }
 
@@ -103,29 +103,29 @@ struct FaultPlaceTests {
                 "FK_WORK_PATH= HOME=$PWD/$N $FK get $URL", "$FK --work-path $N get $URL", "$FK list --work-path=$N",
                 "TMPDIR=$PWD/$N $FK demo", "$FK get $URL -H \"X: $N\"",
             ])
-        func notText(line: String) throws {
+        func notText(line: String) async throws {
             try sandbox.put("\(server.url("/f"))\n", "list")
-            let before = try shell("N=$(printf 'alt\\374'); mkdir \"$N\"; { ls; ls alt*; } | od -c").output
-            let result = try shell("N=$(printf 'alt\\374'); \(line)")
+            let before = try await shell("N=$(printf 'alt\\374'); mkdir \"$N\"; { ls; ls alt*; } | od -c").output
+            let result = try await shell("N=$(printf 'alt\\374'); \(line)")
             #expect(result.status == 2, "\(result.errors)")
             #expect(result.errors.contains("UTF-8"), "\(result.errors)")
             #expect(server.requests.isEmpty)
             #expect(files() == ["files/list"])
-            #expect(try shell("rm -f link; { ls; ls alt*; } | od -c").output == before)
+            #expect(try await shell("rm -f link; { ls; ls alt*; } | od -c").output == before)
         }
 
         @Test("fault 97: settings that are not UTF-8 are refused")
-        func settings() throws {
+        func settings() async throws {
             let line =
                 "$FK config set jobs 2; printf 'directory = /tmp/alt\\374\\n' >> $FK_WORK_PATH/config; $FK get $URL"
-            let result = try shell(line)
+            let result = try await shell(line)
             #expect(result.status == 3 && result.errors.contains("settings cannot be read"), "\(result.errors)")
             #expect(server.requests.isEmpty)
         }
 
         @Test("fault 97: in a folder whose name is not UTF-8, what needs no current folder works")
-        func absolute() throws {
-            let result = try shell(
+        func absolute() async throws {
+            let result = try await shell(
                 "N=$(printf 'alt\\374'); mkdir $N; cd $N && $FK get $URL -d \(sandbox.files) && $FK list && $FK help")
             #expect(result.status == 0, "\(result.errors)")
             #expect(files() == ["files/f"])

@@ -59,7 +59,7 @@ struct FaultProcessTests {
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         ]
         let files = sandbox.files
-        return try await offPool { try FKProgram.run(words, environment: environment, folder: files) }
+        return try await FKProgram.run(words, environment: environment, folder: files)
     }
 
     private func expectSensibleNumbers(_ output: String) throws {

@@ -147,7 +147,7 @@ struct FaultSecretTests {
         #expect(chmod(netrc, 0o600) == 0)
         let words = ["get", first.url("/a"), "-d", sandbox.files] + (isAsked ? ["--netrc"] : [])
         let environment = ["HOME": home.path, "FK_WORK_PATH": sandbox.workPath]
-        let result = try await offPool { try FKProgram.run(words, environment: environment) }
+        let result = try await FKProgram.run(words, environment: environment)
         #expect(result.status == 0, "\(result.errors)")
         #expect((first.requests[0]["Authorization"] != nil) == isAsked)
         #expect(second.requests[0]["Authorization"] == nil)
@@ -164,7 +164,7 @@ struct FaultSecretTests {
         ] {
             let arguments = ["-c", "umask \(umask); exec \"$0\" \"$@\"", FKProgram.path] + words
             let environment = ["FK_WORK_PATH": sandbox.workPath]
-            _ = try await offPool { try FKProgram.run("/bin/sh", arguments, environment: environment) }
+            _ = try await FKProgram.run("/bin/sh", arguments, environment: environment)
         }
         let manager = FileManager.default
         func mode(_ path: String) throws -> Int {

@@ -1,12 +1,14 @@
 import FKCore
 import Foundation
+import TestSupport
 import Testing
 
 @testable import fk
 
 @Suite("The program itself") struct ProgramTests {
-    @Test("--version prints both versions and touches nothing") func version() throws {
-        let result = try FKProgram.run(["--version"], environment: ["HOME": "/nowhere", "FK_WORK_PATH": "/nowhere"])
+    @Test("--version prints both versions and touches nothing") func version() async throws {
+        let result = try await FKProgram.run(
+            ["--version"], environment: ["HOME": "/nowhere", "FK_WORK_PATH": "/nowhere"])
         #expect(result.status == 0 && result.errors.isEmpty)
         let lines = result.output.split(separator: "\n")
         #expect(lines.first == "fk \(Version.text)")
@@ -16,8 +18,8 @@ import Testing
     @Test(
         "--version --json is one object",
         arguments: [["--version", "--json"], ["--json", "--version"], ["-q", "--json", "--version"]])
-    func versionJSON(words: [String]) throws {
-        let result = try FKProgram.run(words)
+    func versionJSON(words: [String]) async throws {
+        let result = try await FKProgram.run(words)
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: String]
         #expect(object?["version"] == Version.text)
         #expect(result.status == 0)
@@ -32,8 +34,8 @@ import Testing
             ["list", "--state", "x"],
             ["get", "h/a"], ["barrel", "create", "../x"],
         ])
-    func usage(words: [String]) throws {
-        let result = try FKProgram.run(words)
+    func usage(words: [String]) async throws {
+        let result = try await FKProgram.run(words)
         #expect(result.status == 2)
         #expect(result.output.isEmpty)
         #expect(result.errors.hasPrefix("fk: ") && result.errors.contains("Try 'fk help"))
@@ -60,58 +62,61 @@ import Testing
     @Test(
         "On a terminal help has colour and stays within 80 columns; NO_COLOR and dumb terminals get none",
         .needsPseudoTerminal)
-    func helpOnTerminal() throws {
-        func run(_ environment: [String: String], _ words: [String] = ["help"]) throws -> PseudoTerminal.Output {
-            try PseudoTerminal(columns: 80, rows: 24).run(FKProgram.path, words, environment: environment)
+    func helpOnTerminal() async throws {
+        func run(_ environment: [String: String], _ words: [String] = ["help"]) async throws -> PseudoTerminal.Output {
+            try await offPool {
+                try PseudoTerminal(columns: 80, rows: 24).run(FKProgram.path, words, environment: environment)
+            }
         }
-        let colored = try run(["TERM": "xterm"])
+        let colored = try await run(["TERM": "xterm"])
         #expect(colored.status == 0)
         #expect(colored.raw.contains("\u{1b}[1mUsage:"))
         #expect(colored.screen.contains("Usage:"))
         #expect(colored.screen.allSatisfy { Columns.width(of: $0) <= 80 })
-        #expect(try !run(["TERM": "xterm", "NO_COLOR": "1"]).raw.contains("\u{1b}"))
-        #expect(try !run(["TERM": "dumb"]).raw.contains("\u{1b}"))
-        #expect(try !run(["TERM": "xterm"], ["help", "--color", "never"]).raw.contains("\u{1b}"))
-        #expect(try run(["TERM": "xterm"], ["gte"]).raw.contains("\u{1b}[31mfk:"))
+        #expect(try await !run(["TERM": "xterm", "NO_COLOR": "1"]).raw.contains("\u{1b}"))
+        #expect(try await !run(["TERM": "dumb"]).raw.contains("\u{1b}"))
+        #expect(try await !run(["TERM": "xterm"], ["help", "--color", "never"]).raw.contains("\u{1b}"))
+        #expect(try await run(["TERM": "xterm"], ["gte"]).raw.contains("\u{1b}[31mfk:"))
     }
 
-    @Test("Through a pipe there is no colour unless asked for") func pipes() throws {
-        #expect(try !FKProgram.run(["help"], environment: ["TERM": "xterm"]).output.contains("\u{1b}"))
-        #expect(try FKProgram.run(["help", "--color=always"]).output.contains("\u{1b}[1m"))
+    @Test("Through a pipe there is no colour unless asked for") func pipes() async throws {
+        #expect(try await !FKProgram.run(["help"], environment: ["TERM": "xterm"]).output.contains("\u{1b}"))
+        #expect(try await FKProgram.run(["help", "--color=always"]).output.contains("\u{1b}[1m"))
     }
 
-    @Test("A reader that goes away is no error") func closedPipe() throws {
-        let result = try FKProgram.run("/bin/sh", ["-c", "{ \"$0\" help; echo $? >&2; } | true", FKProgram.path])
+    @Test("A reader that goes away is no error") func closedPipe() async throws {
+        let result = try await FKProgram.run("/bin/sh", ["-c", "{ \"$0\" help; echo $? >&2; } | true", FKProgram.path])
         #expect(result.errors == "0\n")
     }
 
-    @Test("Settings are saved, shown, and removed") func config() throws {
+    @Test("Settings are saved, shown, and removed") func config() async throws {
         let folder = try TemporaryFolder()
         let work = "\(folder.path)/state/fk"
-        func fk(_ words: String...) throws -> FKProgram.Output {
-            try FKProgram.run(words + ["--work-path", work], folder: folder.path)
+        func fk(_ words: String...) async throws -> FKProgram.Output {
+            try await FKProgram.run(words + ["--work-path", work], folder: folder.path)
         }
-        #expect(try fk("config", "show").output.isEmpty)
+        #expect(try await fk("config", "show").output.isEmpty)
         #expect(!FileManager.default.fileExists(atPath: work))
-        #expect(try fk("config", "set", "jobs", "8").status == 0)
-        #expect(try fk("config", "set", "proxy", "http://u:secret@p").status == 0)
-        #expect(try fk("config", "set", "directory", "sub").status == 0)
+        #expect(try await fk("config", "set", "jobs", "8").status == 0)
+        #expect(try await fk("config", "set", "proxy", "http://u:secret@p").status == 0)
+        #expect(try await fk("config", "set", "directory", "sub").status == 0)
         #expect(
-            try fk("config", "show").output
+            try await fk("config", "show").output
                 == "jobs = 8\ndirectory = \(folder.path)/sub\nproxy = http://***@p\n")
-        #expect(try fk("config", "set", "jobs", "").status == 0)
+        #expect(try await fk("config", "set", "jobs", "").status == 0)
         let json =
-            try JSONSerialization.jsonObject(with: Data(fk("config", "show", "--json").output.utf8)) as? [String: Any]
+            try await JSONSerialization.jsonObject(with: Data(fk("config", "show", "--json").output.utf8))
+            as? [String: Any]
         #expect(json?["jobs"] is NSNull)
-        #expect(try fk("config", "path").output == "\(work)/config\n")
+        #expect(try await fk("config", "path").output == "\(work)/config\n")
         let mode = try FileManager.default.attributesOfItem(atPath: work)[.posixPermissions] as? Int
         #expect(mode == 0o700)
     }
 
-    @Test("A work path that cannot be made ends with 3 and names it") func badWorkPath() throws {
+    @Test("A work path that cannot be made ends with 3 and names it") func badWorkPath() async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("", "file")
-        let result = try FKProgram.run(["config", "set", "jobs", "1", "--work-path", "\(file)/x"])
+        let result = try await FKProgram.run(["config", "set", "jobs", "1", "--work-path", "\(file)/x"])
         #expect(result.status == 3)
         #expect(result.errors.contains("\(file)/x/config"))
     }
@@ -123,11 +128,13 @@ import Testing
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    @Test("Scripts are valid in the shells that are here", arguments: Shell.allCases) func syntax(shell: Shell) throws {
+    @Test("Scripts are valid in the shells that are here", arguments: Shell.allCases) func syntax(shell: Shell)
+        async throws
+    {
         guard let program = Self.shell(shell.rawValue) else { return }
         let folder = try TemporaryFolder()
         let path = try folder.write(CompletionsCommand.script(shell), "script")
-        let result = try FKProgram.run(program, ["-n", path])
+        let result = try await FKProgram.run(program, ["-n", path])
         #expect(result.status == 0, "\(result.errors)")
     }
 
@@ -140,13 +147,13 @@ import Testing
             (["fk", "--color", "=", "al"], "always"), (["fk", "completions", "z"], "zsh"),
             (["fk", "get", "-d", "/us"], "/usr"), (["fk", "config", "set", "dur"], "durability"),
         ])
-    func bash(words: [String], expected: String) throws {
+    func bash(words: [String], expected: String) async throws {
         guard let program = Self.shell("bash") else { return }
         let folder = try TemporaryFolder()
         let script = try folder.write(
             CompletionsCommand.script(.bash)
                 + "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _fk; echo \"${COMPREPLY[*]}\"\n", "script")
-        let result = try FKProgram.run(program, ["--norc", script] + words)
+        let result = try await FKProgram.run(program, ["--norc", script] + words)
         #expect(result.output == expected + "\n", "\(result.errors)")
     }
 }

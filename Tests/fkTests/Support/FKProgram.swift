@@ -30,15 +30,23 @@ enum FKProgram {
         return environment.merging(own) { $1 }
     }
 
-    /// Runs it to its end with pipes for its output.
-    static func run(_ arguments: [String], environment: [String: String] = [:], folder: String? = nil) throws -> Output
-    {
-        try run(path, arguments, environment: environment, folder: folder)
+    /// Runs it to its end.
+    static func run(
+        _ arguments: [String], environment: [String: String] = [:], folder: String? = nil
+    ) async throws -> Output {
+        try await run(path, arguments, environment: environment, folder: folder)
     }
 
-    /// The same for any program.
+    /// The same for any program. Waits on a thread of its own: all tests share the few of Swift's pool.
     static func run(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil
+    ) async throws -> Output {
+        try await offPool { try wait(for: program, arguments, environment: environment, folder: folder) }
+    }
+
+    /// The same; blocks the calling thread.
+    static func wait(
+        for program: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil
     ) throws -> Output {
         // Files and not pipes: both streams may be long, and no thread is needed to drain them.
         let scratch = try TemporaryFolder()
