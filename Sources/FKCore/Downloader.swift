@@ -101,7 +101,7 @@ public final class Downloader: Sendable {
     /// returns at once: no new request is accepted, and the rest follows when the running middlewares have returned.
     public func close() async {
         await engine.close()
-        let id = ObjectIdentifier(engine)
+        let id = engine.inbox.engine
         guard !MiddlewareCall.isInside(id, .chain), !MiddlewareCall.isInside(id, .callback) else { return }
         await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
     }

@@ -229,6 +229,13 @@ struct DownloadStep: DownloadMiddleware {
     func download(_ task: TaskContext, didReceive count: ByteCount) { onCount(task, count) }
 }
 
+/// What tests look at in the engine's rooms.
 extension Engine {
-    var hasListeners: Bool { !observers.tasks.isEmpty || !observers.barrels.isEmpty }
+    var hosts: HostBudget { schedule.hosts }
+    var groups: CommandGroups { schedule.groups }
+    /// How often a barrel file was written, and how many bytes that were.
+    var barrelSaves: (count: Int, bytes: Int) { (barrels.book.saveCount, barrels.book.savedBytes) }
+    func saveBarrels() { barrels.saveAll() }
+    func isParked(_ id: TaskID) -> Bool { book.isParked(id) }
+    var hasListeners: Bool { !reporter.observers.tasks.isEmpty || !reporter.observers.barrels.isEmpty }
 }

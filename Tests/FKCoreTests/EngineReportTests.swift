@@ -56,7 +56,7 @@ struct EngineReportTests {
 
     @Test("problems: each text once, and a thousand at most")
     func problems() {
-        var problems = Problems()
+        let problems = Problems()
         for number in 0..<3_000 {
             problems.append("problem \(number)")
             problems.append("problem 0")
@@ -99,12 +99,12 @@ struct EngineReportTests {
 
     @Test("failed tasks of a long list leave the memory, as complete ones do, and come back when they are asked for")
     func failedRest() async throws {
-        let count = Engine.tasksInMemory + 200
+        let count = TaskBook.tasksInMemory + 200
         let bench = try await Bench(scope: .chosen, settings: { $0.maxAction = 50 }) { _, _ in .status(404) }
         let tasks = (0..<count).map { bench.task("f\($0)") }
         _ = try await bench.engine.add(tasks, barrel: nil, run: true)
         await bench.engine.waitUntilDrained()
-        #expect(await bench.engine.load.known <= Engine.tasksInMemory + 64)
+        #expect(await bench.engine.load.known <= TaskBook.tasksInMemory + 64)
         for task in [tasks[0], tasks[count - 1]] {
             #expect(await bench.messager.error(.id(task.id))?.status == 404)
         }
@@ -115,5 +115,5 @@ struct EngineReportTests {
 }
 
 extension Engine {
-    fileprivate func hasWork(_ id: TaskID) -> Bool { tasks[id]?.workIfAny != nil }
+    fileprivate func hasWork(_ id: TaskID) -> Bool { book[id]?.run != nil }
 }

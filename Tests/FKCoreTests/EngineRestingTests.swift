@@ -12,7 +12,7 @@ import Testing
 /// Tasks of a long run that are on disk alone while nothing happens to them.
 @Suite("Engine: resting tasks")
 struct EngineRestingTests {
-    private static let count = Engine.tasksInMemory + 500
+    private static let count = TaskBook.tasksInMemory + 500
     private static let content: [UInt8] = [1, 2, 3]
 
     /// An engine of the command line with more tasks than it keeps in memory; the first one runs until the gate opens.
@@ -33,11 +33,11 @@ struct EngineRestingTests {
     func all() async throws {
         let (bench, gate, ids) = try await Self.scene()
         let waiting = await bench.engine.load
-        #expect(waiting.known <= Engine.tasksInMemory + 64 && waiting.open == Self.count)
+        #expect(waiting.known <= TaskBook.tasksInMemory + 64 && waiting.open == Self.count)
         gate.open()
         await bench.engine.waitUntilSettled(ids)
         let done = await bench.engine.load
-        #expect(done.known <= Engine.tasksInMemory + 64 && done.open == 0 && done.running == 0)
+        #expect(done.known <= TaskBook.tasksInMemory + 64 && done.open == 0 && done.running == 0)
         bench.engine.callbacks.sync()
         let starts = bench.log.value.filter { $0.hasSuffix(":action") }
         let isInOrder = starts == (0..<Self.count).map { "f\($0):action" }

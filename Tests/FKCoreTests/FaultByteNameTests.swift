@@ -139,6 +139,6 @@ struct FaultByteNameTests {
 extension Engine {
     /// The rate of the last limiter of each task: its barrel's.
     fileprivate func limiterRates(_ ids: [TaskID]) throws -> [Int64?] {
-        try ids.map { id in try find(id).flatMap { limiters(for: $0).last?.rate } }
+        try ids.map { id in try book.find(id).flatMap { limits.limiters(for: $0).last?.rate } }
     }
 }

@@ -285,8 +285,10 @@ struct FaultSequenceTests {
 }
 
 extension Engine {
-    fileprivate var waitCount: Int { observers.waitCount }
+    fileprivate var waitCount: Int { reporter.observers.waitCount }
     fileprivate var listeners: (infos: Int, barrels: Int, attempts: Int) {
-        (observers.tasks.count, observers.barrels.count, observers.attempts.count)
+        (
+            reporter.observers.tasks.count, reporter.observers.barrels.count, reporter.observers.attempts.count
+        )
     }
 }

@@ -22,21 +22,21 @@ struct FaultSquareTests {
     @Test("fault 117: adding a list to a barrel, and adding it again, writes the barrel file at most once each")
     func add() async throws {
         let bench = try await filled()
-        #expect(await bench.engine.barrels.saveCount <= 2)
+        #expect(await bench.engine.barrelSaves.count <= 2)
         #expect(try BarrelFile.load("big", in: bench.workPath).members.count == Self.count)
-        let before = await bench.engine.barrels.saveCount
+        let before = await bench.engine.barrelSaves.count
         _ = await bench.engine.perform(.createBarrel(name: "big", options: BarrelOptions(directory: bench.out)))
         let tasks = (0..<Self.count).map { bench.task("f\($0)") }
         _ = try await bench.engine.add(tasks, barrel: "big", run: false)
-        await bench.engine.saveAllBarrels()
-        #expect(await bench.engine.barrels.saveCount - before <= 2)
+        await bench.engine.saveBarrels()
+        #expect(await bench.engine.barrelSaves.count - before <= 2)
     }
 
     @Test("fault 117: trashing, removing or suspending all members writes each barrel file once", arguments: 0..<5)
     func all(_ way: Int) async throws {
         let names = ["big", "second", "third"]
         let bench = try await filled(names)
-        let before = await bench.engine.barrels.saveCount
+        let before = await bench.engine.barrelSaves.count
         var left = 0
         switch way {
         case 0: _ = try await bench.control.trash(.barrel("big"))
@@ -54,7 +54,7 @@ struct FaultSquareTests {
             _ = try await bench.control.retry(.barrel("big"))
             left = Self.count
         }
-        #expect(await bench.engine.barrels.saveCount - before == (left == 0 ? 3 : 0))
+        #expect(await bench.engine.barrelSaves.count - before == (left == 0 ? 3 : 0))
         for name in names {
             #expect(try BarrelFile.load(name, in: bench.workPath).members.count == left)
             #expect(try await bench.messager.urls(inBarrel: name).count == left)
@@ -70,7 +70,7 @@ struct FaultSquareTests {
             let tasks = (0..<Self.count).map { bench.task("f\($0)") }
             _ = try await bench.engine.add(tasks, barrel: nil, run: true)
         }
-        let before = await bench.engine.barrels.savedBytes
+        let before = await bench.engine.barrelSaves.bytes
         for index in 0..<Self.count {
             let url = "http://h.example/f\(index)"
             switch verb {
@@ -80,7 +80,7 @@ struct FaultSquareTests {
             }
         }
         let size = Self.count * 100
-        #expect(await bench.engine.barrels.savedBytes - before < 12 * size)
+        #expect(await bench.engine.barrelSaves.bytes - before < 12 * size)
         let expected = verb == "add" ? (0..<Self.count).map { "http://h.example/f\($0)" } : []
         #expect(try await bench.messager.urls(inBarrel: "big") == expected)
         await bench.downloader.close()

@@ -108,5 +108,5 @@ struct MessagerAttemptTests {
 }
 
 extension Engine {
-    fileprivate var hasAttemptListeners: Bool { !observers.attempts.isEmpty }
+    fileprivate var hasAttemptListeners: Bool { !reporter.observers.attempts.isEmpty }
 }

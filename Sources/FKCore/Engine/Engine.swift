@@ -4,19 +4,16 @@ import Foundation
 /// The one owner of a work path: everything that happens to its tasks happens here, on one thread.
 ///
 /// ```text
-///            perform(request)  <- Builder, Control, Messager, mailbox
-///                  |
-///   info files <- Engine -> ready queue -> request chain -> Transport -> RangeReceiver -> part file
-///                  ^                                                          |
-///                  +---- events in batches (gate, end) <----------------------+
-///                  |
-///                  +--> verify -> final name -> response chain -> complete | error | retry
+/// requests (Builder, Control, Messager, mailbox)      events (transport, chains)      timer
+///          \                                                  |                        /
+///           +------------------------- Engine ----------------+-----------------------+
+///                 |            |           |            |             |
+///              TaskBook     Schedule    TaskRun      Reporter     RateLimits
+///             (info files)  (who runs)  (one file)  (who hears)   (how fast)
 /// ```
 ///
-/// It performs what pure rules decide: `StateMachine` (verbs), `ReadyQueue` (who is next), `ResumeRules` (what to ask
-/// and what an answer means), `RetryRules` (what follows a failure), `FileNameRules` (names). It never sees a byte of a
-/// body. The parts are in the other files of this folder: submission, scheduling, attempts, completion, verbs, barrels,
-/// observers.
+/// It takes requests and events, hands each to the room that it is for, starts what `Schedule` says is next, and performs
+/// what a run has to wait for. It decides nothing about a file and never sees a byte of one. Nothing below calls it.
 package actor Engine {
     /// Which tasks may start.
     package enum Scope: Sendable {
@@ -31,82 +28,32 @@ package actor Engine {
 
     nonisolated package let workPath: WorkPath
     nonisolated package let chains: MiddlewareChains
-    nonisolated let clock: any EngineClock
     nonisolated let inbox: EngineInbox
     nonisolated let callbacks = CallbackQueue()
+    /// Where digests are computed and files synced.
     nonisolated let diskWork = DispatchQueue(label: "fk.disk", attributes: .concurrent)
-    let transport: any Transport
-    let scope: Scope
-    let lock: EngineLock
-    /// Marks finished files as those of this work path.
-    let owner: FileOwner
-    let mailbox: Mailbox
-    let numbers: SubmissionCounter
-
-    var configure: Configure
-    var isActive = false
-    var isClosing = false
-    private(set) var isClosed = false
-    /// The same for any thread, and true from the beginning of the closing on.
+    /// True for any thread from the beginning of the closing on.
     nonisolated let hasClosed = Locked(false)
-    /// Another engine has the work path.
-    private(set) var hasLostLock = false
+    let scope: Scope
+
+    let tenure: Tenure
+    let schedule: Schedule
+    let book: TaskBook
+    let reporter: Reporter
+    /// What runs share; the services for them among it.
+    let room: RunRoom
+    let control: TaskControl
+    var post: PostBox
+    /// What other processes were last told about why tasks wait.
+    private var lastNotice: WaitNotice
     /// Callers of `close()`.
     private var whenClosed: [CheckedContinuation<Void, Never>] = []
-    /// Verbs and additions that have begun and not ended.
-    private var operations = 0
-    private var whenIdle: CheckedContinuation<Void, Never>?
-    var isScheduling = false
-    /// Every record of the work path has been read.
-    var hasLoadedAll = false
-    /// Info files of tasks that are not in memory yet are being written; who wants to add as well waits for its turn.
-    var isMaking = false
-    var whenMade: [CheckedContinuation<Void, Never>] = []
+    private var isStarting = false
 
-    /// Requests of other processes that have not begun yet.
-    var messages: [(MessageID, Result<EngineRequest, DownloadError>)] = []
-    var isReadingMessages = false
-    var hasReadMailbox = false
-    /// What was in the mailbox when this engine began is under way.
-    var hasHandledLeftovers = false
-    var whenLeftoversHandled: [CheckedContinuation<Void, Never>] = []
-
-    var tasks = TaskMap<TaskEntry>()
-    /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
-    var tasksByURL: ExactMap<[TaskID]>?
-    var texts = SharedTexts()
-    /// Finished tasks that are on disk alone (`Engine+Resting`).
-    var retired = TaskIDTable()
-    var ready: ReadyQueue
-    var running: [TaskID: TaskEntry] = [:]
-    var descriptors = DescriptorBudget()
-    /// Attempts begun by this engine.
-    var startCount: UInt64 = 0
-    var hosts: HostBudget
-    /// What other processes were last told about why tasks wait.
-    var lastNotice: WaitNotice
-    var folders = FolderCache()
-    var barrels: BarrelBook
-    var names = NameNumbers()
-    let totalLimiter: RateLimiter
-    /// What `fk limit` set for all tasks of the work path.
-    var standingLimit: Int64?
-    var barrelLimiters = ExactMap<RateLimiter>()
-    var groups = CommandGroups()
-    var taskLimiters: [TaskID: RateLimiter] = [:]
-
-    var observers = Observers()
-    /// Finished files that are synced in the background.
-    var unsynced = SyncBacklog()
-    var smallFiles = SmallFileRoom()
-    /// When it was made, in nanoseconds of its clock.
-    let opened: Int64
-    var alarms: Alarms
-    /// When the lock is written next by a request that takes long.
-    var nextBeat: Int64 = 0
-    /// Admitted tasks that can still run: idle or in action.
-    var openCount = 0
-    var problems = Problems()
+    var clock: any EngineClock { schedule.clock }
+    var barrels: Barrels { book.barrels }
+    var problems: Problems { book.problems }
+    var limits: RateLimits { room.limits }
 
     /// Opens a work path and becomes its engine. Nothing runs before `activate()`.
     ///
@@ -127,34 +74,35 @@ package actor Engine {
                 isRetryable: true)
         }
         self.workPath = workPath
-        self.lock = lock
-        owner = FileOwner(of: workPath.root)
-        self.configure = configure
         self.scope = scope
-        self.transport = transport
         self.chains = chains
-        self.clock = clock
-        mailbox = Mailbox(workPath)
-        barrels = BarrelBook(workPath)
-        numbers = SubmissionCounter(workPath)
         executor = EngineExecutor(clock: clock)
         inbox = EngineInbox()
-        ready = ReadyQueue(order: configure.order)
-        do {
-            standingLimit = try StandingLimit.read(in: workPath)
-        } catch {
-            problems.append(
-                "The work path's rate limit cannot be read, and does not hold until it is set again: \(error)")
-        }
-        totalLimiter = RateLimiter(
-            rate: Self.tightest(configure.rateLimit, standingLimit), now: clock.now)
-        opened = clock.now
-        alarms = Alarms(now: clock.now)
-        hosts = HostBudget(limit: configure.maxConnectionsPerHost)
+        post = PostBox(Mailbox(workPath))
+        let tenure = Tenure(lock, clock: clock)
+        let problems = Problems()
+        let schedule = Schedule(configure, clock: clock, executor: executor)
+        let barrels = Barrels(workPath, tenure: tenure, problems: problems, clock: clock)
+        let book = TaskBook(
+            workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
+            mayRest: scope == .chosen)
+        let reporter = Reporter(book, schedule, callbacks: callbacks)
+        let room = RunRoom(
+            reporter, limits: RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems),
+            sync: SyncService(book, schedule), transport: transport, inbox: inbox, diskWork: diskWork)
+        let control = TaskControl(room, runsAll: scope == .all)
+        book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
+        book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
         lastNotice = WaitNotice.load(from: workPath)
-        hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfter)
+        schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfter)
+        self.tenure = tenure
+        self.schedule = schedule
+        self.book = book
+        self.reporter = reporter
+        self.room = room
+        self.control = control
         inbox.connect(self)
-        callbacks.connect(ObjectIdentifier(self))
+        callbacks.connect(inbox.engine)
     }
 
     /// Starts the 1-second polling timer and with it the queue (FKDownloader's `activateQueue`). Harmless when called
@@ -162,103 +110,28 @@ package actor Engine {
     ///
     /// - Parameter own: limits of the command that runs this engine, for the tasks that wait in the work path.
     package func activate(_ own: OwnLimits? = nil) {
-        guard !isActive, !isClosing else { return }
-        isActive = true
-        if !lock.isExamined {
-            findLost()
-            lock.noteExamined()
-        }
-        for entry in tasks.values where entry.isRecovered { write(entry) }
+        guard !schedule.isActive, !tenure.isClosing else { return }
+        schedule.isActive = true
+        schedule.onDeadline = { [weak self] in self?.assumeIsolated { $0.onTimer() } }
+        book.findLost()
+        for entry in book.tasks.values { book.writeRecovery(entry) }
         if scope == .all {
-            loadAll()
-            if let group = try? group(of: own) { for entry in tasks.values { join(entry, group: group) } }
+            book.loadAll()
+            if let group = try? schedule.group(of: own) {
+                for entry in book.tasks.values { control.join(entry, group: group) }
+            }
         }
-        alarms.startTicking(now: clock.now)
+        schedule.alarms.startTicking(now: clock.now)
         onTimer()
     }
 
-    // MARK: Closing
-
-    /// Stops what runs, keeps its bytes, writes every record and releases the work path. Every caller returns only then,
-    /// except for a middleware that an attempt waits for (`MiddlewareCall`).
-    package func close() async {
-        beginClosing()
-        guard !isClosed, !MiddlewareCall.isInside(ObjectIdentifier(self), .chain) else { return }
-        await withCheckedContinuation { whenClosed.append($0) }
-    }
-
-    private func beginClosing() {
-        guard !isClosing else { return }
-        isClosing = true
-        hasClosed.withLock { $0 = true }
-        Task { await finishClosing() }
-    }
-
-    private func finishClosing() async {
-        let attempts = running.values.compactMap { signalStop(of: $0, .keepingBytes) }
-        attempts.forEach { $0.releaseWaiters() }
-        for attempt in attempts { await attempt.ended() }
-        if operations > 0 { await withCheckedContinuation { whenIdle = $0 } }
-        await syncBeforeClosing()
-        for entry in tasks.values where entry.isDirty { write(entry) }
-        saveAllBarrels()
-        transport.shutdown()
-        tellWaits()
-        reportBarrels()
-        endListeners(observers.finish())
-        if mayWrite { numbers.close() }
-        lock.release()
-        isClosed = true
-        whenClosed.forEach { $0.resume() }
-        whenClosed = []
-    }
-
-    /// Begins a request that changes tasks: the lock is held until `endOperation`.
-    ///
-    /// - Throws: `.cancelled` once the engine closes.
-    func beginOperation() throws(DownloadError) {
-        try checkOpen()
-        operations += 1
-    }
-
-    func endOperation() {
-        operations -= 1
-        if operations == 0 { whenIdle.take()?.resume() }
-    }
-
-    /// False once the lock is released or lost: what is on the disk is another engine's then.
-    var mayWrite: Bool { !isClosed && !hasLostLock }
-
-    /// The lock file was replaced: somebody else may be the engine, and this one stops without writing anything.
-    private func noteLostLock() {
-        hasLostLock = true
-        problems.append(
-            "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.")
-        beginClosing()
-    }
-
-    /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer. Of a closed one
-    /// it has nothing left to do, and is waited for: the next thing a program does may be to exit.
-    deinit {
-        executor.stop()
-        if isClosed { executor.join() }
-    }
-
-    /// - Throws: `.cancelled` once the engine closes: the work path may be another engine's by then.
-    func checkOpen() throws(DownloadError) {
-        guard !isClosing else { throw DownloadError(.cancelled, "The downloader is closed.") }
-    }
-
-    /// What could not be read or repaired so far, at most 1,000 texts; handed out once.
-    package func takeProblems() -> [String] {
-        problems.take()
-    }
+    package var currentConfigure: Configure { schedule.configure }
 
     /// Applies a changed configuration to the running engine.
     ///
     /// - Throws: `.configurationLocked` when the work path differs; `.invalidArgument` for a setting outside its range.
     package func update(_ configure: Configure) throws {
-        try checkOpen()
+        try tenure.checkOpen()
         try configure.validate()
         // A URL of a folder may or may not end in a slash: paths are what counts.
         guard WorkPath(configure.workPath) == workPath else {
@@ -266,62 +139,179 @@ package actor Engine {
                 .configurationLocked,
                 "The work path cannot change while a downloader is live: close it and make another one.")
         }
-        if configure.order != self.configure.order { ready.setOrder(configure.order) }
-        self.configure = configure
-        hosts.limit = configure.maxConnectionsPerHost
-        for (host, count) in hosts.excess { yieldLanes(of: host, count) }
-        setTotalLimit()
-        schedule()
+        schedule.update(configure)
+        for (host, count) in schedule.hosts.excess { room.yieldLanes(of: host, count) }
+        limits.setTotal()
+        startNext()
     }
 
-    package var currentConfigure: Configure { configure }
+    /// What could not be read or repaired so far, at most 1,000 texts; handed out once.
+    package func takeProblems() -> [String] { problems.take() }
+
+    // MARK: Closing
+
+    /// Stops what runs, keeps its bytes, writes every record and releases the work path. Every caller returns only then,
+    /// except for a middleware that a run waits for (`MiddlewareCall`).
+    package func close() async {
+        beginClosing()
+        guard !tenure.isClosed, !isInChain else { return }
+        await withCheckedContinuation { whenClosed.append($0) }
+    }
+
+    private func beginClosing() {
+        guard !tenure.isClosing else { return }
+        tenure.beginClosing()
+        hasClosed.withLock { $0 = true }
+        Task { await finishClosing() }
+    }
+
+    private func finishClosing() async {
+        let runs = schedule.running.values.compactMap(\.run)
+        for run in runs { run.signalStop(.keepingBytes) }
+        runs.forEach { $0.releaseWaiters() }
+        for run in runs { await run.ended() }
+        await tenure.idle()
+        let files = room.sync.takeLast()
+        if !files.isEmpty { await synchronize(files) }
+        for entry in book.tasks.values where entry.isDirty { book.write(entry) }
+        barrels.saveAll()
+        room.transport.shutdown()
+        tellWaits()
+        reporter.finish()
+        book.close()
+        tenure.close()
+        whenClosed.forEach { $0.resume() }
+        whenClosed = []
+    }
+
+    /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer. Of a closed one
+    /// it has nothing left to do, and is waited for: the next thing a program does may be to exit.
+    deinit {
+        executor.stop()
+        if hasClosed.withLock(\.self) { executor.join() }
+    }
+
+    /// The caller is a middleware of this engine that a run waits for.
+    var isInChain: Bool { control.isInChain }
+
+    // MARK: Events
+
+    /// Everything the transport's thread and the request chains have left since the last time, in order.
+    func handleEvents() {
+        // Slots that become free meanwhile are filled at once behind all of the news: one wake-up of the transport.
+        isStarting = true
+        for event in inbox.take() {
+            guard let run = book[event.id]?.run else { continue }
+            run.handle(event)
+            perform(run)
+        }
+        isStarting = false
+        startNext()
+    }
+
+    /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
+    func startNext() {
+        // A task that fails at once gives its slot back inside `start`: the loop below then goes on, not deeper.
+        guard schedule.isActive, !tenure.isClosing, !isStarting else { return }
+        isStarting = true
+        while let next = schedule.next() {
+            // The info file of one that rested stays open for the record that a small file has at its end: opening it twice
+            // is a twentieth of a small file's time.
+            var info: OpenInfoFile?
+            if book[next.id] == nil {
+                info = OpenInfoFile()
+                guard book.unpark(next.id, group: next.group, open: info) != nil else { continue }
+            }
+            guard let entry = book[next.id], entry.record.state == .idle, entry.run == nil else { continue }
+            let run = TaskRun(entry, in: room, openInfo: info)
+            run.start()
+            perform(run)
+        }
+        isStarting = false
+        for host in schedule.takeFullHosts() { room.yieldLanes(of: host) }
+        if schedule.takePauseNews() { tellWaits() }
+    }
+
+    /// Performs what a run has to wait for. Where there is nothing to wait for, that is over when this returns.
+    private func perform(_ run: TaskRun) {
+        while let work = run.takeWork() {
+            let task = Task.immediate {
+                await run.perform(work)
+                perform(run)
+                startNext()
+            }
+            run.performs(task)
+        }
+    }
 
     // MARK: The timer
 
     /// Runs whatever is due and sets the next deadline.
-    func onTimer() {
-        guard isActive, !isClosing else { return }
+    private func onTimer() {
+        guard schedule.isActive, !tenure.isClosing else { return }
         let now = clock.now
-        let due = alarms.due(now)
+        let due = schedule.alarms.due(now)
         // Here and not in the tick: an expired pause that stays would be a deadline in the past, again and again.
-        hosts.endPauses(now: now)
-        if due.sweep { mailbox.sweep(now: clock.date) }
+        schedule.hosts.endPauses(now: now)
+        if due.sweep { post.mailbox.sweep(now: clock.date) }
         if due.tick { tick() }
-        if due.report { report() }
-        if due.growth { measureGrowth() }
+        if due.report { reporter.report() }
+        if due.growth { for entry in schedule.running.values { entry.run?.measureGrowth() } }
         for id in due.woken { wake(id) }
-        schedule()
-        setDeadline()
+        startNext()
+        schedule.setDeadline()
     }
 
-    func setDeadline() {
-        guard isActive, !isClosing else { return }
-        executor.setDeadline(min(alarms.next, hosts.nextEnd ?? .max)) { [weak self] in
-            self?.assumeIsolated { $0.onTimer() }
-        }
-    }
-
-    /// Shows other processes that this engine is alive: once a second, also in the middle of a long request.
-    func beat() {
-        let now = clock.now
-        guard now >= nextBeat else { return }
-        nextBeat = now + 1_000_000_000
-        try? lock.touch(clock.date)
+    /// A retry has become due.
+    private func wake(_ id: TaskID) {
+        guard let entry = book[id], entry.record.state == .idle else { return }
+        entry.record.waiting = nil
+        schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
     }
 
     /// The heartbeat, once a second: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
-        if lock.isReplaced { return noteLostLock() }
-        beat()
+        if tenure.noticesLoss() {
+            // Somebody else may be the engine: this one stops without writing anything.
+            problems.append(
+                "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.")
+            return beginClosing()
+        }
+        tenure.beat()
         readMailbox()
-        descriptors.relax(now: clock.now)
-        watchLanes()
-        releaseLongWaiters()
-        recordSlowSmallFiles()
-        for entry in running.values { entry.attempt?.counters.flush() }
-        syncFinished()
-        for entry in running.values where entry.isDirty { write(entry) }
-        saveAllBarrels()
+        schedule.descriptors.relax(now: clock.now)
+        for entry in schedule.running.values { entry.run?.tick() }
+        synchronizeDue()
+        for entry in schedule.running.values where entry.isDirty { book.write(entry) }
+        barrels.saveAll()
         tellWaits()
+    }
+
+    /// Writes down why tasks wait, where that has changed: other processes show it, and the next engine keeps to the pauses.
+    private func tellWaits() {
+        guard tenure.mayWrite else { return }
+        let notice = schedule.notice(isClosing: tenure.isClosing)
+        guard notice != lastNotice else { return }
+        lastNotice = notice
+        // Only others read it: a disk that is full keeps nobody from downloading.
+        try? notice.save(in: workPath)
+    }
+
+    /// Has finished files synced in the background. A closing engine waits for it: when the work path is released, no
+    /// finished file is open.
+    private func synchronizeDue() {
+        let files = room.sync.takeDue()
+        guard !files.isEmpty, (try? tenure.beginOperation()) != nil else { return }
+        Task {
+            await synchronize(files)
+            tenure.endOperation()
+        }
+    }
+
+    private func synchronize(_ files: [SyncBacklog.File]) async {
+        let synced = await withCheckedContinuation { continuation in
+            diskWork.async { continuation.resume(returning: SyncService.synchronize(files)) }
+        }
+        synced.forEach { room.sync.note($0) }
     }
 }

@@ -4,12 +4,21 @@ import FKMiddleware
 /// together, so a burst of small files costs one wake-up.
 final class EngineInbox: Sendable {
     enum Event: Sendable {
+        /// The request chain of the lane with this number has ended.
+        case request(TaskID, lane: Int, Result<PreparedRequest, DownloadError>)
         /// The receiver holds the server back until the head is recorded.
         case gate(TaskID, RangeReceiver)
         /// The response has ended.
         case end(TaskID, RangeReceiver)
         /// A mirror has answered the trial of the lane with this number.
         case trial(TaskID, lane: Int, MirrorTrial)
+
+        /// The task that it is for.
+        var id: TaskID {
+            switch self {
+            case .request(let id, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _): id
+            }
+        }
     }
 
     private struct State {
@@ -18,6 +27,9 @@ final class EngineInbox: Sendable {
     }
 
     private let state = Locked(State())
+
+    /// What middlewares that are called know the engine by (`MiddlewareCall`).
+    var engine: ObjectIdentifier { ObjectIdentifier(self) }
 
     func connect(_ engine: Engine) { state.withLock { $0.engine = engine } }
 

@@ -1,5 +1,5 @@
-/// Problems that nobody has asked for yet: each text once, and at most `limit` of them.
-struct Problems {
+/// Problems that nobody has asked for yet: each text once, and at most `limit` of them. Confined to the engine.
+final class Problems {
     /// The first ones are kept: they are nearest to the cause.
     static let limit = 1_000
 
@@ -7,7 +7,7 @@ struct Problems {
     private var known: Set<String> = []
     private var dropped = 0
 
-    mutating func append(_ text: String) {
+    func append(_ text: String) {
         guard known.insert(text).inserted else { return }
         if texts.count < Self.limit {
             texts.append(text)
@@ -18,8 +18,8 @@ struct Problems {
     }
 
     /// Hands out what was gathered since the last call.
-    mutating func take() -> [String] {
-        defer { self = Problems() }
+    func take() -> [String] {
+        defer { (texts, known, dropped) = ([], [], 0) }
         return dropped == 0 ? texts : texts + ["\(dropped) more problems were reported and not kept."]
     }
 }

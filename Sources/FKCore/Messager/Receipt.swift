@@ -106,11 +106,11 @@ extension Messager {
 
 extension Engine {
     func receipts(_ selector: TaskSelector) throws -> [Receipt] {
-        try find(selector).map { entry in
-            takeInlineHead(of: entry)
+        try book.find(selector).map { entry in
+            entry.refresh()
             var receipt = Receipt(entry.record)
             receipt.written = entry.received
-            receipt.bytesPerSecond = Double(speedToRecord(of: entry, in: entry.record.state) ?? 0)
+            receipt.bytesPerSecond = Double(entry.recordedSpeed(in: entry.record.state, now: clock.now) ?? 0)
             return receipt
         }
     }

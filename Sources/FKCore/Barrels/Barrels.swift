@@ -1,0 +1,85 @@
+import FKMiddleware
+import Foundation
+
+/// The barrels of a work path: read, made and saved. A barrel file is the truth about membership; a task's record repeats
+/// it for display. Confined to the engine.
+final class Barrels {
+    private let workPath: WorkPath
+    private let clock: any EngineClock
+    private let tenure: Tenure
+    private let problems: Problems
+    var book: BarrelBook
+
+    init(_ workPath: WorkPath, tenure: Tenure, problems: Problems, clock: any EngineClock) {
+        self.workPath = workPath
+        self.tenure = tenure
+        self.problems = problems
+        self.clock = clock
+        book = BarrelBook(workPath)
+    }
+
+    var names: [String] { BarrelFile.list(in: workPath) }
+
+    /// Makes a barrel, or replaces the settings of one. Returns false when it is there already.
+    func create(_ name: String, options: BarrelOptions) throws -> Bool {
+        try BarrelName.validate(name)
+        try options.options?.validate()
+        let isNew = !workPath.hasBarrel(name)
+        var options = options
+        options.rateLimit = try options.rateLimit ?? open(name, creating: true).options.rateLimit
+        book.setOptions(options, of: name)
+        return isNew
+    }
+
+    /// Reads the barrel into the book.
+    ///
+    /// - Throws: `.notFound` when there is no such barrel and `creating` is false.
+    @discardableResult
+    func open(_ name: String, creating: Bool) throws -> Barrel {
+        guard tenure.mayWrite else { return Barrel(record: try BarrelFile.load(name, in: workPath)) }
+        if let barrel = book[name] { return barrel }
+        try BarrelName.validate(name)
+        var record: BarrelRecord
+        do {
+            record = try BarrelFile.load(name, in: workPath)
+        } catch let error as DownloadError where error.code == .notFound && creating {
+            record = BarrelRecord(name: name, created: clock.date)
+            try BarrelFile.save(record, in: workPath)
+        } catch let error as DownloadError where error.code == .corruptInfo {
+            let path = workPath.barrelPath(name)
+            let report = Quarantine.move(path, in: workPath, because: error)
+            problems.append(report.message)
+            throw report
+        }
+        if BarrelFile.isMarked(name, in: workPath) {
+            record = BarrelFile.reconciled(record, in: workPath)
+            try BarrelFile.save(record, in: workPath)
+            BarrelFile.removeMark(name, in: workPath)
+        }
+        let barrel = Barrel(record: record)
+        book.open(barrel)
+        return barrel
+    }
+
+    /// In the order in which they joined.
+    func members(_ name: String) throws -> [BarrelMember] { try open(name, creating: false).members }
+
+    /// At the end of a request: each barrel that it has changed is saved once.
+    func save() {
+        if tenure.mayWrite { book.saveDue().forEach { problems.append($0) } }
+    }
+
+    func saveAll() {
+        if tenure.mayWrite { book.saveAll().forEach { problems.append($0) } }
+    }
+}
+
+extension BarrelOptions {
+    /// A new member with the barrel's settings where it has none of its own.
+    func completing(_ task: TaskDescription) -> TaskDescription {
+        var task = task
+        if task.directory == nil { task.directory = directory }
+        if let options, task.options == TaskOptions() { task.options = options }
+        return task
+    }
+}

@@ -1,0 +1,188 @@
+import FKMiddleware
+import Foundation
+
+/// Tasks in: made from descriptions, or found again on disk.
+extension TaskControl {
+    /// Tasks that are being added. `finish` compares finished files with the digests they are asked for with.
+    struct Addition {
+        let barrel: String?
+        let run: Bool
+        let group: Int32?
+        fileprivate var rest: ArraySlice<TaskDescription>
+        fileprivate(set) var results: [EngineReply.Added] = []
+        fileprivate(set) var comparisons: [Comparison] = []
+
+        fileprivate init(_ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32?) {
+            rest = descriptions[...]
+            self.barrel = barrel
+            self.run = run
+            self.group = group ?? (run ? CommandGroups.none : nil)
+            results.reserveCapacity(descriptions.count)
+        }
+    }
+
+    /// Begins to make tasks, or to find them again. `addPortion` follows until it returns false, then `endAddition`.
+    func beginAddition(
+        _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
+    ) throws -> Addition {
+        try tenure.checkOpen()
+        if let name {
+            try barrels.open(name, creating: true)
+            barrels.book.begin(name)
+        }
+        return Addition(descriptions, barrel: name, run: run, group: group)
+    }
+
+    /// The next tasks. Their info files are written by another thread: the first tasks run while the last ones are still
+    /// being made.
+    ///
+    /// - Returns: false when there are no more.
+    func addPortion(
+        _ addition: inout Addition, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Bool {
+        guard !addition.rest.isEmpty else { return false }
+        let name = addition.barrel
+        // Somebody may have deleted the barrel meanwhile, and may again while the info files are written.
+        let options = try name.map { try barrels.open($0, creating: true).options }
+        let portion = addition.rest.prefix(64).map { options?.completing($0) ?? $0 }
+        addition.rest = addition.rest.dropFirst(64)
+        let ids = portion.map(\.id)
+        tenure.beat()
+        for id in ids { await untilForgotten(id) }
+        await book.beginMaking()
+        defer { book.endMaking() }
+        let made = await make(portion, ids, barrel: name)
+        try tenure.checkOpen()
+        if let name { try barrels.open(name, creating: true) }
+        for index in portion.indices {
+            let (added, checksum) = add(portion[index], ids[index], made[index], addition)
+            if let checksum {
+                addition.comparisons.append(
+                    .init(place: addition.results.count, task: portion[index], checksum: checksum))
+            }
+            addition.results.append(added)
+        }
+        return true
+    }
+
+    /// Those of the last portion that found no slot may leave the memory.
+    func park(_ addition: Addition) {
+        for result in addition.results.suffix(64) { book.park(result.id) }
+    }
+
+    func endAddition(_ addition: Addition) {
+        if let name = addition.barrel { barrels.book.end(name) }
+        barrels.save()
+    }
+
+    /// Compares finished files with the digests they are asked for with.
+    func finish(
+        _ addition: Addition, isolation: isolated (any Actor)? = #isolation
+    ) async -> [EngineReply.Added] {
+        var results = addition.results
+        for comparison in addition.comparisons {
+            results[comparison.place].error = await compare(comparison, results)
+        }
+        return results
+    }
+
+    /// What is asked for again after it was trashed is made anew once the trashing has come to its end, unless that waits
+    /// for a middleware which may wait for this.
+    private func untilForgotten(_ id: TaskID, isolation: isolated (any Actor)? = #isolation) async {
+        guard !isInChain else { return }
+        while let entry = book[id], entry.record.state == .unknown, let run = entry.run {
+            guard await run.ended() else { return }
+        }
+    }
+
+    /// A new task whose info file is on disk; nil for one that is known, an error for one that could not be made.
+    private typealias Made = Result<(record: TaskRecord, info: InfoHandle)?, DownloadError>
+
+    /// Writes the info files of those tasks that are new.
+    private func make(
+        _ descriptions: [TaskDescription], _ ids: [TaskID], barrel: String?,
+        isolation: isolated (any Actor)? = #isolation
+    ) async -> [Made] {
+        var records: [Result<TaskRecord?, DownloadError>] = []
+        for (description, id) in zip(descriptions, ids) {
+            do {
+                // One that is only on disk is found when its info file cannot be made a second time.
+                if book.knows(id) {
+                    records.append(.success(nil))
+                } else {
+                    try check(description)
+                    try AttributeRules.check(description.attributes)
+                    records.append(.success(try book.newRecord(description, id, barrel: barrel)))
+                }
+            } catch {
+                records.append(.failure(Self.notMade(error)))
+            }
+        }
+        // One task alone is not worth the way to another thread and back.
+        if records.count == 1 { return [Self.create(records[0], in: book.workPath)] }
+        return await withCheckedContinuation { continuation in
+            room.diskWork.async { [records, workPath = book.workPath] in
+                continuation.resume(returning: records.map { Self.create($0, in: workPath) })
+            }
+        }
+    }
+
+    /// A message may come from any program: what `Builder` sees to is not taken for granted.
+    private func check(_ description: TaskDescription) throws(DownloadError) {
+        let objection =
+            description.fault ?? description.fileName.flatMap(AskedForName.objection)
+            ?? (description.hasOptions ? description.options.fault : nil)
+        if let objection { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(objection).") }
+    }
+
+    private static func create(_ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath) -> Made {
+        record.flatMap { record in
+            guard let record else { return .success(nil) }
+            do {
+                return .success((record, try InfoFile.create(at: workPath.infoPath(record.id), record: record)))
+            } catch let error as DownloadError where error.code == .fileExists {
+                // The same task twice in one portion, or made by another request meanwhile.
+                return .success(nil)
+            } catch {
+                return .failure(notMade(error))
+            }
+        }
+    }
+
+    private static func notMade(_ error: any Error) -> DownloadError {
+        DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
+    }
+
+    /// - Returns: with what a finished file is still to be compared.
+    private func add(
+        _ description: TaskDescription, _ id: TaskID, _ made: Made, _ addition: Addition
+    ) -> (EngineReply.Added, Checksum?) {
+        let (barrel, mayRun) = (addition.barrel, addition.run || runsAll)
+        do {
+            let entry: TaskEntry
+            var checksum: Checksum?
+            let new = try made.get()
+            let known = new == nil ? try book.find(id) : nil
+            if let known {
+                entry = known
+                book.writeRecovery(entry)
+                try check(description)
+                checksum = try readmit(entry, as: description, mayRun: mayRun)
+                join(entry, group: addition.group)
+            } else {
+                let (record, info) = try new ?? book.makeAgain(description, id, barrel: barrel)
+                entry = TaskEntry(record: record, info: info, isNew: true)
+                entry.group = addition.group ?? CommandGroups.none
+                book.insert(entry)
+                // A member before it is counted, so that it is counted once.
+                if let barrel { _ = barrels.book.insert(.init(id: id, url: description.url), into: barrel) }
+                reporter.stateChanged(entry)
+            }
+            if let barrel { join(entry, barrel: barrel) }
+            if mayRun { admit(entry) }
+            return (.init(id: id, state: entry.record.state, isNew: known == nil), checksum)
+        } catch {
+            return (.init(id: id, state: .unknown, isNew: false, error: Self.notMade(error)), nil)
+        }
+    }
+}

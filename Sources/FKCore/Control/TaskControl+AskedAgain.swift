@@ -1,0 +1,133 @@
+import FKMiddleware
+import Foundation
+
+/// Known tasks that are asked for again: what `AskedAgain` decides is carried out here.
+extension TaskControl {
+    /// A finished file that is read once the tasks of its request are made.
+    struct Comparison {
+        /// Among the results of the request.
+        var place: Int
+        var task: TaskDescription
+        var checksum: Checksum
+    }
+
+    /// Stores the options of the new asking and does what follows from them.
+    ///
+    /// - Returns: with what the finished file must be compared first (`compare`); nothing is stored then.
+    func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Checksum? {
+        // A file that is about to be proven is a finished one.
+        let (task, effect) = try AskedAgain.decide(
+            entry.record.task, in: entry.standing, file: finishedFile(of: entry), length: entry.record.expected,
+            asked: asked)
+        if case .compare(let checksum) = effect { return checksum }
+        demandProofAgain(of: entry)
+        try book.addAttributes(of: asked, to: entry)
+        let old = entry.record.task.options
+        store(task, in: entry)
+        switch effect {
+        case .nothing, .compare: break
+        case .adjust: adjust(entry, from: old)
+        case .restart: entry.run?.restart()
+        case .requeue: requeue(entry)
+        case .queue: queue(entry, mayRun: mayRun || entry.isAdmitted)
+        case .fetchAgain:
+            if entry.awaitsProof {
+                forgetMissing(entry)
+            } else {
+                dropBytes(of: entry)
+                entry.record.isForeign = nil
+                entry.record.synced = nil
+                queue(entry, mayRun: mayRun || entry.isAdmitted)
+            }
+        }
+        return nil
+    }
+
+    /// Reads the finished file of a known task and compares it with the checksum that the asking came with.
+    ///
+    /// - Returns: why the task is not what was asked for. It stays as it is then, and so does its file.
+    func compare(
+        _ comparison: Comparison, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
+    ) async -> DownloadError? {
+        let id = results[comparison.place].id
+        do {
+            guard let path = try book.find(id)?.record.path else { throw Self.changedMeanwhile }
+            let checksum = comparison.checksum
+            let digest = try await offThread { () throws(DownloadError) in
+                do {
+                    return try Digester.hex(ofFile: URL(fileURLWithPath: path), checksum.algorithm)
+                } catch {
+                    throw DownloadError(
+                        wrapping: error, code: .destination, message: "The finished file \(path) cannot be read.")
+                }
+            }
+            try tenure.checkOpen()
+            // Anything may have happened to the task meanwhile.
+            guard let entry = try book.find(id), entry.record.path == path,
+                entry.awaitsProof || entry.record.state == .complete
+            else { throw Self.changedMeanwhile }
+            guard digest == checksum.hex else {
+                throw DownloadError(
+                    .checksumMismatch,
+                    "\(path) is not the file expected: its \(checksum.algorithm.rawValue) is \(digest), not "
+                        + "\(checksum.hex). It stays as it is: trash the task to fetch it again.",
+                    url: URLMasking.mask(comparison.task.url))
+            }
+            book.note(entry, by: "checksum", "the finished file has the \(checksum.algorithm.rawValue) asked for")
+            let (task, _) = try AskedAgain.decide(
+                entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
+                asked: comparison.task)
+            try book.addAttributes(of: comparison.task, to: entry)
+            store(task, in: entry)
+            book.write(entry)
+            return nil
+        } catch {
+            return DownloadError(wrapping: error, code: .disk, message: "The finished file could not be compared.")
+        }
+    }
+
+    private static let changedMeanwhile = DownloadError(
+        .cancelled, "The task changed while its finished file was read: ask again.", isRetryable: true)
+
+    private func offThread<Value: Sendable>(
+        isolation: isolated (any Actor)? = #isolation,
+        _ work: @escaping @Sendable () throws(DownloadError) -> Value
+    ) async throws(DownloadError) -> Value {
+        try await withCheckedContinuation { continuation in
+            room.diskWork.async { continuation.resume(returning: Result { () throws(DownloadError) in try work() }) }
+        }.get()
+    }
+
+    /// Whether the finished file is where the record says, with the length it says. What a response middleware has made of
+    /// it may have another one.
+    private func finishedFile(of entry: TaskEntry) -> AskedAgain.File {
+        let record = entry.record
+        guard let path = record.path, let expected = record.expected else { return .gone }
+        var status = stat()
+        guard stat(path, &status) == 0 else { return .gone }
+        if record.isForeign == true { return .foreign }
+        // Of one that awaits its proof, the proof decides.
+        return Int64(status.st_size) == expected || entry.awaitsProof || !book.chains.response.isEmpty ? .own : .gone
+    }
+
+    /// Attributes are added to and not replaced (`addAttributes`).
+    private func store(_ task: TaskDescription, in entry: TaskEntry) {
+        var task = task
+        task.attributes = entry.record.task.attributes
+        guard task != entry.record.task else { return }
+        entry.record.task = task
+        entry.isDirty = true
+        // A complete task may rest on disk as soon as it is not in the way.
+        if entry.record.state != .action { book.write(entry) }
+    }
+
+    /// The running attempt goes on with the options stored now.
+    private func adjust(_ entry: TaskEntry, from old: TaskOptions) {
+        guard let run = entry.run else { return }
+        let new = entry.record.task.options
+        // Its digest is being computed, or has been: only another attempt computes another one.
+        if new.checksum != old.checksum, run.lanes.isEmpty { return run.restart() }
+        if new.rateLimit != old.rateLimit { room.limits.apply(to: entry) }
+        if new.connections != old.connections { run.setConnections(room.limits.connections(of: entry)) }
+    }
+}

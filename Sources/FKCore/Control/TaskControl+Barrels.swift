@@ -1,0 +1,91 @@
+import FKMiddleware
+import Foundation
+
+/// Requests that change barrels.
+extension TaskControl {
+    func createBarrel(_ name: String, options: BarrelOptions) throws -> String {
+        let isNew = try barrels.create(name, options: options)
+        barrels.save()
+        return isNew ? "barrel \(name) created" : "barrel \(name) is there already: its settings were replaced"
+    }
+
+    /// Makes a task a member. It shares the barrel's limit from now on.
+    func join(_ entry: TaskEntry, barrel name: String) {
+        book.join(entry, barrel: name)
+        room.limits.apply(to: entry)
+    }
+
+    /// Makes existing tasks members as well; they stay what they are.
+    func join(_ selectors: [TaskSelector], barrel name: String) throws -> Int {
+        try tenure.checkOpen()
+        try barrels.open(name, creating: true)
+        var count = 0
+        for entry in try selectors.flatMap({ try book.find($0) }) where !barrels.book.contains(entry.id, in: name) {
+            join(entry, barrel: name)
+            count += 1
+        }
+        barrels.save()
+        return count
+    }
+
+    /// - Parameter texts: URLs, or whole ids.
+    func remove(_ texts: [String], fromBarrel name: String) throws -> String {
+        try tenure.checkOpen()
+        try barrels.open(name, creating: false)
+        let leaving = try members(texts, ofBarrel: name)
+        guard !leaving.isEmpty else { throw DownloadError(.notFound, "None of these URLs is in barrel \(name).") }
+        for id in leaving {
+            guard let entry = try book.find(id) else {
+                _ = barrels.book.remove(id, from: name)
+                continue
+            }
+            book.leave(entry, barrel: name)
+            room.limits.apply(to: entry)
+            book.write(entry)
+        }
+        barrels.save()
+        reporter.endBarrelSequences(name)
+        return "\(leaving.count) removed from barrel \(name)"
+    }
+
+    /// The members that are named by URL or id, each once. One pass over the barrel at most, however many are named.
+    private func members(_ texts: [String], ofBarrel name: String) throws -> [TaskID] {
+        var ids: [TaskID] = []
+        // Normalized URLs are ASCII: they are equal when their bytes are.
+        var urls: Set<String> = []
+        for text in texts {
+            if let id = TaskID(hex: text) { ids.append(id) } else { urls.insert(try URLNormalizer.normalize(text)) }
+        }
+        if book.hasLoadedAll {
+            for url in urls {
+                let found = try book.find(.url(url)).map(\.id).filter { barrels.book.contains($0, in: name) }
+                ids += found
+                if !found.isEmpty { urls.remove(url) }
+            }
+        }
+        if !urls.isEmpty { ids += try barrels.members(name).filter { urls.contains($0.url) }.map(\.id) }
+        var seen: Set<TaskID> = []
+        return ids.filter { barrels.book.contains($0, in: name) && seen.insert($0).inserted }
+    }
+
+    func deleteBarrel(_ name: String) throws -> String {
+        try tenure.checkOpen()
+        let members = try barrels.members(name)
+        let info = try reporter.lastInfo(ofBarrel: name)
+        for member in members {
+            guard let entry = try book.find(member.id) else { continue }
+            entry.record.barrels.removeAll { $0.isExactly(name) }
+            book.write(entry)
+        }
+        try barrels.book.delete(name)
+        room.limits.barrelDeleted(name)
+        reporter.barrelDeleted(name, info)
+        let kept =
+            switch members.count {
+            case 0: "it had no tasks"
+            case 1: "its task was kept"
+            case let count: "its \(count) tasks were kept"
+            }
+        return "barrel \(name) deleted; \(kept)"
+    }
+}

@@ -1,0 +1,275 @@
+import FKMiddleware
+import Foundation
+
+/// From the last byte to the finished file: verify, final name, response chain.
+///
+/// ```text
+/// length -> digest -> (sync) -> record -> name -> (sync folder) -> response chain -> record of the moved file
+/// ```
+///
+/// One straight line. It waits only for a digest that was not computed on the way, for the syncs of `Durability.power`, and
+/// for response middlewares; without any of these it ends in the call that begins it. Confined to the engine.
+struct Publisher {
+    let run: TaskRun
+
+    private var entry: TaskEntry { run.entry }
+    private var room: RunRoom { run.room }
+    private var book: TaskBook { run.book }
+    private var folder: Folder { run.folder }
+    private var part: PartFile { run.part }
+    private var durability: Durability { run.configure.durability }
+
+    /// - Returns: when the file is the finished one, or another one is that was there before and was to be kept.
+    /// - Throws: why the attempt has failed; `.cancelled` when it was stopped.
+    func publish(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        try settleLength()
+        try await verify()
+        if durability == .power {
+            let part = part
+            try await run.offThread { () throws(DownloadError) in try part.synchronize() }
+            entry.record.synced = true
+        }
+        guard try nameFile() else { return }
+        if durability == .power { try await synchronizeName() }
+        try await respond()
+    }
+
+    // MARK: Verifying
+
+    /// The part has exactly the file's length: what somebody appended to it, or what a power cut left behind the bytes
+    /// that count, is not the file's.
+    private func settleLength() throws(DownloadError) {
+        guard let expected = entry.record.expected else { return }
+        let length = part.length
+        if length > expected { try part.truncate(to: expected) }
+        guard length >= expected else {
+            throw DownloadError(
+                .incompleteBody, "Somebody shortened the part file: it has \(length) of \(expected) bytes.",
+                isRetryable: true)
+        }
+    }
+
+    /// Compares the digest, where one was asked for or told by the server.
+    private func verify(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        guard let checksum = entry.expectedDigest else { return }
+        let digest: String
+        if let known = run.digest, known.algorithm == checksum.algorithm {
+            digest = known.hex
+        } else {
+            let part = part
+            digest = try await run.offThread { () throws(DownloadError) in try part.digest(checksum.algorithm) }
+        }
+        guard digest != checksum.hex else { return }
+        let name = partlessName
+        let aside = try? entry.setAside(part.name, in: folder, part.identity, book) {
+            FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
+        }
+        run.startAnew()
+        let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
+        let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
+        // Bytes of an earlier attempt or another mirror may be the wrong ones: once more, from the beginning.
+        throw DownloadError(
+            .checksumMismatch,
+            "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), "
+                + "not \(checksum.hex)\(whose).\(place)",
+            isRetryable: run.files.isResumed)
+    }
+
+    /// The final name as far as it is known: asked for, from the server, or from the URL.
+    private var partlessName: String {
+        entry.record.task.fileName
+            ?? FileNameRules.name(url: entry.record.task.url, head: run.head ?? entry.record.response)
+    }
+
+    // MARK: The final name
+
+    private func synchronizeName(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        let folder = folder
+        do {
+            try await run.offThread { () throws(DownloadError) in try folder.synchronize() }
+        } catch {
+            try run.checkStop()
+            // A failed task has no finished file: the next attempt would find a stranger's under its name.
+            try? run.unpublish(in: folder)
+            entry.record.synced = nil
+            throw error
+        }
+    }
+
+    /// Gives the verified file its final name.
+    ///
+    /// The name is written to the record first: whoever finds the part gone and the file there knows whose it is.
+    /// With `Durability.power` the order is: bytes, record, name, folder (each synced before the next).
+    ///
+    /// - Returns: false when a file that was there already counts instead.
+    private func nameFile() throws(DownloadError) -> Bool {
+        do throws(DownloadError) {
+            return try rename()
+        } catch {
+            // The next attempt looks for the folder itself.
+            if error.code == .destination { room.folders.forget(folder.path) }
+            throw error
+        }
+    }
+
+    private func rename() throws(DownloadError) -> Bool {
+        let name = partlessName
+        let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
+        try folder.checkStillThere()
+        try part.checkHasItsName()
+        recordIdentity()
+        var number = 0
+        // A process that was killed in a rename of two steps has left the part under one of the names: each is tried.
+        let triesAll = policy != .rename || folder.status(of: part.name)?.st_nlink ?? 1 > 1
+        while true {
+            if !triesAll {
+                number = room.names.next(
+                    folder.path(of: name), owner: entry.id.short, least: number,
+                    look: { folder.place(of: FileNameRules.numbered(name, $0), book.owner) })
+            }
+            let candidate = FileNameRules.numbered(name, number)
+            let path = folder.path(of: candidate)
+            entry.record.path = path
+            try saveBeforeRename()
+            if durability == .power { try book.synchronize(entry) }
+            let isNamed = try folder.rename(
+                part.name, to: candidate, replacing: policy == .overwrite)
+            if isNamed { return true }
+            if try takeBack(candidate) { return true }
+            switch policy {
+            // Taken since it was looked at.
+            case .rename, .overwrite: number += 1
+            case .refuse: throw run.fileExists(path)
+            case .skip:
+                _ = try folder.fileLength(candidate)
+                entry.record.path = path
+                entry.record.isForeign = true
+                entry.record.written = nil
+                // What was written before the rename says nothing of this.
+                run.isRecordedComplete = false
+                part.remove()
+                run.note(by: "existing", "\(path) was there already: it was kept")
+                return false
+            }
+        }
+    }
+
+    /// What shows from here on that the file is the task's: in the record, and on the file itself where that is not synced
+    /// before its record is. With `Durability.power` the record is on the disk before the name, so the file needs no mark.
+    private func recordIdentity() {
+        entry.record.written = part.identity
+        guard durability == .process, let identity = entry.record.written else { return }
+        part.mark(identity, as: entry.id, book.owner)
+    }
+
+    /// A file under the wanted name that this task made before the system went down, and whose record was lost: it is set
+    /// aside until the task is complete, and its name taken.
+    private func takeBack(
+        _ name: String
+    ) throws(DownloadError) -> Bool {
+        guard folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began) else { return false }
+        _ = try entry.setAside(name, in: folder, folder.status(of: name).map(FileIdentity.init), book) {
+            FileNameRules.oldName(for: name, id: entry.id, number: $0)
+        }
+        try saveBeforeRename()
+        if durability == .power { try book.synchronize(entry) }
+        return try folder.rename(part.name, to: name, replacing: false)
+    }
+
+    /// With no chain to come after the rename, the record of the finished task is written at once and stands for both
+    /// (`TaskRecord.isRenameMissing`); else it first says which name the file is about to get. With `Durability.power` this
+    /// is the record that gets synced: one written after the rename would be lost with the power, and a task that was told
+    /// to be complete would not be.
+    private func saveBeforeRename() throws(DownloadError) {
+        guard room.chains.response.isEmpty else {
+            run.openInfo = run.openInfo ?? OpenInfoFile()
+            return try book.save(entry)
+        }
+        entry.foldCounters()
+        let ranges = entry.record.ranges
+        entry.record.finish(received: entry.received, at: run.clock.date)
+        do {
+            try book.save(entry, as: .complete)
+            try run.openInfo?.closeWritten()
+        } catch {
+            entry.record.ranges = ranges
+            throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
+        }
+        // From here on they are one range: should the rename fail, its counter tells what is there.
+        run.files.counters.store(0, entry.record.expected ?? 0)
+        run.isRecordedComplete = true
+    }
+
+    // MARK: The response chain
+
+    private func respond(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        let chain = room.chains.response.ordered
+        guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return }
+        // A chain registered in this moment may move the file: the record is then written once more.
+        run.isRecordedComplete = false
+        let response = DownloadResponse(
+            task: context, response: (run.head ?? entry.record.response)?.httpURLResponse,
+            fileURL: URL(fileURLWithPath: path))
+        run.isResponding = true
+        let end = await MiddlewareCall.inChain(of: room.engine) { await ResponseChainEnd.run(chain, response) }
+        run.isResponding = false
+        takePlace(from: end.response)
+        try run.checkStop()
+        if let failure = end.downloadError { throw reject(failure) }
+        // With `Durability.power` the file's new name has to be on the disk before the record says so.
+        guard durability == .power, entry.record.leftBehind != nil, let path = entry.record.path else { return }
+        do {
+            try await run.offThread { () throws(DownloadError) in try Folder(path: path.folderPart).synchronize() }
+        } catch {
+            try run.checkStop()
+            throw reject(error)
+        }
+    }
+
+    /// The file does not count, and the next attempt fetches it from the beginning. It never stays under its final name.
+    private func reject(_ failure: DownloadError) -> DownloadError {
+        let place = setAsideRejected()
+        entry.record.removeLeftBehind()
+        run.startAnew()
+        var failure = failure
+        failure.underlying = failure.underlying ?? place
+        return failure
+    }
+
+    private func setAsideRejected() -> String? {
+        guard let path = entry.record.path, let written = entry.record.written,
+            FileIdentity(path: path)?.matches(written) == true, let folder = try? Folder(path: path.folderPart)
+        else { return nil }
+        let name = path.lastPathPart
+        let aside = try? entry.setAside(name, in: folder, written, book) {
+            FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
+        }
+        return aside.map { "the file was set aside as \($0)" }
+    }
+
+    /// Files that response middlewares have moved are in two places for a while: the old one is removed after the record that
+    /// tells of the new one. A process that is killed in between has a file that is found, in one place or in both.
+    ///
+    /// Where the chain has left the file, and what else there is of it.
+    ///
+    /// From here on the file counts as it is now: what middlewares have made of it is the task's. At its old name only the
+    /// file that was there is: another one that somebody has put there meanwhile stays. So does a new file under the old
+    /// name after a chain that was stopped: nothing says then that it is a middleware's.
+    private func takePlace(from response: DownloadResponse) {
+        let (oldPath, old) = (entry.record.path, entry.record.written)
+        if let path = response.fileURL?.path { entry.record.path = path }
+        guard let path = entry.record.path else { return }
+        let file = FileIdentity(path: path)
+        let isSamePath = oldPath?.isExactly(path) == true
+        if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.written = file }
+        let left = response.leftBehind.map(\.path).filter { other in
+            guard !FileNames.isOneName(path, other) else { return false }
+            guard oldPath?.isExactly(other) == true, let old, let file = FileIdentity(path: other),
+                file.inode != old.inode, !FileNames.areOfOneFile(path, other)
+            else { return true }
+            book.problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
+            return false
+        }
+        entry.record.leftBehind = left.isEmpty ? nil : left
+    }
+}

@@ -1,0 +1,115 @@
+import FKMiddleware
+import Foundation
+
+/// After another boot: what was complete and not synced is looked at before it counts as complete again (`FileProof`).
+extension TaskRun {
+    func prove(isolation: isolated (any Actor)? = #isolation) async {
+        do throws(DownloadError) {
+            if let what = try await proof() { proven(what) }
+        } catch {
+            if stop != nil { return stopped() }
+            fail(error, resumed: false)
+        }
+    }
+
+    /// - Returns: why the file counts as it is; nil where the run goes on, or has ended.
+    private func proof(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) -> String? {
+        guard let path = entry.record.path, let expected = entry.record.expected else {
+            try fetchAgain()
+            return nil
+        }
+        let checksum = entry.expectedDigest
+        let pieces = PieceChecksum.covering(entry.record.pieces, length: expected)
+        let proof = FileProof.judge(
+            FileProof.file(path), of: entry.record, folderChanged: FileProof.folderChanged(path),
+            isComparable: checksum != nil || pieces != nil)
+        if proof != .torn {
+            // It is no attempt to fetch anything.
+            entry.record.attempts -= 1
+        }
+        switch proof {
+        case .torn: try fetchAgain()
+        case .complete: return "the file was taken away after the task was complete"
+        case .anothers:
+            book.problems.append(
+                "\(path) is not the file as the task left it: it stays as it is, and was not compared.")
+            return "\(path) is not the file as the task left it: it stays as it is"
+        case .compare:
+            let isSame: Bool
+            do throws(DownloadError) {
+                let file = try PartFile(reading: path.lastPathPart, in: try Folder(path: path.folderPart))
+                use(
+                    Files(
+                        folder: file.folder, part: file, counters: LiveCounters(entry.record.ranges), isResumed: true,
+                        url: entry.nextURL))
+                isSame = try await offThread { () throws(DownloadError) in
+                    let isSame =
+                        if let checksum {
+                            try file.digest(checksum.algorithm) == checksum.hex
+                        } else {
+                            try file.matches(pieces ?? [])
+                        }
+                    if isSame { try file.synchronize() }
+                    return isSame
+                }
+            } catch {
+                try checkStop()
+                notCompared(path, error)
+                return nil
+            }
+            if isSame { return "the file is whole, although the system went down before it was synced" }
+            closeFiles()
+            entry.record.attempts += 1
+            try fetchAgain()
+        }
+        return nil
+    }
+
+    private func proven(_ what: String) {
+        entry.awaitsProof = false
+        note(by: "proof", what)
+        entry.record.synced = true
+        entry.record.pieces = nil
+        entry.record.error = nil
+        entry.record.waiting = nil
+        entry.isDirty = true
+        end(as: .complete)
+    }
+
+    /// Nothing is known of a file that cannot be read now: it stays, complete as it was, until the next engine looks.
+    private func notCompared(_ path: String, _ error: DownloadError) {
+        book.problems.append(
+            "\(path) could not be compared with what was received. \(error.message) "
+                + "It stays as it is, and the next run looks at it again.")
+        end(as: .complete)
+    }
+
+    /// The file is not what was received. It is set aside until the task is complete, and for good where nothing shows that
+    /// only the task has written to it.
+    private func fetchAgain() throws(DownloadError) {
+        entry.awaitsProof = false
+        guard let path = entry.record.path, let identity = FileIdentity(path: path) else {
+            forgetFile()
+            return try fetchAnew()
+        }
+        let folder = try Folder(path: path.folderPart)
+        let (name, id) = (path.lastPathPart, entry.id)
+        let isOurs = book.owner.proves(path, id)
+        book.noteLost(path, entry)
+        forgetFile()
+        if isOurs {
+            _ = try entry.setAside(name, in: folder, identity, book) {
+                FileNameRules.oldName(for: name, id: id, number: $0)
+            }
+        } else {
+            let kept = try entry.keep(name, in: folder, for: name)
+            book.problems.append("What bore the name \(path) was kept as \(kept).")
+        }
+        try fetchAnew()
+    }
+
+    private func forgetFile() {
+        entry.forgetFile()
+        reporter.account(entry)
+    }
+}

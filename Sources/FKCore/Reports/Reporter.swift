@@ -1,0 +1,302 @@
+import FKMiddleware
+import Foundation
+
+/// What others see of the tasks: snapshots, sums, changes of state, polled reports. It owns every listener and every
+/// "previous" value, and changes no task. Confined to the engine; callbacks run on the callback queue, in order.
+final class Reporter {
+    let book: TaskBook
+    let schedule: Schedule
+    let chains: MiddlewareChains
+    let callbacks: CallbackQueue
+    var observers = Observers()
+
+    var barrels: Barrels { book.barrels }
+    var clock: any EngineClock { schedule.clock }
+
+    init(_ book: TaskBook, _ schedule: Schedule, callbacks: CallbackQueue) {
+        self.book = book
+        self.schedule = schedule
+        self.callbacks = callbacks
+        chains = book.chains
+    }
+
+    // MARK: Snapshots
+
+    /// A task as it is now.
+    func info(_ entry: TaskEntry) -> DownloadInfo {
+        entry.refresh()
+        var info = DownloadInfo(entry.record)
+        info.count.received = entry.received
+        info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
+        if let waiting = schedule.waiting(of: entry) {
+            info.waiting = waiting.reason.rawValue
+            info.waitingUntil = waiting.until
+            info.waitingHost = waiting.host
+            info.waitingLimit = waiting.limit
+        }
+        return info
+    }
+
+    /// The same with a fresh speed.
+    func freshInfo(_ entry: TaskEntry) -> DownloadInfo {
+        sample(entry)
+        return info(entry)
+    }
+
+    private func sample(_ entry: TaskEntry) {
+        entry.run?.speed.add(time: clock.now, bytes: entry.received)
+    }
+
+    /// The sum of a barrel now.
+    func barrelInfo(_ name: String) throws -> BarrelInfo {
+        var barrel = try barrels.open(name, creating: false)
+        if !barrel.isCounted {
+            let accounts = try barrel.members.map { member in
+                try book.find(member.id)?.accounted ?? TaskEntry.Account(state: .unknown)
+            }
+            barrel.count(accounts)
+            barrels.book.count(name, accounts)
+        }
+        var bytesPerSecond = 0.0
+        for entry in schedule.running.values where entry.record.barrels.containsExactly(name) {
+            entry.refresh()
+            account(entry)
+            bytesPerSecond += entry.bytesPerSecond
+        }
+        // A closed engine has none open, and counts what is on the disk.
+        var info = book.tenure.mayWrite ? barrels.book.info(name) : barrel.info()
+        info.bytesPerSecond = bytesPerSecond
+        return info
+    }
+
+    // MARK: Sums
+
+    /// Brings the sums of the barrels and the number of open tasks up to date with one task.
+    func account(_ entry: TaskEntry) {
+        let old = entry.accounted
+        let new = entry.account
+        if old != new {
+            entry.accounted = new
+            barrels.book.replace(old, by: new, in: entry.record.barrels)
+        }
+        let isOpen = entry.isAdmitted && !entry.record.state.isSettled
+        guard isOpen != entry.isOpen else { return }
+        entry.isOpen = isOpen
+        count(entry.group, open: isOpen ? 1 : -1)
+    }
+
+    private func count(_ group: Int32, open difference: Int) {
+        guard schedule.count(group, open: difference) else { return }
+        let drained = observers.queueDrained()
+        callbacks.async { drained.forEach { $0() } }
+    }
+
+    /// A task that waited in the queue is gone.
+    func lost(_ id: TaskID, group: Int32) {
+        count(group, open: -1)
+        observers.settled(id)
+    }
+
+    // MARK: Changes
+
+    /// Every change of state goes through here: counts, observers and middlewares hear of it once.
+    func change(_ entry: TaskEntry, to state: DownloadState) {
+        if entry.set(state) { stateChanged(entry) }
+    }
+
+    /// Tells everybody that a task is in another state.
+    func stateChanged(_ entry: TaskEntry) {
+        account(entry)
+        tellMiddlewares(entry)
+        tell(entry)
+        let states = observers.states
+        if !states.isEmpty {
+            let info = info(entry)
+            callbacks.async { for callback in states.values { callback(info) } }
+        }
+        if entry.record.state.isSettled {
+            observers.settled(entry.id)
+            endSequences(of: entry)
+        }
+        if entry.record.state == .action { armReports() }
+        // A barrel's listeners also hear of members that never run: suspended, cancelled or trashed while they waited.
+        if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
+    }
+
+    private func tellMiddlewares(_ entry: TaskEntry) {
+        let middlewares = chains.download.ordered
+        guard !middlewares.isEmpty, let context = entry.context else { return }
+        let state = entry.record.state
+        let error = state == .error ? entry.record.error : nil
+        let count = state.isSettled ? countForMiddlewares(entry) : ByteCount()
+        callbacks.async {
+            for middleware in middlewares {
+                if state.isSettled, state != .unknown { middleware.download(context, didReceive: count) }
+                middleware.download(context, didChangeTo: state, error: error)
+            }
+        }
+    }
+
+    /// What download middlewares are told, all of them at once.
+    private func countForMiddlewares(_ entry: TaskEntry) -> ByteCount {
+        let received = entry.received
+        defer { entry.reported = received }
+        return ByteCount(received: received, previousReceived: entry.reported, expected: entry.record.expected)
+    }
+
+    private func tell(_ entry: TaskEntry) {
+        guard observers.wantsReports else { return }
+        for target in [Observers.Target.url(entry.record.task.url), .id(entry.id)] {
+            for listener in observers.tasks[target] ?? [] { tell(listener, entry) }
+        }
+    }
+
+    private func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
+        var info = info(entry)
+        info.count.previousReceived = listener.told.previous(of: entry.id, now: info.count.received)
+        if info.state == .unknown { listener.told.forget(entry.id) }
+        callbacks.async { [info, callback = listener.callback] in callback(info) }
+    }
+
+    // MARK: Polled reports
+
+    func armReports(whileIdle: Bool = false) {
+        guard !schedule.alarms.hasReport, whileIdle || !schedule.running.isEmpty,
+            observers.wantsReports || !chains.download.isEmpty
+        else { return }
+        schedule.alarms.setReport(clock.now + Int64(schedule.configure.distributeInterval * 1e9))
+        schedule.setDeadline()
+    }
+
+    /// The polled callbacks, every `distributeSpeed` x 0.2 s while something runs.
+    func report() {
+        let middlewares = chains.download.ordered
+        for entry in schedule.running.values {
+            entry.refresh()
+            sample(entry)
+            account(entry)
+            tell(entry)
+            if let run = entry.run { tellAttempt(entry, run, .progressed(ByteCount())) }
+            guard !middlewares.isEmpty, entry.received != entry.reported, let context = entry.context else { continue }
+            let count = countForMiddlewares(entry)
+            callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
+        }
+        reportBarrels()
+        armReports()
+    }
+
+    func reportBarrels() {
+        for listener in observers.barrels { tell(listener, try? barrelInfo(listener.name)) }
+        for listener in observers.barrels { endBarrelSequences(listener.name) }
+    }
+
+    /// - Parameter info: the sum now; one that was told already is not told again.
+    func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo?) {
+        guard var info else { return }
+        info.count.previousReceived = listener.last?.count.received ?? 0
+        if let last = listener.last, last.count.received == info.count.received, last.states == info.states,
+            last.total == info.total
+        {
+            return
+        }
+        listener.last = info
+        callbacks.async { [info, callback = listener.callback] in callback(info) }
+    }
+
+    // MARK: Registering
+
+    /// Registers a polled callback and calls it once at once, if the task is known.
+    ///
+    /// - Parameter end: for a sequence: called once, behind the last info, when the task is gone or can run no more.
+    func observe(
+        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) throws -> UInt64 {
+        let target = try Observers.Target(selector)
+        let listener = Observers.TaskListener(number: observers.number(), callback: callback)
+        observers.add(listener, for: target, end: end)
+        if let entry = try book.find(selector).first(where: \.isThere) { tell(listener, entry) }
+        if end != nil { endInfoSequences(target) }
+        armReports()
+        return listener.number
+    }
+
+    func observeBarrel(
+        _ name: String, end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+    ) throws -> UInt64 {
+        let info = try barrelInfo(name)
+        let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
+        observers.add(listener, end: end)
+        tell(listener, info)
+        endBarrelSequences(name)
+        armReports()
+        return listener.number
+    }
+
+    /// - Parameter end: for a sequence: called once, behind the last info, when no attempt runs or follows.
+    func observeAttempts(
+        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ callback: @escaping @Sendable (AttemptInfo) -> Void
+    ) throws -> UInt64 {
+        let target = try Observers.Target(selector)
+        let listener = Observers.AttemptListener(number: observers.number(), target: target, callback: callback)
+        observers.add(listener, end: end)
+        if end != nil { endAttemptSequences(target) }
+        armReports()
+        return listener.number
+    }
+
+    func stopObserving(_ selector: TaskSelector) {
+        switch selector {
+        case .url(let text):
+            if let url = try? URLNormalizer.normalize(text) { endListeners(observers.removeAll(.url(url))) }
+        case .id(let id): endListeners(observers.removeAll(.id(id)))
+        case .barrel(let name): endListeners(observers.removeBarrel(name))
+        case .all: break
+        }
+    }
+
+    // MARK: Ends
+
+    /// The task is gone.
+    func forget(_ entry: TaskEntry, barrels: [String]) {
+        endListeners(observers.removeAll(.id(entry.id)))
+        for name in barrels { endBarrelSequences(name) }
+    }
+
+    /// A barrel is about to be deleted: what its listeners are told last.
+    func lastInfo(ofBarrel name: String) throws -> BarrelInfo? {
+        observers.barrels.contains { $0.name.isExactly(name) } ? try barrelInfo(name) : nil
+    }
+
+    func barrelDeleted(_ name: String, _ info: BarrelInfo?) {
+        for listener in observers.barrels where listener.name.isExactly(name) { tell(listener, info) }
+        endListeners(observers.removeBarrel(name))
+    }
+
+    /// The last reports of a closing engine.
+    func finish() {
+        reportBarrels()
+        endListeners(observers.finish())
+    }
+
+    // MARK: Attempts
+
+    /// - Parameter phase: `.progressed` gets its counts here, for each listener its own.
+    func tellAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
+        guard !observers.attempts.isEmpty else { return }
+        let received = entry.received
+        for listener in observers.attempts
+        where listener.target == .id(entry.id) || listener.target == .url(entry.record.task.url) {
+            var info = AttemptInfo(id: entry.id, url: run.shownURL, number: entry.record.attempts, phase: phase)
+            info.kept = received
+            info.dropReason = run.receivedBefore > 0 ? run.dropReason : nil
+            let previous = listener.told.previous(of: entry.id, now: received)
+            if case .progressed = phase {
+                info.phase = .progressed(
+                    ByteCount(received: received, previousReceived: previous, expected: entry.record.expected))
+            }
+            callbacks.async { [info, callback = listener.callback] in callback(info) }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import FKMiddleware
+import Foundation
+
+/// What all runs of an engine share: what they may ask, write to and use up. Confined to the engine.
+final class RunRoom {
+    let book: TaskBook
+    let schedule: Schedule
+    let reporter: Reporter
+    let limits: RateLimits
+    let sync: SyncService
+    let transport: any Transport
+    let chains: MiddlewareChains
+    let inbox: EngineInbox
+    /// Whose middlewares are called (`MiddlewareCall`).
+    var engine: ObjectIdentifier { inbox.engine }
+    /// Where digests are computed and files synced.
+    let diskWork: DispatchQueue
+
+    var folders = FolderCache()
+    var names = NameNumbers()
+    private var smallFiles = SmallFileRoom()
+
+    init(
+        _ reporter: Reporter, limits: RateLimits, sync: SyncService, transport: any Transport, inbox: EngineInbox,
+        diskWork: DispatchQueue
+    ) {
+        self.reporter = reporter
+        book = reporter.book
+        schedule = reporter.schedule
+        chains = reporter.chains
+        self.limits = limits
+        self.sync = sync
+        self.transport = transport
+        self.inbox = inbox
+        self.diskWork = diskWork
+    }
+
+    // MARK: Forgetting
+
+    /// Deletes the files of a task in state `.unknown`, its info file, and everything in memory.
+    ///
+    /// - Returns: what became of the files.
+    func forget(_ entry: TaskEntry) -> String {
+        guard book.tenure.mayWrite else { return "forgotten" }
+        let note = entry.record.removeFiles(of: book.workPath)
+        let barrels = entry.record.barrels
+        for name in barrels { book.leave(entry, barrel: name) }
+        entry.isAdmitted = false
+        reporter.account(entry)
+        book.remove(entry)
+        reporter.forget(entry, barrels: barrels)
+        return note
+    }
+
+    // MARK: Free space
+
+    /// A body of at most so many bytes into an empty part is written without the engine being asked.
+    static let smallFile: Int64 = 256 << 10
+
+    /// What may be written to a folder beside what other tasks have begun; nil where the file system does not tell.
+    func disk(for entry: TaskEntry, in folder: Folder) -> DiskRoom? {
+        guard let free = folder.free else { return nil }
+        var promised: Int64 = 0
+        for other in schedule.running.values where other !== entry {
+            guard let run = other.run, run.hasRoom, run.isOn(folder.device) else { continue }
+            promised += max(0, (other.record.expected ?? 0) - other.received)
+        }
+        return DiskRoom(free: free, promised: promised, kept: minFree(of: entry))
+    }
+
+    private func minFree(of entry: TaskEntry) -> Int64 {
+        max(0, entry.record.task.options.minFree ?? schedule.configure.minFree)
+    }
+
+    /// - Returns: the most that a body may have to be written before the engine is asked; -1 for none.
+    func inlineLimit(for entry: TaskEntry, in folder: Folder) -> Int64 {
+        guard entry.hasCleanCounters, entry.record.received == 0, let device = folder.device else { return -1 }
+        let fits = smallFiles.take(
+            Self.smallFile, on: device, keeping: minFree(of: entry), now: schedule.clock.now
+        ) {
+            guard let spare = disk(for: entry, in: folder)?.spare else { return .max }
+            // Those that run may not have written theirs yet.
+            return spare - min(max(0, spare), Int64(schedule.running.count) * Self.smallFile)
+        }
+        return fits ? Self.smallFile : -1
+    }
+
+    // MARK: Yielding
+
+    /// Ends further connections to a host that is full while a task waits for it, or that has more than it may have. Those
+    /// that end already count; each file keeps one connection, to whichever host.
+    func yieldLanes(of host: String, _ count: Int = 1) {
+        let runs = schedule.running.values.compactMap(\.run)
+        var missing = count
+        for run in runs { missing -= run.endingLanes(of: host) }
+        while missing > 0 {
+            let candidates = runs.filter { $0.laneToYield(of: host) != nil }
+            guard let run = candidates.max(by: { $0.laneSet.wanted < $1.laneSet.wanted }),
+                let lane = run.laneToYield(of: host)
+            else { return }
+            run.yield(lane)
+            missing -= 1
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import FKMiddleware
+import Foundation
+
+/// What follows when a response has ended: the next range, verifying, another try, or the end of the attempt.
+extension TaskRun {
+    /// What the transport's thread or a request chain has left for it.
+    func handle(_ event: EngineInbox.Event) {
+        switch event {
+        case .request(_, let number, let result):
+            if let lane = laneSet[number] { requestChainEnded(result, lane) }
+        case .gate(_, let receiver):
+            if let lane = laneSet.lane(of: receiver), !isEnding, !lane.isUnwanted { openGate(lane, receiver) }
+        case .end(_, let receiver):
+            if let lane = laneSet.lane(of: receiver) { responseEnded(lane, receiver) }
+        case .trial(_, let number, let trial):
+            if let lane = laneSet[number], lane.trial != nil { trialEnded(lane, trial) }
+        }
+    }
+
+    private func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
+        lane.operation = nil
+        lane.receiver = nil
+        do throws(DownloadError) {
+            if !receiver.askedEngine, !receiver.isRecorded, lane.claim == nil, lane.mirror == nil {
+                try adopt(receiver)
+            }
+        } catch {
+            diskError = error
+        }
+        entry.foldCounters()
+        if let piece = receiver.piece { entry.record.pieces = (entry.record.pieces ?? []) + [piece] }
+        if isEnding || lane.isUnwanted { return laneEnded(lane) }
+        if let error = diskError { return end(.fail(error), without: lane) }
+        guard let outcome = receiver.outcome else { return }
+        switch outcome {
+        case .ended(.success(let summary)):
+            bodyEnded(lane, receiver, summary)
+        case .ended(.failure(let error)):
+            laneFailed(lane, error)
+        case .complete(let total):
+            entry.record.expected = total
+            entry.record.ranges = [SavedRange(start: 0, end: total, position: total)]
+            laneEnded(lane)
+        case .askAgain(let again):
+            let reason =
+                receiver.head.map { ResumeRules.reason($0, receiver.plan.ask, receiver.plan.known) }
+                ?? "the server's answer to a range request was not usable"
+            ask(again, reason, lane)
+        case .seamDiffers:
+            ask(.withoutRange, "the bytes before the seam are not the ones we hold: another file", lane)
+        case .seamProvesNothing:
+            ask(
+                .withoutRange,
+                "the bytes before the seam are all alike: they cannot tell the mirror's file from another",
+                lane)
+        }
+    }
+
+    private func bodyEnded(
+        _ lane: Lane, _ receiver: RangeReceiver, _ summary: TransportSummary
+    ) {
+        let index = receiver.index
+        guard entry.record.ranges.indices.contains(index) else {
+            let error = DownloadError(.protocolViolation, "The server's answer had no usable head.")
+            return laneFailed(lane, error)
+        }
+        if let end = entry.record.ranges[index].end {
+            guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
+                let error = DownloadError(
+                    .incompleteBody,
+                    "The server sent nothing of what is missing: \(Plural.count(end - receiver.position, "byte")).",
+                    isRetryable: true)
+                return laneFailed(lane, error)
+            }
+        } else {
+            entry.record.ranges[index].end = receiver.position
+            entry.record.expected = receiver.position
+        }
+        entry.record.lengthVerified = summary.lengthVerified ? nil : false
+        if let digester = receiver.digester, receiver.position == entry.record.expected {
+            digest = (digester.algorithm, digester.hex())
+        }
+        laneIsFree(lane)
+    }
+
+    private func ask(
+        _ again: ResumeRules.Again, _ reason: String, _ lane: Lane
+    ) {
+        let next = ResumeRules.ask(again: again, after: lane.lastAsk)
+        // A claim that the server does not serve costs nothing: what runs goes on without it.
+        if again != .withoutRange, lane.claim != nil {
+            let refusal = DownloadError(.badRange, "The server does not serve ranges of this file: \(reason).")
+            return laneFailed(lane, refusal)
+        }
+        // Nor does a mirror's answer say anything about the file that the others fetch.
+        if again != .plainRange, lane.mirror != nil {
+            return laneFailed(lane, DownloadError(.badRange, reason, isRetryable: true))
+        }
+        lane.asksAgain += 1
+        guard lane.asksAgain <= 3 else {
+            let error = DownloadError(
+                .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
+            return laneFailed(lane, error)
+        }
+        note(by: "range", reason)
+        guard again == .plainRange || lanes.count == 1 else {
+            return end(.restart(next), without: lane)
+        }
+        lane.nextAsk = next
+        ask(with: lane)
+    }
+}

@@ -1,0 +1,178 @@
+import FKMiddleware
+import Foundation
+
+/// Several connections for one file: carries out what `LaneSet` decides.
+extension TaskRun {
+    // MARK: More lanes
+
+    /// Adds lanes while the file is worth more of them. They claim places in what the others fill.
+    func grow() {
+        armGrowth()
+        guard !isEnding, laneSet.growth.isSegmented, mayDivide else { return }
+        entry.foldCounters()
+        while let lane = laneSet.more(entry.record.ranges, isOpen: { isOpen($0) }) {
+            guard acquirePermit(for: lane) else { return laneSet.remove(lane) }
+            ask(with: lane)
+        }
+    }
+
+    private func isOpen(_ source: String?) -> Bool {
+        schedule.hosts.isOpen(source.map { HostName.site($0) } ?? entry.host, now: clock.now)
+    }
+
+    /// Ranges are combined only under one strong validator (RFC 9110 section 15.3.7.2), and only of a known length.
+    var mayDivide: Bool {
+        guard entry.record.expected != nil, head?["Accept-Ranges"]?.lowercased() != "none",
+            let validator = entry.record.validator, ResumeRules.strongValidator(validator) != nil
+        else { return false }
+        return (entry.record.source ?? entry.record.task.url) == url
+    }
+
+    /// The server has answered a claim: the range it is in ends there, and the rest of it is this lane's.
+    ///
+    /// - Returns: false when the place is not free any more.
+    func settle(_ lane: Lane, _ receiver: RangeReceiver) -> Bool {
+        guard let claim = lane.claim, case .append = receiver.decision else { return false }
+        entry.foldCounters()
+        let ranges = entry.record.ranges
+        guard let place = laneSet.place(of: lane, in: ranges, limit: files.counters.count) else { return false }
+        // The other lane must not be near: the piece it is writing at this moment may still go beyond its new end.
+        let other = laneSet.lane(filling: place.index)?.receiver
+        other?.setLimit(claim)
+        guard other == nil || files.counters.load(place.index) + LaneSet.largestPiece <= claim else {
+            other?.setLimit(place.end)
+            return false
+        }
+        // The live counters need not be taken out of force for this record: the other lane's stays below the claim, so it
+        // says the same of either range, and the new one's lies at its start. A kill would else lose what they tell.
+        entry.record.ranges = laneSet.settle(lane, at: place, ranges)
+        files.counters.store(ranges.count, claim)
+        receiver.assign(index: ranges.count)
+        receiver.setLimit(place.end)
+        return true
+    }
+
+    // MARK: Fewer lanes
+
+    /// A lane has filled its range: the next one, or half of another one's.
+    func laneIsFree(_ lane: Lane) {
+        guard laneSet.next(for: lane, entry.record.ranges, mayDivide: mayDivide) else { return laneEnded(lane) }
+        ask(with: lane)
+    }
+
+    /// A lane's request has failed. The attempt fails with the last one; else the others do the work.
+    func laneFailed(_ lane: Lane, _ error: DownloadError) {
+        let others = lanes.count - 1
+        if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
+            schedule.hosts.noteShared(host(of: lane))
+            return ask(with: lane)
+        }
+        guard others > 0 else {
+            var error = error
+            error.url = error.url ?? lane.mirror.map(URLMasking.mask)
+            return end(.fail(error), without: lane)
+        }
+        schedule.notePause(error, from: lane.mirror ?? url)
+        if let url = lane.mirror {
+            refuseMirror(url, error.message)
+        } else {
+            laneSet.cap(at: others)
+            note(by: "connection", "\(error.message) \(others) go on.")
+        }
+        laneEnded(lane)
+    }
+
+    /// A lane is no more. The last one to end decides what comes next.
+    func laneEnded(_ lane: Lane) {
+        let next = laneSet.ended(lane, entry.record.ranges, isStopped: stop != nil)
+        releasePermit(of: lane)
+        switch next {
+        case .wait: break
+        case .more: grow()
+        // Claims that are still on their way have nothing to do.
+        case .surplus: lanes.forEach { unwant($0) }
+        case .last where stop != nil: stopped()
+        case .last(.fail(let error)): fail(error)
+        case .last(.restart(let ask)): self.ask(with: laneSet.restart(ask))
+        case .last(nil): fetchNext()
+        }
+    }
+
+    /// Ends all lanes, `without` among them, which has ended already, and then does what follows.
+    func end(_ next: LaneSet.AfterLanes, without lane: Lane) {
+        laneSet.end(next)
+        lanes.forEach { if $0 !== lane { $0.cancel() } }
+        laneEnded(lane)
+    }
+
+    func unwant(_ lane: Lane) {
+        lane.isUnwanted = true
+        lane.cancel()
+    }
+
+    // MARK: Measuring
+
+    private func armGrowth() {
+        let hasTrials = laneSet.growth.limit > 1 && laneSet.mirrors.isUndecided
+        guard laneSet.growth.isGrowing || hasTrials, !schedule.alarms.hasGrowth else { return }
+        guard mayDivide, isWorthLanes else { return }
+        schedule.alarms.setGrowth(clock.now + Int64(LaneGrowth.step * 1e9))
+        schedule.setDeadline()
+    }
+
+    var isWorthLanes: Bool {
+        (entry.record.expected ?? 0) - entry.received >= 2 * SegmentPlanner.minPiece
+    }
+
+    /// Measures what the present connections bring, and adds more where that is worth it.
+    func measureGrowth() {
+        guard !isEnding, counters != nil else { return }
+        tryMirrors()
+        guard laneSet.growth.isGrowing else { return armGrowth() }
+        laneSet.measure(received: entry.received, now: clock.now)
+        grow()
+    }
+
+    // MARK: Watching
+
+    /// Once a second: a connection through which nothing comes any more is replaced, where several may be used.
+    func watchLanes() {
+        guard laneSet.growth.isSegmented, !isEnding, !limits.isLimited else { return }
+        for lane in lanes {
+            guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }
+            guard lane.watch.isStuck(at: files.counters.load(index)) else { continue }
+            note(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
+            if let url = lane.mirror { refuseMirror(url, "nothing came any more") }
+            unwant(lane)
+        }
+    }
+
+    // MARK: Yielding
+
+    /// Lanes to that host that are being ended.
+    func endingLanes(of host: String) -> Int {
+        lanes.count { $0.permitHost == host && ($0.isUnwanted || isEnding) }
+    }
+
+    func laneToYield(of host: String) -> Lane? { isEnding ? nil : laneSet.laneToYield(of: host) }
+
+    /// Ends a lane, and does with one less from now on.
+    func yield(_ lane: Lane) {
+        laneSet.cap(at: laneSet.wanted - 1)
+        unwant(lane)
+    }
+
+    /// The task asks for another number of connections now.
+    func setConnections(_ limit: ConnectionLimit) {
+        laneSet.setLimit(limit)
+        grow()
+    }
+}
+
+extension DownloadError {
+    /// What becomes of a request over HTTP/1.1 at a server that knows HTTP/2 alone: it ends the handshake with an alert
+    /// (RFC 7301 section 3.2), or answers with frames.
+    fileprivate var maySpeakOnlyHTTP2: Bool {
+        code == .protocolViolation || code == .tls && underlying?.contains("application protocol") == true
+    }
+}

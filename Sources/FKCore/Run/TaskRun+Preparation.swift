@@ -1,0 +1,176 @@
+import FKMiddleware
+import Foundation
+
+/// From a slot to an open part file: what the disk has to say before a server is asked.
+extension TaskRun {
+    func fetch() throws(DownloadError) {
+        let folder = try room.folders.folder(folderPath, now: clock.now)
+        if entry.record.isPublished {
+            if room.chains.response.isEmpty { return complete() }
+            try unpublish(in: folder)
+        }
+        if let name = try existingFile(in: folder) { return try settleExisting(name, in: folder) }
+        use(try prepare(in: folder))
+        laneSet = LaneSet(
+            limit: room.limits.connections(of: entry),
+            mirrors: MirrorSources(own: url, plan: [entry.record.task.url] + entry.record.task.mirrors))
+        // A task that waits for room does not ask the server each time it looks.
+        if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
+        fetchNext()
+    }
+
+    var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
+
+    /// The file goes back to where it was before it got its final name: a response chain that was interrupted with its
+    /// process runs again, or the name could not be synced.
+    func unpublish(in folder: Folder) throws(DownloadError) {
+        guard let path = entry.record.path, let part = entry.record.partName, entry.record.owns(path) else { return }
+        entry.record.path = nil
+        // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
+        if Foundation.rename(path, folder.path(of: part)) == 0 { return }
+        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
+        else {
+            throw DownloadError(system: errno, "take back", path, in: .destination)
+        }
+    }
+
+    /// The name the task would get, as far as that is known before the server answers, where something bears it.
+    ///
+    /// - Throws: `.destination` when it is to be replaced and is not a file.
+    private func existingFile(in folder: Folder) throws(DownloadError) -> String? {
+        let policy = entry.record.task.options.existing
+        if policy == .rename || policy == nil && entry.record.task.fileName == nil { return nil }
+        let name = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
+        if policy == .overwrite {
+            try folder.checkReplaceable(name)
+            return nil
+        }
+        return folder.contains(name) && !folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began)
+            ? name : nil
+    }
+
+    private func settleExisting(_ name: String, in folder: Folder) throws(DownloadError) {
+        let path = folder.path(of: name)
+        guard entry.record.task.options.existing == .skip else { throw fileExists(path) }
+        let size = try folder.fileLength(name)
+        entry.record.path = path
+        entry.record.isForeign = true
+        entry.record.written = nil
+        note(by: "existing", "\(path) was there already: nothing was fetched")
+        entry.record.expected = size
+        entry.record.ranges = [SavedRange(start: 0, end: size, position: size)]
+        complete()
+    }
+
+    func fileExists(_ path: String) -> DownloadError {
+        DownloadError(
+            .fileExists,
+            "\(path) exists and was not made by this task: set `existing` to `.overwrite`, `.rename` or `.skip`, "
+                + "or ask for another name.")
+    }
+
+    /// Opens the part file and compares it with what the record says is in it.
+    private func prepare(in folder: Folder) throws(DownloadError) -> Files {
+        let part: PartFile
+        if let held = try heldPart(in: folder) {
+            part = held
+            if isEdited(part) {
+                note(by: "resume", "somebody has written to the part file: starting again")
+                try part.truncate(to: 0)
+                entry.record.ranges = []
+                entry.rangesChanged = true
+            }
+            let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
+            for (index, range) in entry.record.ranges.enumerated() where range.position > length {
+                note(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
+                entry.record.ranges[index].position = max(range.start, length)
+                entry.record.pieces = nil
+            }
+            for (index, range) in entry.record.ranges.enumerated() {
+                guard let hole = part.hole(in: range.start..<range.position) else { continue }
+                note(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
+                entry.record.ranges[index].position = hole
+            }
+            let normal = SegmentPlanner.normalize(entry.record.ranges, expected: entry.record.expected)
+            if normal != entry.record.ranges {
+                entry.record.ranges = normal
+                entry.rangesChanged = true
+            }
+        } else {
+            entry.record.ranges = []
+            part = try newPart(in: folder)
+        }
+        entry.record.partTime = nil
+        if entry.record.ranges.isEmpty { entry.record.pieces = nil }
+        return Files(
+            folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
+            isResumed: entry.record.received > 0, url: entry.nextURL)
+    }
+
+    /// Whether the part file was written to since the task's last attempt has ended. A shorter one shows what is gone, and
+    /// a digest will find out by itself; only what neither would show is judged by the file's time.
+    private func isEdited(_ part: PartFile) -> Bool {
+        guard let time = entry.record.partTime, entry.expectedDigest == nil,
+            part.openedLength >= entry.record.ranges.map(\.position).max() ?? 0
+        else { return false }
+        return !FileIdentity.isSameTime(part.openedTime, time)
+    }
+
+    /// The part file with the bytes that the record tells of; nil when there are none, or when the file is gone or is not
+    /// the task's own (`PartHolder`).
+    private func heldPart(in folder: Folder) throws(DownloadError) -> PartFile? {
+        guard !entry.record.ranges.isEmpty else { return nil }
+        let name = entry.record.partName ?? ""
+        if let part = try PartFile.reopened(in: folder, name: name, written: entry.record.written) {
+            return part
+        }
+        if case .another(let reason) = folder.holder(of: name) {
+            note(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
+        } else {
+            note(by: "resume", "the part file is gone: starting again")
+        }
+        return nil
+    }
+
+    /// An empty part file under the task's usual part name, or under another one where somebody else has taken that.
+    private func newPart(in folder: Folder) throws(DownloadError) -> PartFile {
+        let task = entry.record.task
+        let final = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+        let usual = FileNameRules.partName(for: final, id: entry.id)
+        // An attempt that was interrupted may have left one under another name.
+        for name in [entry.record.partName, usual].compactMap(\.self) {
+            entry.record.partName = name
+            if let part = try emptyPart(name, in: folder) { return part }
+        }
+        for _ in 0..<8 {
+            // Written down first: nobody would find a file of such a name again.
+            let name = FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits())
+            entry.record.partName = name
+            try book.save(entry)
+            if let part = try emptyPart(name, in: folder) { return part }
+        }
+        throw DownloadError(.destination, "No part file can be made in \(folder.path): its names are taken.")
+    }
+
+    /// Makes the part file, or empties the one that an earlier attempt has left; nil when the name is somebody else's.
+    private func emptyPart(_ name: String, in folder: Folder) throws(DownloadError) -> PartFile? {
+        if let part = try PartFile.made(in: folder, name: name) { return part }
+        guard let part = try PartFile.reopened(in: folder, name: name) else {
+            if case .another(let reason) = folder.holder(of: name) {
+                note(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
+            }
+            return nil
+        }
+        guard part.openedLength > 0 else { return part }
+        guard entry.isNew else {
+            try part.truncate(to: 0)
+            return part
+        }
+        // Its info file was lost: somebody may still want the bytes.
+        part.close()
+        let final = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
+        let kept = try entry.keep(name, in: folder, for: final)
+        book.problems.append("A part file without an info file was kept as \(kept).")
+        return try PartFile.made(in: folder, name: name)
+    }
+}

@@ -1,0 +1,29 @@
+import FKMiddleware
+
+/// Answers of an engine without the lock of its work path, closed or not: what the disk says, read as any other process reads it.
+///
+/// The work path may be another engine's by then. So nothing is recovered, quarantined, kept in memory or written.
+extension TaskBook {
+    func lookUp(_ id: TaskID) -> TaskEntry? {
+        (try? StoreReader(workPath).record(id)).map { detached($0) }
+    }
+
+    func lookUp(_ selector: TaskSelector) throws -> [TaskEntry] {
+        let reader = StoreReader(workPath)
+        let records =
+            switch selector {
+            case .id(let id): reader.records([id])
+            case .url(let text): reader.records(url: try URLNormalizer.normalize(text))
+            case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
+            case .all: reader.records()
+            }
+        return records.map { detached($0) }
+    }
+
+    /// A task that belongs to no queue.
+    private func detached(_ record: TaskRecord) -> TaskEntry {
+        let entry = TaskEntry(record: record, info: InfoHandle(generation: 0, slotSize: 0), isNew: false)
+        entry.accounted = entry.account
+        return entry
+    }
+}
