@@ -21,6 +21,7 @@ package final class TestWatch: Sendable {
         guard patience > 0 else { return false }
         Thread.detachNewThread {
             while true {
+                // No test waits here: this thread looks at all of them once a second.
                 sleep(1)
                 let late = list.withLock { $0.overdue(now(), patience: patience) }
                 if !late.isEmpty { report(late) }
