@@ -57,6 +57,18 @@ import Testing
         #expect(entries[1].fileName == nil && entries[1].checksum == nil)
     }
 
+    @Test("aria2's options that mean something act on the task; the others are named once") func otherOptions() throws {
+        let list = "http://h/a\n  split=4\n  seed-time=1\n  referer=http://r/\nhttp://h/b\n  seed-time=2\n  gid=0f\n"
+        var warnings: [String] = []
+        let entries = try InputList.parse(Array(list.utf8), source: "list") { warnings.append($0) }
+        var options = TaskOptions()
+        entries[0].apply(to: &options)
+        #expect(options.connections == .fixed(4))
+        #expect(options.headers == [.init("Referer", "http://r/")])
+        #expect(options.secretHeaders == ["referer"])
+        #expect(warnings == ["list: aria2's options without a meaning here are ignored: seed-time, gid."])
+    }
+
     @Test(
         "Faults name the source, the line and the reason",
         arguments: [
@@ -65,7 +77,8 @@ import Testing
             ("ftp://h/a", "list:1: 'ftp://h/a': scheme 'ftp'"),
             ("http://h/a\thttp:///x", "list:1: 'http:///x' has no host"),
             ("\n  out=x", "list:2: an option stands before"),
-            ("http://h/a\n  gid=1", "list:2: option 'gid' is not known"),
+            ("http://h/a\n  gid2=1", "list:2: option 'gid2' is not known"),
+            ("http://h/a\n  split=x", "list:2: option 'split': 'x' cannot be used"),
             ("http://h/a\n  whatever", "list:2: an indented line"),
             ("http://h/a\n  out=", "list:2: out= needs"), ("http://h/a\n  dir=", "list:2: dir= needs"),
             ("http://h/a\n  checksum=md5=12", "list:2: A md5 digest has 32"),

@@ -80,12 +80,7 @@ extension InputList.Entry {
         task.mirrors = try mirrors.map { try URLNormalizer.normalize($0) }
         task.directory = try directory ?? barrel.directory ?? Paths.absolute(".", from: context.workingDirectory)
         task.options = barrel.options ?? TaskOptions()
-        if let checksum { task.options.checksum = checksum }
-        if !headers.isEmpty {
-            let all = (task.options.headers ?? []) + headers
-            task.options.headers = all
-            task.options.secretHeaders = HeaderField.secretNames(of: all)
-        }
+        apply(to: &task.options)
         if let fileName, let base = task.directory {
             (task.fileName, task.directory) = try place(fileName, under: base)
         }

@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 import Foundation
 
 /// One invocation of a command, with its arguments converted and checked.
@@ -27,6 +28,9 @@ struct CommandContext: Sendable {
             environment: environment, workingDirectory: ProcessPaths.currentFolder ?? "",
             unreadable: Set(environment.keys.filter { !ProcessPaths.isText(variable: $0) }))
     }
+
+    /// Writes a line about something that does not stop the command.
+    func warn(_ message: String) { errors.writeLine("fk: warning: \(Escaping.visible(message))") }
 
     /// The capabilities of standard output.
     func outputTerminal(_ color: ColorChoice) -> Terminal {

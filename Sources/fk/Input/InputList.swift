@@ -19,7 +19,8 @@ import Foundation
 ///   checksum=sha-256=2cf2…
 /// ```
 ///
-/// Lines end with LF, CRLF or CR; a byte order mark is skipped; the text is UTF-8.
+/// Lines end with LF, CRLF or CR; a byte order mark is skipped; the text is UTF-8. The library has the parser
+/// (`Manifest`).
 enum InputList {
     /// One download of the list.
     struct Entry: Sendable, Hashable {
@@ -30,6 +31,8 @@ enum InputList {
         var fileName: String?
         var checksum: Checksum?
         var headers: [ResponseHead.Field] = []
+        /// aria2's other options.
+        var options: [Manifest.Option] = []
         /// The line of its URL, from 1.
         var line: Int
 
@@ -64,10 +67,12 @@ enum InputList {
     static let maxBytes = 1 << 30
 
     /// Reads and parses a file; `-` is standard input.
-    static func read(_ path: String) throws(Fault) -> [Entry] {
+    ///
+    /// - Parameter warn: is told what the list says and has no meaning here.
+    static func read(_ path: String, warn: (String) -> Void = { _ in }) throws(Fault) -> [Entry] {
         let source = path == "-" ? "standard input" : Escaping.visible(path)
         let bytes = try contents(path, source)
-        let entries = try parse(bytes, source: source)
+        let entries = try parse(bytes, source: source, warn: warn)
         guard !entries.isEmpty else {
             throw Fault(source: source, line: 0, reason: "the list is empty: it names no URL")
         }
@@ -75,19 +80,26 @@ enum InputList {
     }
 
     /// Parses a list. All of it is checked before any of it is returned.
-    static func parse(_ bytes: [UInt8], source: String) throws(Fault) -> [Entry] {
-        var parser = InputListParser(source: source)
-        try bytes.withUnsafeBufferPointer { buffer throws(Fault) in
-            var start = buffer.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
-            while start < buffer.count {
-                var end = start
-                while end < buffer.count, buffer[end] != 0x0a, buffer[end] != 0x0d { end += 1 }
-                try parser.take(buffer[start..<end])
-                let isPair = end + 1 < buffer.count && buffer[end] == 0x0d && buffer[end + 1] == 0x0a
-                start = end + (isPair ? 2 : 1)
+    static func parse(
+        _ bytes: [UInt8], source: String, warn: (String) -> Void = { _ in }
+    ) throws(Fault) -> [Entry] {
+        do throws(ManifestError) {
+            var reader = ManifestReader(.urls)
+            var entries: [Entry] = []
+            // In portions, so that a long list is in memory in one form only.
+            for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
+                try reader.take(Array(bytes[start..<min(start + (1 << 20), bytes.count)]))
+                entries += reader.takeEntries().map(Entry.init)
             }
+            let manifest = try reader.finish()
+            if !manifest.ignoredOptions.isEmpty {
+                let names = manifest.ignoredOptions.joined(separator: ", ")
+                warn("\(source): aria2's options without a meaning here are ignored: \(names).")
+            }
+            return entries + manifest.entries.map(Entry.init)
+        } catch {
+            throw Fault(source: source, line: error.line, reason: error.reason)
         }
-        return parser.entries
     }
 
     private static func contents(_ path: String, _ source: String) throws(Fault) -> [UInt8] {
@@ -107,83 +119,30 @@ enum InputList {
     }
 }
 
-/// Takes a list line by line.
-struct InputListParser {
-    let source: String
-    private(set) var entries: [InputList.Entry] = []
-    private var line = 0
-
-    init(source: String) {
-        self.source = source
+extension InputList.Entry {
+    init(_ entry: Manifest.Entry) {
+        url = entry.sources.first?.url ?? ""
+        mirrors = entry.sources.dropFirst().map(\.url)
+        directory = entry.directory
+        fileName = entry.name
+        checksum = entry.checksum
+        headers = entry.headers
+        options = entry.options
+        line = entry.line
     }
 
-    /// - Parameter bytes: the next line without its end.
-    mutating func take(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) throws(InputList.Fault) {
-        line += 1
-        guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw fault("the line is not UTF-8 text") }
-        if bytes.first == 0x20 || bytes.first == 0x09 {
-            try takeOption(trim(text))
-        } else {
-            try takeURLs(text)
-        }
+    init(url: String, line: Int) {
+        self.url = url
+        self.line = line
     }
 
-    private mutating func takeURLs(_ text: String) throws(InputList.Fault) {
-        var urls: [String] = []
-        for part in text.utf8.split(separator: 0x09) {
-            let url = trim(String(Substring(part)))
-            if url.isEmpty { continue }
-            if let reason = InputURL.fault(in: url) { throw fault(reason) }
-            urls.append(url)
-        }
-        entries.append(InputList.Entry(url: urls[0], mirrors: Array(urls.dropFirst()), line: line))
-    }
-
-    private mutating func takeOption(_ text: String) throws(InputList.Fault) {
-        guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-            throw fault("an indented line is an option 'name=value' of the URL above it")
-        }
-        guard !entries.isEmpty else { throw fault("an option stands before the first URL") }
-        let name = trim(String(text[..<equals]))
-        let value = trim(String(text[text.index(after: equals)...]))
-        let index = entries.count - 1
-        switch name {
-        case "out":
-            guard !value.isEmpty else { throw fault("out= needs a file name") }
-            if let objection = ListedName.objection(to: value) {
-                throw fault("out=\(Escaping.visible(value)) cannot be the file's name: \(objection)")
-            }
-            entries[index].fileName = value
-        case "dir":
-            guard !value.isEmpty, !value.utf8.contains(0) else { throw fault("dir= needs a folder") }
-            entries[index].directory = value
-        case "checksum":
-            do {
-                entries[index].checksum = try Checksum(parsing: value)
-            } catch {
-                throw fault((error as? DownloadError)?.message ?? String(describing: error))
-            }
-        case "header":
-            do {
-                entries[index].headers.append(try HeaderField.parse(value))
-            } catch {
-                throw fault(error.reason)
-            }
-        default:
-            throw fault("option '\(Escaping.visible(name))' is not known here; out, dir, checksum and header are")
-        }
-    }
-
-    private func trim(_ text: String) -> String {
-        let blanks: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        guard let start = text.utf8.firstIndex(where: { !blanks($0) }),
-            let end = text.utf8.lastIndex(where: { !blanks($0) })
-        else { return "" }
-        return String(text[start...end])
-    }
-
-    private func fault(_ reason: String) -> InputList.Fault {
-        InputList.Fault(source: source, line: line, reason: reason)
+    /// Puts what the entry says about its task onto options that it shares with others.
+    func apply(to task: inout TaskOptions) {
+        if let checksum { task.checksum = checksum }
+        Aria2Options.apply(options, url: url, to: &task)
+        guard !headers.isEmpty else { return }
+        let all = (task.headers ?? []) + headers
+        task.headers = all
+        task.secretHeaders = HeaderField.secretNames(of: all)
     }
 }

@@ -87,7 +87,7 @@ struct BarrelAddOptions: Sendable {
         entries = try BarrelMembers.read(arguments)
         if let path = arguments["input"] {
             do {
-                entries += try InputList.read(path)
+                entries += try InputList.read(path, warn: context.warn)
             } catch {
                 throw arguments.error(error.description)
             }
@@ -102,7 +102,7 @@ struct BarrelAddOptions: Sendable {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
         creates = true
         do {
-            entries = try InputList.read(arguments.operands[1])
+            entries = try InputList.read(arguments.operands[1], warn: context.warn)
         } catch {
             throw arguments.error(error.description)
         }

@@ -42,7 +42,7 @@ struct TaskInput: Sendable {
     ///   - needsTask: true refuses a command line without a task.
     init(_ arguments: ParsedArguments, urls: [String], context: CommandContext, needsTask: Bool) throws {
         let options = try Self.options(arguments, context)
-        let listed = try Self.readList(arguments)
+        let listed = try Self.readList(arguments, context)
         if needsTask, urls.isEmpty, arguments["input"] == nil {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
@@ -107,10 +107,12 @@ struct TaskInput: Sendable {
         }
     }
 
-    private static func readList(_ arguments: ParsedArguments) throws -> [InputList.Entry] {
+    private static func readList(
+        _ arguments: ParsedArguments, _ context: CommandContext
+    ) throws -> [InputList.Entry] {
         guard let path = arguments["input"] else { return [] }
         do {
-            return try InputList.read(path)
+            return try InputList.read(path, warn: context.warn)
         } catch {
             throw arguments.error(error.description)
         }
@@ -123,12 +125,7 @@ struct TaskInput: Sendable {
         var task = TaskDescription(url: entry.url)
         task.mirrors = entry.mirrors
         task.options = options
-        if let checksum = entry.checksum { task.options.checksum = checksum }
-        if !entry.headers.isEmpty {
-            let headers = (options.headers ?? []) + entry.headers
-            task.options.headers = headers
-            task.options.secretHeaders = HeaderField.secretNames(of: headers)
-        }
+        entry.apply(to: &task.options)
         task.directory = try entry.directory.map { try Paths.absolute($0, from: context.workingDirectory) } ?? folder
         if let name = entry.fileName, let base = task.directory {
             (task.fileName, task.directory) = try entry.place(name, under: base)

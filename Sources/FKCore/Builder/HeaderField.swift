@@ -1,8 +1,7 @@
-import FKCore
 import FKMiddleware
 
-/// Reads what `-H` was given.
-enum HeaderField {
+/// Reads a header field that somebody has written as one line, such as that of an option or a list.
+package enum HeaderField {
     /// Header fields that the transfer itself decides: giving them would break resuming or the message's framing.
     private static let reserved: Set<String> = [
         "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "te", "connection", "upgrade",
@@ -16,7 +15,7 @@ enum HeaderField {
     /// Reads `Name: value`; blanks around the value are dropped, `Name:` sends an empty value.
     ///
     /// - Throws: what is wrong with it. The message holds the name at most: a value may be a secret.
-    static func parse(_ text: String) throws(InvalidHeader) -> ResponseHead.Field {
+    package static func parse(_ text: String) throws(InvalidHeader) -> ResponseHead.Field {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             throw InvalidHeader(reason: "a header is written 'Name: value'")
         }
@@ -37,13 +36,15 @@ enum HeaderField {
         return ResponseHead.Field(name, String(value))
     }
 
-    /// The names, in lower case, that must not follow a redirect to another origin: all but the well-known harmless ones.
-    static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
+    /// The names, in lower case, that must not follow a redirect to another origin: all but the well-known harmless
+    /// ones.
+    package static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
         Set(fields.map { $0.name.lowercased() }).subtracting(harmless).sorted()
     }
 }
 
 /// A header that cannot be sent.
-struct InvalidHeader: Error, Hashable {
-    var reason: String
+package struct InvalidHeader: Error, Hashable {
+    /// What is wrong with it, for a message. Never holds the value.
+    package var reason: String
 }

@@ -1,11 +1,11 @@
-import FKCore
 import FKMiddleware
+import Foundation
 
 /// The first look at a URL, before anything is started: enough to tell a typing error from a URL. Encoding it and the
 /// finer rules are the builder's.
-enum InputURL {
+package enum InputURL {
     /// nil for a URL that can be tried, else what is wrong with it.
-    static func fault(in text: String) -> String? {
+    package static func fault(in text: String) -> String? {
         if isPlain(text) { return nil }
         if text.isEmpty { return "the URL is empty" }
         if text.utf8.count > 65_536 { return "the URL is longer than 65,536 bytes" }

@@ -1,0 +1,128 @@
+import FKMiddleware
+
+/// The options that aria2 allows behind a URL of its input form (version 1.37), and what those mean here that mean
+/// something.
+///
+/// | option | here |
+/// | --- | --- |
+/// | `referer`, `user-agent`, `http-no-cache` | header fields |
+/// | `split`, `max-connection-per-server` | connections for the file: the smaller one |
+/// | `max-download-limit` | its rate; `K` and `M` are powers of 1024 |
+/// | `max-tries` | attempts; 0 is as many as there can be |
+/// | `timeout`, `connect-timeout` | seconds for connecting and for silence: the larger one |
+/// | `all-proxy`, `http-proxy`, `https-proxy` | its proxy: the one for the scheme of the URL |
+/// | `allow-overwrite`, `auto-file-renaming` | what to do about a file that is there |
+/// | `no-netrc` | `false` takes user and password from `~/.netrc` |
+package enum Aria2Options {
+    /// The options with a meaning here. The others are named in `Manifest.ignoredOptions`.
+    package static let used: Set<String> = [
+        "referer", "user-agent", "http-no-cache", "split", "max-connection-per-server", "max-download-limit",
+        "max-tries",
+        "timeout", "connect-timeout", "all-proxy", "http-proxy", "https-proxy", "allow-overwrite", "auto-file-renaming",
+        "no-netrc",
+    ]
+
+    /// All of them but `out`, `dir`, `checksum` and `header`.
+    package static let known: Set<String> = used.union([
+        "all-proxy-passwd", "all-proxy-user", "allow-piece-length-change", "always-resume", "async-dns",
+        "bt-enable-hook-after-hash-check", "bt-enable-lpd", "bt-exclude-tracker", "bt-external-ip",
+        "bt-force-encryption",
+        "bt-hash-check-seed", "bt-load-saved-metadata", "bt-max-peers", "bt-metadata-only", "bt-min-crypto-level",
+        "bt-prioritize-piece", "bt-remove-unselected-file", "bt-request-peer-speed-limit", "bt-require-crypto",
+        "bt-save-metadata", "bt-seed-unverified", "bt-stop-timeout", "bt-tracker", "bt-tracker-connect-timeout",
+        "bt-tracker-interval", "bt-tracker-timeout", "check-integrity", "conditional-get",
+        "content-disposition-default-utf8", "continue", "dry-run", "enable-http-keep-alive", "enable-http-pipelining",
+        "enable-mmap", "enable-peer-exchange", "file-allocation", "follow-metalink", "follow-torrent", "force-save",
+        "ftp-passwd", "ftp-pasv", "ftp-proxy", "ftp-proxy-passwd", "ftp-proxy-user", "ftp-reuse-connection", "ftp-type",
+        "ftp-user", "gid", "hash-check-only", "http-accept-gzip", "http-auth-challenge", "http-passwd",
+        "http-proxy-passwd",
+        "http-proxy-user", "http-user", "https-proxy-passwd", "https-proxy-user", "index-out", "lowest-speed-limit",
+        "max-file-not-found", "max-mmap-limit", "max-resume-failure-tries", "max-upload-limit", "metalink-base-uri",
+        "metalink-enable-unique-protocol", "metalink-language", "metalink-location", "metalink-os",
+        "metalink-preferred-protocol", "metalink-version", "min-split-size", "no-file-allocation-limit",
+        "no-proxy", "no-want-digest-header", "parameterized-uri", "pause", "pause-metadata", "piece-length",
+        "proxy-method",
+        "realtime-chunk-checksum", "remote-time", "remove-control-file", "retry-wait", "reuse-uri",
+        "rpc-save-upload-metadata", "save-not-found", "seed-ratio", "seed-time", "select-file", "ssh-host-key-md",
+        "stream-piece-selector", "uri-selector", "use-head",
+    ])
+
+    /// What is wrong with the value of an option that is used; nil for one that can be taken.
+    static func objection(to name: String, _ value: String) -> String? {
+        let isRight =
+            switch name {
+            case "split": number(value, 1...Int.max) != nil
+            case "max-connection-per-server": number(value, 1...16) != nil
+            case "max-tries": number(value, 0...Int.max) != nil
+            case "timeout": number(value, 1...600) != nil
+            case "connect-timeout": number(value, 1...600) != nil
+            case "max-download-limit": rate(value) != nil
+            case "http-no-cache", "allow-overwrite", "auto-file-renaming", "no-netrc":
+                value == "true" || value == "false"
+            case "all-proxy", "http-proxy", "https-proxy": value.isEmpty || (try? ProxyAddress(value)) != nil
+            case "referer", "user-agent":
+                !value.unicodeScalars.contains { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }
+            default: true
+            }
+        // A proxy may hold a password.
+        let shown = name.hasSuffix("-proxy") ? "its value" : "'\(Escaping.visible(value))'"
+        return isRight ? nil : "option '\(name)': \(shown) cannot be used; see aria2's manual for what it takes"
+    }
+
+    /// The header fields that options stand for. `referer=*` is the URL itself.
+    static func headers(_ options: [Manifest.Option], url: String) -> [ResponseHead.Field] {
+        var fields: [ResponseHead.Field] = []
+        if let value = last("referer", options), !value.isEmpty {
+            fields.append(ResponseHead.Field("Referer", value == "*" ? url : value))
+        }
+        if let value = last("user-agent", options) { fields.append(ResponseHead.Field("User-Agent", value)) }
+        if last("http-no-cache", options) == "true" {
+            fields += [ResponseHead.Field("Cache-Control", "no-cache"), ResponseHead.Field("Pragma", "no-cache")]
+        }
+        return fields
+    }
+
+    /// Puts options without an objection onto those of a task.
+    package static func apply(_ options: [Manifest.Option], url: String, to task: inout TaskOptions) {
+        let connections = ["split", "max-connection-per-server"].compactMap {
+            last($0, options).flatMap { number($0, 1...Int.max) }
+        }
+        if let count = connections.min() { task.connections = .fixed(min(count, 256)) }
+        if let limit = last("max-download-limit", options).flatMap(rate) { task.rateLimit = limit == 0 ? nil : limit }
+        if let tries = last("max-tries", options).flatMap({ number($0, 0...Int.max) }) {
+            task.maxAttempts = tries == 0 ? 1_001 : min(tries, 1_001)
+        }
+        let times = ["timeout", "connect-timeout"].compactMap { last($0, options).flatMap { number($0, 1...600) } }
+        if let seconds = times.max() { task.timeout = Double(seconds) }
+        let scheme = url.lowercased().hasPrefix("https:") ? "https-proxy" : "http-proxy"
+        if let proxy = last(scheme, options) ?? last("all-proxy", options) { task.proxy = proxy }
+        if let value = last("no-netrc", options) { task.netrc = value == "false" }
+        if last("allow-overwrite", options) == "true" {
+            task.existing = .overwrite
+        } else if let value = last("auto-file-renaming", options) {
+            task.existing = value == "true" ? .rename : .refuse
+        }
+    }
+
+    private static func last(_ name: String, _ options: [Manifest.Option]) -> String? {
+        options.last { $0.name == name }?.value
+    }
+
+    private static func number(_ text: String, _ range: ClosedRange<Int>) -> Int? {
+        guard text.utf8.allSatisfy(\.isASCIIDigit), let value = Int(text), range.contains(value) else { return nil }
+        return value
+    }
+
+    /// Bytes a second.
+    private static func rate(_ text: String) -> Int64? {
+        let unit: Int64 =
+            switch text.utf8.last {
+            case UInt8(ascii: "K"), UInt8(ascii: "k"): 1 << 10
+            case UInt8(ascii: "M"), UInt8(ascii: "m"): 1 << 20
+            default: 1
+            }
+        guard let count = number(unit == 1 ? text : String(text.dropLast()), 0...Int.max) else { return nil }
+        let (bytes, isTooLarge) = Int64(count).multipliedReportingOverflow(by: unit)
+        return isTooLarge ? nil : bytes
+    }
+}

@@ -1,0 +1,193 @@
+import FKMiddleware
+
+/// Reads checksum lists: see `ChecksumLine` for their lines.
+///
+/// Lines for one file with different algorithms become one entry. Comments (`#`), empty lines and lines `SIZE (NAME)
+/// = BYTES` of BSD's ports are understood, and so is the frame of a clear-signed list, whose signature is kept and
+/// not checked. A list that is a single digest belongs to the file that the list is named after: `a.iso.sha256` to
+/// `a.iso`.
+struct ChecksumListParser: LinesOfList {
+    private var collector: ManifestCollector
+    private let fileName: String?
+    private let base: BaseURL?
+    private var names = NameBook()
+    /// The entry of a name, by its position.
+    private var positions = ExactMap<Int>()
+    private var frame = Frame.none
+    private var signature: [String] = []
+
+    /// Where the reader is in a clear-signed list (RFC 4880 section 7).
+    private enum Frame {
+        case none
+        case header
+        case text
+        case signature
+        case after
+    }
+
+    init(_ fileName: String?, _ reading: Manifest.Reading) {
+        collector = ManifestCollector(.checksums, reading)
+        self.fileName = fileName.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        base = reading.baseURL.map(BaseURL.init)
+    }
+
+    static func isSigned(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: signedStart.utf8) }
+
+    /// True for a line that belongs to such a list, whether its digest is right or not.
+    static func isLine(_ line: ArraySlice<UInt8>) -> Bool {
+        var line = line
+        while line.last == 0x20 || line.last == 0x09 { line = line.dropLast() }
+        if isBareDigest(line) { return true }
+        if (try? ChecksumLine(line)) != nil { return true }
+        let rest = line.first == UInt8(ascii: "\\") ? line.dropFirst() : line
+        let digits = rest.prefix { $0.hexValue != nil }
+        if digits.count >= 32, let next = rest[digits.endIndex...].first, next == 0x20 { return true }
+        // `ALGORITHM (NAME) = …`
+        let word = rest.prefix { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
+        let bracket = rest[word.endIndex...].drop { $0 == 0x20 }
+        return !word.isEmpty && bracket.first == UInt8(ascii: "(")
+            && bracket.lastIndex(of: UInt8(ascii: ")")).map { bracket[$0...].contains(UInt8(ascii: "=")) } == true
+    }
+
+    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+        var bytes = bytes
+        if try !passFrame(&bytes, line) { return }
+        guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
+        if bytes.starts(with: "SIZE (".utf8) { return try takeSize(bytes, line) }
+        if Self.isBareDigest(bytes) { return try takeBareDigest(bytes, line) }
+        let parsed: ChecksumLine
+        do throws(ChecksumLine.Objection) {
+            parsed = try ChecksumLine(bytes)
+        } catch {
+            return try collector.leaveOut(
+                ManifestError(form: .checksums, line: line, column: error.column, error.reason))
+        }
+        try add(parsed, line)
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { [] }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        guard frame == .none || frame == .after else {
+            throw ManifestError(form: .checksums, "the signed list ends before its signature does: it is not whole")
+        }
+        return collector.manifest
+    }
+
+    private mutating func add(_ line: ChecksumLine, _ number: Int) throws(ManifestError) {
+        if line.name.isExactly("-") { return try leaveOut("the digest is of standard input and names no file", number) }
+        if let objection = ManifestName.objection(to: line.name) {
+            return try leaveOut("'\(line.name)': \(objection)", number)
+        }
+        let name = ManifestName.plain(line.name)
+        if let position = positions[name] {
+            if collector.manifest.entries[position].digests.add(line.digest) { return }
+            let other = collector.manifest.entries[position].line
+            return try leaveOut("'\(name)': line \(other) gives the same name another digest", number)
+        }
+        if let objection = names.add(name, line: number) { return try leaveOut("'\(name)': \(objection)", number) }
+        var entry = Manifest.Entry(name: name, line: number)
+        _ = entry.digests.add(line.digest)
+        if let base { entry.sources = [Manifest.Source(base.url(of: name))] }
+        try collector.add(entry)
+        positions[name] = collector.manifest.entries.count - 1
+    }
+
+    /// `SIZE (NAME) = BYTES` behind a digest of the same file.
+    private mutating func takeSize(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let close = text.range(of: ") = ", options: .backwards), let size = Int64(text[close.upperBound...]),
+            size >= 0
+        else { return try leaveOut("a size is written 'SIZE (NAME) = BYTES'", line) }
+        let name = ManifestName.plain(String(text[..<close.lowerBound].dropFirst(6)))
+        if let position = positions[name] { collector.manifest.entries[position].size = size }
+    }
+
+    private mutating func takeBareDigest(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+        let text = String(decoding: bytes, as: UTF8.self).trimmingBlanks
+        let suffixes = [
+            ".md5", ".sha1", ".sha224", ".sha256", ".sha384", ".sha512", ".md5sum", ".sha1sum", ".sha256sum",
+            ".sha512sum",
+        ]
+        guard let algorithm = ManifestDigest.Algorithm(digits: text.utf8.count),
+            let digest = ManifestDigest(algorithm, hex: text), collector.manifest.entries.isEmpty, let fileName,
+            let suffix = suffixes.first(where: { fileName.lowercased().hasSuffix($0) }),
+            fileName.utf8.count > suffix.utf8.count
+        else { return try leaveOut("the digest has no file name behind it", line) }
+        try add(ChecksumLine(digest: digest, name: String(fileName.dropLast(suffix.count))), line)
+    }
+
+    private static func isBareDigest(_ line: ArraySlice<UInt8>) -> Bool {
+        let digits = line.prefix { $0.hexValue != nil }
+        // With three blanks or more the name is one of blanks.
+        let rest = line[digits.endIndex...]
+        return ManifestDigest.Algorithm(digits: digits.count) != nil && rest.count < 3
+            && rest.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+    }
+
+    private mutating func leaveOut(_ reason: String, _ line: Int) throws(ManifestError) {
+        try collector.leaveOut(ManifestError(form: .checksums, line: line, reason))
+    }
+
+    // MARK: Signed lists
+
+    private static let signedStart = "-----BEGIN PGP SIGNED MESSAGE-----"
+
+    /// Returns true for a line that is part of the list itself.
+    private mutating func passFrame(_ bytes: inout ArraySlice<UInt8>, _ line: Int) throws(ManifestError) -> Bool {
+        switch frame {
+        case .none:
+            guard Self.isSigned(bytes) else { return true }
+            frame = .header
+            // What stands outside of the frame is not signed.
+            guard collector.manifest.entries.isEmpty else {
+                throw ManifestError(
+                    form: .checksums, line: line, "a signed list begins behind other lines: divide the file")
+            }
+            return false
+        case .header:
+            if bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { frame = .text }
+            return false
+        case .text:
+            if bytes.starts(with: "-----BEGIN PGP SIGNATURE-----".utf8) {
+                frame = .signature
+                signature = [String(decoding: bytes, as: UTF8.self)]
+                return false
+            }
+            if bytes.starts(with: "- ".utf8) { bytes = bytes.dropFirst(2) }
+            return true
+        case .signature:
+            signature.append(String(decoding: bytes, as: UTF8.self))
+            guard signature.count < 1_000 else {
+                throw ManifestError(form: .checksums, line: line, "the signature of the list has no end")
+            }
+            guard bytes.starts(with: "-----END PGP SIGNATURE-----".utf8) else { return false }
+            frame = .after
+            let text = signature.joined(separator: "\n") + "\n"
+            collector.manifest.facts.signature = .init(mediaType: "application/pgp-signature", text: text)
+            return false
+        case .after:
+            guard bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else {
+                throw ManifestError(form: .checksums, line: line, "lines stand behind the signature: divide the file")
+            }
+            return false
+        }
+    }
+}
+
+extension ChecksumLine {
+    fileprivate init(digest: ManifestDigest, name: String) {
+        self.digest = digest
+        self.name = name
+    }
+}
+
+extension String {
+    /// Without blanks and tabs at both ends.
+    var trimmingBlanks: String {
+        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+        guard let start = utf8.firstIndex(where: { !isBlank($0) }), let end = utf8.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        return String(self[start...end])
+    }
+}

@@ -1,0 +1,101 @@
+import FKMiddleware
+
+/// What is wrong with an entry that is left out.
+struct EntryFault: Error {
+    let reason: String
+    init(_ reason: String) { self.reason = reason }
+}
+
+/// Reads the members that JSON lists and lock files have in common.
+enum EntryFields {
+    /// The name below the folder, checked.
+    static func name(_ text: String) throws(EntryFault) -> String {
+        if let objection = ManifestName.objection(to: text) { throw EntryFault("'\(text)': \(objection)") }
+        return ManifestName.plain(text)
+    }
+
+    /// `url` and `mirrors`: texts, or objects with `url`, `priority` and `location`.
+    static func sources(_ object: JSONReader.Object) throws(EntryFault) -> [Manifest.Source] {
+        var sources: [Manifest.Source] = []
+        let values = (object["url"].map { [$0] } ?? []) + (object["mirrors"]?.array ?? [])
+        for value in values {
+            guard let url = value.string ?? value.object?["url"]?.string else {
+                throw EntryFault("an address is no text")
+            }
+            if let fault = InputURL.fault(in: url) { throw EntryFault(fault) }
+            if isMasked(url) {
+                throw EntryFault("the secrets of '\(url)' are shown as ***: it cannot be fetched; give the URL itself")
+            }
+            var source = Manifest.Source(url)
+            if let number = value.object?["priority"]?.integer {
+                source.priority = min(max(Int(clamping: number), 1), Manifest.Source.lowestPriority)
+            }
+            source.location = value.object?["location"]?.string
+            sources.append(source)
+        }
+        return sources
+    }
+
+    /// A whole number that is not negative.
+    static func size(_ value: JSONReader.Value?) throws(EntryFault) -> Int64? {
+        guard let value else { return nil }
+        guard let size = value.integer, size >= 0 else { throw EntryFault("its size is no whole number of bytes") }
+        return size
+    }
+
+    /// The members whose names are those of algorithms, such as `sha-256`.
+    static func digests(_ object: JSONReader.Object) throws(EntryFault) -> [ManifestDigest] {
+        var digests: [ManifestDigest] = []
+        for member in object.members where !member.value.isNull {
+            let name = member.name
+            guard let algorithm = ManifestDigest.Algorithm(rawValue: name) else { continue }
+            guard let hex = member.value.string else { throw EntryFault("its \(name) digest is no text") }
+            guard let digest = ManifestDigest(algorithm, hex: hex) else {
+                throw EntryFault(ManifestDigest.objection(to: hex, algorithm))
+            }
+            guard digests.add(digest) else { throw EntryFault("it has two \(name) digests") }
+        }
+        return digests
+    }
+
+    /// `pieces`: objects with `length`, `type` and `hashes`, one text of all digests one behind the other.
+    static func pieces(_ value: JSONReader.Value?, size: Int64?) throws(EntryFault) -> [Manifest.Pieces] {
+        guard let value else { return [] }
+        var all: [Manifest.Pieces] = []
+        for item in value.array ?? [value] {
+            guard let object = item.object, let length = object["length"]?.integer, let type = object["type"]?.string,
+                let hashes = object["hashes"]?.string
+            else { throw EntryFault("its pieces have no 'length', 'type' and 'hashes'") }
+            guard let algorithm = ManifestDigest.Algorithm(rawValue: type) else { continue }
+            guard let bytes = ManifestDigest.bytes(hex: hashes), bytes.count % algorithm.byteCount == 0 else {
+                throw EntryFault("the \(type) digests of its pieces are not of \(algorithm.byteCount * 2) digits each")
+            }
+            let pieces = Manifest.Pieces(length: length, algorithm: algorithm, bytes: bytes)
+            if let objection = objection(to: pieces, size: size) { throw EntryFault(objection) }
+            all.append(pieces)
+        }
+        return all.strongestFirst
+    }
+
+    /// What is wrong with pieces; nil for those that fit the file.
+    static func objection(to pieces: Manifest.Pieces, size: Int64?) -> String? {
+        if pieces.length < 1 { return "the length of its pieces is not at least 1" }
+        if pieces.count == 0, size != 0 { return "it has a piece length and no digests of pieces" }
+        guard let size else { return nil }
+        let wanted = size / pieces.length + (size % pieces.length == 0 ? 0 : 1)
+        if Int64(pieces.count) == wanted { return nil }
+        return "its \(size) bytes are \(Plural.count(Int(clamping: wanted), "piece")) of \(pieces.length), and "
+            + "\(pieces.count) digests are given"
+    }
+
+    /// Our own outputs show secrets so.
+    static func isMasked(_ url: String) -> Bool {
+        url.contains("=***") || url.contains("//***@") || url.contains(":***@") || url.hasSuffix("?***")
+    }
+}
+
+extension [Manifest.Pieces] {
+    var strongestFirst: [Manifest.Pieces] {
+        sorted { $0.algorithm.strength > $1.algorithm.strength }
+    }
+}

@@ -1,0 +1,92 @@
+import FKMiddleware
+
+/// Reads a page of a Hugging Face hub's tree: an array of objects with `type`, `path`, `size`, `oid` and, for files
+/// in LFS,
+/// `lfs` with the SHA-256.
+///
+/// Folders are skipped. A file outside of LFS has the SHA-1 that git has for it. Addresses are made of `Reading.hub`.
+enum HubTreeParser {
+    /// True for an array whose first object looks like that of a tree.
+    static func isTree(_ text: ArraySlice<UInt8>) -> Bool {
+        let head = String(decoding: text.prefix(4_096), as: UTF8.self)
+        return head.contains("\"path\"") && head.contains("\"oid\"") && head.contains("\"type\"")
+    }
+
+    static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
+        var collector = ManifestCollector(.hubTree, reading)
+        if let hub = reading.hub {
+            collector.manifest.facts.origin = "hf:\(hub.repository)"
+            collector.manifest.facts.commit = hub.commit
+        }
+        var list = JSONList(.hubTree, bytes)
+        var names = NameBook()
+        if list.isAtObject { throw try refusal(&list) }
+        guard try list.beginArray() else { return collector.manifest }
+        repeat {
+            let element = try list.element()
+            let found: Manifest.Entry?
+            do throws(EntryFault) {
+                found = try entry(element.object)
+                if let name = found?.name, let objection = names.add(name, line: element.line) {
+                    throw EntryFault("'\(name)': \(objection)")
+                }
+            } catch {
+                try collector.leaveOut(
+                    ManifestError(form: .hubTree, line: element.line, column: element.column, error.reason))
+                continue
+            }
+            guard var entry = found else { continue }
+            entry.line = element.line
+            if let hub = reading.hub, let name = entry.name { entry.sources = [Manifest.Source(url(hub, name))] }
+            try collector.add(entry)
+        } while try list.continues(until: "]")
+        try list.expectEnd()
+        return collector.manifest
+    }
+
+    /// `ENDPOINT/REPOSITORY/resolve/COMMIT/PATH`
+    static func url(_ hub: Manifest.Hub, _ name: String) -> String {
+        let endpoint = hub.endpoint.hasSuffix("/") ? String(hub.endpoint.dropLast()) : hub.endpoint
+        let commit = BaseURL.encoded(hub.commit).split(separator: "/", omittingEmptySubsequences: false)
+            .joined(separator: "%2F")
+        return "\(endpoint)/\(BaseURL.encoded(hub.repository))/resolve/\(commit)/\(BaseURL.encoded(name))"
+    }
+
+    /// nil for a folder.
+    private static func entry(_ object: JSONReader.Object) throws(EntryFault) -> Manifest.Entry? {
+        guard let path = object["path"]?.string else { throw EntryFault("the entry has no 'path'") }
+        switch object["type"]?.string {
+        case "file": break
+        case "directory": return nil
+        default: throw EntryFault("'\(path)' is neither a file nor a directory")
+        }
+        var entry = Manifest.Entry(name: try EntryFields.name(path))
+        if let lfs = object["lfs"]?.object {
+            entry.size = try EntryFields.size(lfs["size"] ?? object["size"])
+            try add(lfs["oid"]?.string ?? lfs["sha256"]?.string, .sha256, to: &entry)
+        } else {
+            entry.size = try EntryFields.size(object["size"])
+            try add(object["oid"]?.string, .gitBlob, to: &entry)
+        }
+        guard entry.size != nil else { throw EntryFault("'\(path)' has no 'size'") }
+        return entry
+    }
+
+    private static func add(
+        _ text: String?, _ algorithm: ManifestDigest.Algorithm, to entry: inout Manifest.Entry
+    ) throws(EntryFault) {
+        guard var hex = text else { throw EntryFault("'\(entry.name ?? "")' has no 'oid'") }
+        if algorithm == .sha256, hex.hasPrefix("sha256:") { hex.removeFirst(7) }
+        guard let digest = ManifestDigest(algorithm, hex: hex) else {
+            throw EntryFault("'\(entry.name ?? "")': " + ManifestDigest.objection(to: hex, algorithm))
+        }
+        entry.digests = [digest]
+    }
+
+    /// The hub answers with an object where it refuses.
+    private static func refusal(_ list: inout JSONList) throws(ManifestError) -> ManifestError {
+        let text = try list.value().object?["error"]?.string
+        return ManifestError(
+            form: .hubTree, text.map { "the hub answers: \($0)" } ?? "the answer is no array of files")
+    }
+}

@@ -1,0 +1,92 @@
+/// An object on one line, member by member. Members that are nil are left out.
+struct JSONLine {
+    private var bytes: [UInt8] = [UInt8(ascii: "{")]
+
+    /// The object.
+    var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
+    /// The object with a line end.
+    var ended: [UInt8] { closed + [0x0a] }
+
+    mutating func add(_ name: String, _ value: String?) {
+        guard let value else { return }
+        begin(name)
+        Self.quote(value, &bytes)
+    }
+
+    mutating func add(_ name: String, _ value: Int64?) {
+        guard let value else { return }
+        begin(name)
+        bytes += String(value).utf8
+    }
+
+    mutating func add(_ name: String, object: JSONLine) {
+        begin(name)
+        bytes += object.closed
+    }
+
+    /// Every digest under the name of its algorithm.
+    mutating func add(_ digests: [ManifestDigest]) {
+        for digest in digests { add(digest.algorithm.rawValue, digest.hex) }
+    }
+
+    /// A text each; an object where there is more to say than the address.
+    mutating func add(mirrors: ArraySlice<Manifest.Source>) {
+        guard !mirrors.isEmpty else { return }
+        begin("mirrors")
+        list(mirrors) { source, bytes in
+            guard source.priority != Manifest.Source.lowestPriority || source.location != nil else {
+                return Self.quote(source.url, &bytes)
+            }
+            var object = JSONLine()
+            object.add("url", source.url)
+            object.add("priority", Int64(source.priority))
+            object.add("location", source.location)
+            bytes += object.closed
+        }
+    }
+
+    mutating func add(_ pieces: [Manifest.Pieces]) {
+        guard !pieces.isEmpty else { return }
+        begin("pieces")
+        list(pieces[...]) { set, bytes in
+            var object = JSONLine()
+            object.add("length", set.length)
+            object.add("type", set.algorithm.rawValue)
+            object.add("hashes", ManifestDigest.hex(set.bytes))
+            bytes += object.closed
+        }
+    }
+
+    private mutating func begin(_ name: String) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        Self.quote(name, &bytes)
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    private mutating func list<Element>(_ elements: ArraySlice<Element>, _ write: (Element, inout [UInt8]) -> Void) {
+        bytes.append(UInt8(ascii: "["))
+        for (index, element) in elements.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            write(element, &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
+    /// A text in quotes. Everything that is no ASCII control character stands as it is.
+    private static func quote(_ text: String, _ bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
+            case 0x0a: bytes += "\\n".utf8
+            case 0x0d: bytes += "\\r".utf8
+            case 0x09: bytes += "\\t".utf8
+            case 0..<0x20, 0x7f:
+                let digits = String(byte, radix: 16)
+                bytes += "\\u00\(digits.utf8.count == 1 ? "0" : "")\(digits)".utf8
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+}

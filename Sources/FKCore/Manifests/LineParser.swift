@@ -1,0 +1,73 @@
+/// The parser of a form that consists of lines.
+protocol LinesOfList: Sendable {
+    /// Takes the next line, without its end.
+    ///
+    /// - Parameter line: from 1.
+    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError)
+    /// The entries to which nothing can be added any more.
+    mutating func takeEntries() -> [Manifest.Entry]
+    mutating func finish() throws(ManifestError) -> Manifest
+}
+
+/// Divides a list into lines as it comes, and hands them to the parser of its form.
+///
+/// A byte order mark is skipped. Lines end with LF or CRLF; in lists of addresses and in bags with CR as well.
+struct LineParser: Sendable {
+    /// Longest line in bytes: one of a lock file holds the digests of all pieces of a file.
+    static let maxLine = 64 << 20
+
+    private let form: Manifest.Form
+    private var list: any LinesOfList
+    private let endsAtCR: Bool
+    /// The beginning of a line whose end has not come yet.
+    private var carry: [UInt8] = []
+    /// The last portion ended with CR: an LF that follows belongs to it.
+    private var isAfterCR = false
+    private var line = 0
+
+    init(_ form: Manifest.Form, _ list: any LinesOfList) {
+        self.form = form
+        self.list = list
+        endsAtCR = form == .urls || form == .aria2 || form == .bagit
+    }
+
+    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+        var start = isAfterCR && bytes.first == 0x0a ? 1 : 0
+        if !bytes.isEmpty { isAfterCR = false }
+        var index = start
+        while index < bytes.count {
+            let byte = bytes[index]
+            index += 1
+            guard byte == 0x0a || (endsAtCR && byte == 0x0d) else { continue }
+            try emit(bytes[start..<index - 1])
+            if byte == 0x0d {
+                if index == bytes.count { isAfterCR = true } else if bytes[index] == 0x0a { index += 1 }
+            }
+            start = index
+        }
+        carry += bytes[start...]
+        guard carry.count <= Self.maxLine else {
+            throw ManifestError(form: form, line: line + 1, "the line is longer than \(Self.maxLine >> 20) MiB")
+        }
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { list.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        if !carry.isEmpty { try emit([]) }
+        return try list.finish()
+    }
+
+    private mutating func emit(_ end: ArraySlice<UInt8>) throws(ManifestError) {
+        line += 1
+        var bytes = end
+        if !carry.isEmpty {
+            carry += end
+            bytes = carry[...]
+            carry = []
+        }
+        if line == 1, bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
+        if !endsAtCR, bytes.last == 0x0d { bytes = bytes.dropLast() }
+        try list.take(bytes, line)
+    }
+}

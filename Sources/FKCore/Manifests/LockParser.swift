@@ -1,0 +1,93 @@
+import FKMiddleware
+
+/// Reads lock files: JSON Lines, a header first, then one member a line, sorted by name (`LockWriter`).
+///
+/// ```text
+/// {"fk-lock":1,"barrel":"models","origin":"hf:OWNER/REPO","commit":"…"}
+/// {"name":"a.bin","size":12,"sha-256":"…","url":"https://h/a.bin","mirrors":["https://m/a.bin"]}
+/// ```
+///
+/// Members that are not known are skipped, so that a later version can add some; it raises `fk-lock` when that would
+/// be wrong.
+struct LockParser: LinesOfList {
+    /// The version that is written, and the latest that is read.
+    static let version: Int64 = 1
+
+    private var collector: ManifestCollector
+    private var names = NameBook()
+    private var hasHeader = false
+
+    init(_ reading: Manifest.Reading) {
+        collector = ManifestCollector(.lock, reading)
+    }
+
+    static func isLock(_ text: ArraySlice<UInt8>) -> Bool {
+        text.dropFirst().drop { $0 == 0x20 }.starts(with: "\"fk-lock\"".utf8)
+    }
+
+    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+        guard !bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return }
+        for mark in ["<<<<<<< ", "=======", ">>>>>>> "] where bytes.starts(with: mark.utf8) {
+            throw ManifestError(
+                form: .lock, line: line, "a merge conflict is not resolved here: keep one line for each name")
+        }
+        var reader = JSONReader(Array(bytes))
+        let object: JSONReader.Object
+        do throws(JSONReader.Fault) {
+            let value = try reader.value()
+            try reader.expectEnd()
+            guard let found = value.object else {
+                throw JSONReader.Fault(reason: "an object is expected here", offset: 0)
+            }
+            object = found
+        } catch {
+            throw ManifestError(form: .lock, line: line, column: error.offset + 1, error.reason)
+        }
+        guard hasHeader else { return try takeHeader(object, line) }
+        let entry: Manifest.Entry
+        do throws(EntryFault) {
+            entry = try member(object, line)
+        } catch {
+            return try collector.leaveOut(ManifestError(form: .lock, line: line, error.reason))
+        }
+        try collector.add(entry)
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        guard hasHeader else {
+            throw ManifestError(form: .lock, "the lock file has no header line {\"fk-lock\":1,…}")
+        }
+        return collector.manifest
+    }
+
+    private mutating func takeHeader(_ object: JSONReader.Object, _ line: Int) throws(ManifestError) {
+        guard let version = object["fk-lock"]?.integer else {
+            throw ManifestError(form: .lock, line: line, "the lock file has no header line {\"fk-lock\":1,…}")
+        }
+        guard version == Self.version else {
+            throw ManifestError(
+                form: .lock, line: line,
+                "the lock file is of version \(version), and version \(Self.version) is read here: use a later program"
+            )
+        }
+        hasHeader = true
+        collector.manifest.facts.barrel = object["barrel"]?.string
+        collector.manifest.facts.origin = object["origin"]?.string
+        collector.manifest.facts.commit = object["commit"]?.string
+    }
+
+    private mutating func member(_ object: JSONReader.Object, _ line: Int) throws(EntryFault) -> Manifest.Entry {
+        guard let text = object["name"]?.string else { throw EntryFault("the member has no 'name'") }
+        let name = try EntryFields.name(text)
+        var entry = Manifest.Entry(name: name, line: line)
+        entry.sources = try EntryFields.sources(object)
+        entry.size = try EntryFields.size(object["size"])
+        entry.digests = try EntryFields.digests(object)
+        entry.pieces = try EntryFields.pieces(object["pieces"], size: entry.size)
+        guard !entry.sources.isEmpty else { throw EntryFault("'\(name)' has no 'url'") }
+        if let objection = names.add(name, line: line) { throw EntryFault("'\(name)': \(objection)") }
+        return entry
+    }
+}

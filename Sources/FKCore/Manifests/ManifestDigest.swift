@@ -1,0 +1,126 @@
+import FKMiddleware
+
+/// A digest as a list gives it: always of the right length, in lower case.
+public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
+    /// The digests that lists are read and written with.
+    public enum Algorithm: String, Sendable, Hashable, CaseIterable {
+        /// Shows damage, not forgery.
+        case md5
+        /// Shows damage, not forgery.
+        case sha1 = "sha-1"
+        /// Of `blob LENGTH\0` and the bytes: the id that git has for a file.
+        case gitBlob = "git-blob-sha-1"
+        /// SHA-2 with 28 bytes. The engine does not compare files with it.
+        case sha224 = "sha-224"
+        /// SHA-2 with 32 bytes.
+        case sha256 = "sha-256"
+        /// SHA-2 with 48 bytes.
+        case sha384 = "sha-384"
+        /// SHA-2 with 64 bytes.
+        case sha512 = "sha-512"
+
+        /// The length of the digest in bytes.
+        public var byteCount: Int {
+            switch self {
+            case .md5: 16
+            case .sha1, .gitBlob: 20
+            case .sha224: 28
+            case .sha256: 32
+            case .sha384: 48
+            case .sha512: 64
+            }
+        }
+
+        /// Reads `sha256`, `SHA-256`, `SHA2-256`, `sha_256` and the like, but never `gitBlob`.
+        public init?(name: String) {
+            switch name.lowercased().utf8.filter({ $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: "_") }) {
+            case Array("md5".utf8): self = .md5
+            case Array("sha1".utf8), Array("sha".utf8): self = .sha1
+            case Array("sha224".utf8), Array("sha2224".utf8): self = .sha224
+            case Array("sha256".utf8), Array("sha2256".utf8): self = .sha256
+            case Array("sha384".utf8), Array("sha2384".utf8): self = .sha384
+            case Array("sha512".utf8), Array("sha2512".utf8): self = .sha512
+            default: return nil
+            }
+        }
+
+        /// The algorithm whose digests have so many hexadecimal digits; SHA-2 where there are several.
+        public init?(digits: Int) {
+            let all: [Self] = [.md5, .sha1, .sha224, .sha256, .sha384, .sha512]
+            guard let match = all.first(where: { $0.byteCount * 2 == digits }) else { return nil }
+            self = match
+        }
+
+        /// A stronger algorithm has a higher number.
+        var strength: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+    }
+
+    /// Which digest it is.
+    public let algorithm: Algorithm
+    /// Lower-case hexadecimal digits, two a byte.
+    public let hex: String
+
+    /// nil when `hex` is no digest of `algorithm`.
+    public init?(_ algorithm: Algorithm, hex: some StringProtocol) {
+        guard hex.utf8.count == algorithm.byteCount * 2, hex.utf8.allSatisfy({ $0.hexValue != nil }) else { return nil }
+        self.algorithm = algorithm
+        self.hex = hex.lowercased()
+    }
+
+    /// The same for the engine; nil where the engine cannot compare files with it.
+    public var checksum: Checksum? {
+        switch algorithm {
+        case .md5: try? Checksum(.md5, hex: hex)
+        case .sha1: try? Checksum(.sha1, hex: hex)
+        case .sha256: try? Checksum(.sha256, hex: hex)
+        case .sha384: try? Checksum(.sha384, hex: hex)
+        case .sha512: try? Checksum(.sha512, hex: hex)
+        case .sha224, .gitBlob: nil
+        }
+    }
+
+    /// `ALG=HEX`
+    public var description: String { "\(algorithm.rawValue)=\(hex)" }
+
+    /// What is wrong with a text that is no digest of the algorithm.
+    static func objection(to text: some StringProtocol, _ algorithm: Algorithm) -> String {
+        let digits = algorithm.byteCount * 2
+        guard text.utf8.count == digits else {
+            return "a \(algorithm.rawValue) digest has \(digits) hexadecimal digits, and \(text.utf8.count) characters "
+                + "are given"
+        }
+        return "a \(algorithm.rawValue) digest has only hexadecimal digits"
+    }
+
+    /// Lower-case hexadecimal digits, two a byte.
+    static func hex(_ bytes: some Collection<UInt8>) -> String { Digester.hex(bytes) }
+
+    /// The bytes of hexadecimal digits; nil when they are none.
+    static func bytes(hex: some StringProtocol) -> [UInt8]? {
+        var result: [UInt8] = []
+        result.reserveCapacity(hex.utf8.count / 2)
+        var high: UInt8?
+        for digit in hex.utf8 {
+            guard let value = digit.hexValue else { return nil }
+            if let first = high {
+                result.append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+        return high == nil ? result : nil
+    }
+}
+
+extension [ManifestDigest] {
+    /// Adds a digest where it belongs.
+    ///
+    /// - Returns: false when another digest of the same algorithm is there already.
+    mutating func add(_ digest: ManifestDigest) -> Bool {
+        if let same = first(where: { $0.algorithm == digest.algorithm }) { return same == digest }
+        let place = firstIndex { $0.algorithm.strength < digest.algorithm.strength } ?? endIndex
+        insert(digest, at: place)
+        return true
+    }
+}

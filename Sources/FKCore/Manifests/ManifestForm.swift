@@ -1,0 +1,100 @@
+extension Manifest {
+    /// The formats of lists.
+    public enum Form: String, Sendable, Hashable, CaseIterable {
+        /// One address a line.
+        case urls
+        /// Addresses with indented options, as `aria2c -i` reads them.
+        case aria2
+        /// RFC 5854.
+        case metalink4 = "metalink"
+        /// metalinker.org, version 3.
+        case metalink3
+        /// What `sha256sum` and its like write: GNU's form, and BSD's `--tag` form.
+        case checksums
+        /// RFC 8493: the files `bagit.txt`, `manifest-ALG.txt` and `fetch.txt`.
+        case bagit
+        /// What a barrel's JSON export has.
+        case json
+        /// Our own lock file: one member a line.
+        case lock
+        /// A page of `/api/models/OWNER/REPO/tree/REV` of a Hugging Face hub.
+        case hubTree = "hf"
+
+        /// For messages.
+        public var title: String {
+            switch self {
+            case .urls: "URL list"
+            case .aria2: "aria2 list"
+            case .metalink4: "Metalink 4"
+            case .metalink3: "Metalink 3"
+            case .checksums: "checksum list"
+            case .bagit: "BagIt"
+            case .json: "JSON list"
+            case .lock: "lock file"
+            case .hubTree: "hub tree"
+            }
+        }
+
+        /// True for forms that are read as a whole.
+        var isDocument: Bool { self == .metalink4 || self == .metalink3 || self == .json || self == .hubTree }
+
+        /// In a list of lines a bad line often means that the list is another one than thought.
+        var leavesOutBadEntries: Bool { self != .urls && self != .aria2 && self != .checksums }
+
+        /// How much of a list is looked at: 64 KiB.
+        static let recognizedBytes = 64 << 10
+
+        /// Recognises a list by its content.
+        ///
+        /// - Parameters:
+        ///   - bytes: the beginning; more than 64 KiB are not looked at.
+        ///   - fileName: the name of the list's file; it decides where the content is empty.
+        /// - Returns: nil for what is none of the forms, such as another XML document or binary data.
+        public static func recognize(_ bytes: [UInt8], fileName: String? = nil) -> Form? {
+            let head = Array(bytes.prefix(recognizedBytes))
+            let start = head.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
+            let text = head[start...].drop { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }
+            switch text.first {
+            case UInt8(ascii: "<"):
+                return conflict(text) ? .lock : MetalinkParser.form(of: head)
+            case UInt8(ascii: "["): return HubTreeParser.isTree(text) ? .hubTree : .json
+            case UInt8(ascii: "{"): return LockParser.isLock(text) ? .lock : .json
+            default: break
+            }
+            guard !isBinary(head) else { return nil }
+            return lines(head[start...], fileName)
+        }
+
+        /// The form that the first line tells which is neither empty nor a comment.
+        private static func lines(_ text: ArraySlice<UInt8>, _ fileName: String?) -> Form? {
+            if text.starts(with: "BagIt-Version:".utf8) { return .bagit }
+            if ChecksumListParser.isSigned(text) { return .checksums }
+            let name = fileName.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+            for line in text.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) {
+                guard let first = line.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else {
+                    continue
+                }
+                if BagParser.isFetchLine(line) { return .bagit }
+                guard ChecksumListParser.isLine(line) else { return .urls }
+                return name.flatMap(BagParser.algorithm) != nil ? .bagit : .checksums
+            }
+            return name.flatMap(BagParser.algorithm) != nil ? .bagit : .urls
+        }
+
+        private static func conflict(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<<<<<<< ".utf8) }
+
+        /// Zero bytes are in no text.
+        private static func isBinary(_ head: [UInt8]) -> Bool { head.starts(with: [0x1f, 0x8b]) || head.contains(0) }
+
+        static func objection(to bytes: [UInt8]) -> String {
+            if bytes.starts(with: [0x1f, 0x8b]) { return "the list is compressed with gzip: unpack it first" }
+            if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0x3c, 0]) {
+                return "the list is in UTF-16: save it as UTF-8"
+            }
+            if bytes.first == UInt8(ascii: "<") || bytes.dropFirst(3).first == UInt8(ascii: "<") {
+                return "the document is no Metalink: its root element is another one"
+            }
+            return "the form of the list is not recognised: it is no text, Metalink or JSON"
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import FKMiddleware
+
+/// The rules for the path of a file that a list gives: it stays below the folder that the files go to, in which it
+/// may name subfolders. Bytes are kept, a backslash or a line feed as well.
+package enum ManifestName {
+    /// Longest path in bytes.
+    package static let maxBytes = 4_000
+
+    /// What is wrong with a name; nil for one that can be used.
+    package static func objection(to name: String) -> String? {
+        if name.isEmpty { return "the name is empty" }
+        let bytes = name.utf8
+        if bytes.contains(0) { return "its name holds a zero byte" }
+        if bytes.first == slash { return "its name is an absolute path" }
+        if isDrive(name) { return "its name begins with a drive letter" }
+        if bytes.first == backslash, bytes.dropFirst().first == backslash { return "its name is a network path" }
+        if bytes.count > maxBytes { return "its name has \(bytes.count) bytes, and at most \(maxBytes) are allowed" }
+        if leaves(bytes.split(separator: slash)) || leaves(bytes.split { $0 == slash || $0 == backslash }) {
+            return "its name has '..', which leaves the folder"
+        }
+        if bytes.last == slash { return "its name ends in a slash and names no file" }
+        let parts = parts(of: name)
+        guard let last = parts.last, !bytes.elementsEqual(".".utf8), !name.utf8.suffix(2).elementsEqual("/.".utf8)
+        else {
+            return "its name names no file"
+        }
+        if parts.contains(where: { $0.utf8.count > 255 }) {
+            return "a part of its name is longer than the 255 bytes it may have"
+        }
+        if name.unicodeScalars.contains(where: isRefused) { return "its name holds control characters" }
+        if AskedForName.joinsSlash(last) { return "its name begins with a mark that has no letter" }
+        if FileNameRules.isOwn(last) { return "names that end so are for unfinished files" }
+        return nil
+    }
+
+    /// The name without `.` parts and doubled slashes: two names of one file become one.
+    static func plain(_ name: String) -> String {
+        let all = name.utf8.split(separator: slash, omittingEmptySubsequences: false)
+        guard all.contains(where: { $0.isEmpty || $0.elementsEqual(".".utf8) }) else { return name }
+        return parts(of: name).joined(separator: "/")
+    }
+
+    private static func parts(of name: String) -> [String] {
+        name.utf8.split(separator: slash).map { String(Substring($0)) }.filter { !$0.isExactly(".") }
+    }
+
+    private static func leaves(_ parts: [Substring.UTF8View]) -> Bool { parts.contains { $0.elementsEqual("..".utf8) } }
+
+    private static func isDrive(_ name: String) -> Bool {
+        let start = Array(name.utf8.prefix(3))
+        return start.count == 3 && start[0].isASCIILetter && start[1] == UInt8(ascii: ":")
+            && (start[2] == slash || start[2] == backslash)
+    }
+
+    /// C0 and C1 controls and DEL, but for those that checksum lists and bags have an escape for, and the tab.
+    private static func isRefused(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x09, 0x0a, 0x0d: false
+        case 0..<0x20, 0x7f..<0xa0: true
+        default: false
+        }
+    }
+
+    private static let slash = UInt8(ascii: "/")
+    private static let backslash = UInt8(ascii: "\\")
+}
+
+/// The names of a list so far: two entries must not want one file.
+struct NameBook {
+    private var files = ExactMap<Int>()
+    private var folders = ExactMap<Int>()
+
+    /// The position that was given with the same name; nil for a new one.
+    subscript(name: String) -> Int? { files[name] }
+
+    /// Registers a name.
+    ///
+    /// - Parameters:
+    ///   - name: `plain`, without an objection.
+    ///   - line: where it stands.
+    /// - Returns: what is wrong with it here; nil when it is new.
+    mutating func add(_ name: String, line: Int) -> String? {
+        if let other = files[name] { return "line \(other) has the same name" }
+        if let other = folders[name] { return "line \(other) needs a folder of this name" }
+        var folder = name.utf8[...]
+        var parents: [String] = []
+        while let slash = folder.lastIndex(of: UInt8(ascii: "/")) {
+            folder = folder[..<slash]
+            let parent = String(Substring(folder))
+            if let other = files[parent] { return "line \(other) is a file where this name needs a folder" }
+            if folders[parent] != nil { break }
+            parents.append(parent)
+        }
+        files[name] = line
+        for parent in parents { folders[parent] = line }
+        return nil
+    }
+}

@@ -1,0 +1,157 @@
+import FKMiddleware
+
+extension Manifest {
+    /// The formats that a list is written in.
+    public enum Output: String, Sendable, Hashable, CaseIterable {
+        /// Our lock file: a header and one member a line, sorted by name.
+        case lock
+        /// As `sha256sum` writes and checks it.
+        case sha256sums
+        /// Metalink 4.
+        case metalink
+        /// An array of objects, as JSON exports of barrels have them.
+        case json
+    }
+
+    /// A list as text.
+    public struct Written: Sendable, Hashable {
+        /// UTF-8; ends with a line feed.
+        public var bytes: [UInt8]
+        /// Entries that the form cannot hold, and why.
+        public var leftOut: [ManifestError]
+    }
+
+    /// Writes the list. The same entries give the same bytes, whatever their order was.
+    ///
+    /// A form that needs a name, an address or a SHA-256 leaves entries without it out and says so.
+    public func written(as output: Output) -> Written {
+        switch output {
+        case .lock: LockWriter.write(self)
+        case .sha256sums: SumsWriter.write(self)
+        case .metalink: MetalinkWriter.write(self)
+        case .json: JSONListWriter.write(self)
+        }
+    }
+
+    /// Calls `body` for every entry with a name of its own, in their order. The others are left out.
+    func eachNamed(_ form: Form, _ written: inout Written, _ body: (Entry, String, inout Written) -> Void) {
+        var last: String?
+        for entry in sortedEntries {
+            guard let name = entry.name else {
+                written.leaveOut(entry, form, "it has no name")
+                continue
+            }
+            guard last?.isExactly(name) != true else {
+                written.leaveOut(entry, form, "another entry has the same name")
+                continue
+            }
+            last = name
+            body(entry, name, &written)
+        }
+    }
+
+    /// The entries by the bytes of their names; those without one come last, by address.
+    var sortedEntries: [Entry] {
+        entries.sorted { one, other in
+            switch (one.name, other.name) {
+            case (let one?, let other?) where !one.isExactly(other): one.utf8.lexicographicallyPrecedes(other.utf8)
+            case (_?, nil): true
+            case (nil, _?): false
+            default:
+                (one.sources.first?.url ?? "").utf8.lexicographicallyPrecedes((other.sources.first?.url ?? "").utf8)
+            }
+        }
+    }
+}
+
+/// Writes what `sha256sum --check` reads: a name with a backslash or a line end has them escaped, and a backslash in
+/// front of its line.
+enum SumsWriter {
+    static func write(_ manifest: Manifest) -> Manifest.Written {
+        var written = Manifest.Written(bytes: [], leftOut: [])
+        manifest.eachNamed(.checksums, &written) { entry, name, written in
+            guard let digest = entry.digests.first(where: { $0.algorithm == .sha256 }) else {
+                return written.leaveOut(entry, .checksums, "its SHA-256 is not known")
+            }
+            let isEscaped = name.utf8.contains { $0 == UInt8(ascii: "\\") || $0 == 0x0a || $0 == 0x0d }
+            if isEscaped { written.bytes.append(UInt8(ascii: "\\")) }
+            written.bytes += digest.hex.utf8
+            // `-` alone is standard input to sha256sum.
+            written.bytes += name.isExactly("-") ? "  ./".utf8 : "  ".utf8
+            for byte in name.utf8 {
+                switch byte {
+                case UInt8(ascii: "\\"): written.bytes += "\\\\".utf8
+                case 0x0a: written.bytes += "\\n".utf8
+                case 0x0d: written.bytes += "\\r".utf8
+                default: written.bytes.append(byte)
+                }
+            }
+            written.bytes.append(0x0a)
+        }
+        return written
+    }
+}
+
+/// Writes lock files: see `LockParser` for the form.
+enum LockWriter {
+    static func write(_ manifest: Manifest) -> Manifest.Written {
+        var written = Manifest.Written(bytes: [], leftOut: [])
+        var header = JSONLine()
+        header.add("fk-lock", LockParser.version)
+        header.add("barrel", manifest.facts.barrel)
+        header.add("origin", manifest.facts.origin)
+        header.add("commit", manifest.facts.commit)
+        written.bytes = header.ended
+        manifest.eachNamed(.lock, &written) { entry, name, written in
+            guard let url = entry.sources.first?.url else {
+                return written.leaveOut(entry, .lock, "it has no address")
+            }
+            var line = JSONLine()
+            line.add("name", name)
+            line.add("size", entry.size)
+            line.add(entry.digests)
+            line.add("url", url)
+            line.add(mirrors: entry.sources.dropFirst())
+            line.add(entry.pieces)
+            written.bytes += line.ended
+        }
+        return written
+    }
+}
+
+/// Writes an array of objects, one a line, with the members that JSON exports of barrels have.
+enum JSONListWriter {
+    static func write(_ manifest: Manifest) -> Manifest.Written {
+        var written = Manifest.Written(bytes: Array("[".utf8), leftOut: [])
+        var separator = "\n"
+        for entry in manifest.sortedEntries {
+            guard let url = entry.sources.first?.url else {
+                written.leaveOut(entry, .json, "it has no address")
+                continue
+            }
+            var line = JSONLine()
+            line.add("url", url)
+            line.add(mirrors: entry.sources.dropFirst())
+            line.add("directory", entry.directory)
+            line.add("fileName", entry.name)
+            line.add("expected", entry.size)
+            line.add("checksum", entry.checksum?.description)
+            var digests = JSONLine()
+            digests.add(entry.digests)
+            if !entry.digests.isEmpty { line.add("digests", object: digests) }
+            line.add(entry.pieces)
+            written.bytes += separator.utf8
+            written.bytes += line.ended.dropLast()
+            separator = ",\n"
+        }
+        written.bytes += "\n]\n".utf8
+        return written
+    }
+}
+
+extension Manifest.Written {
+    mutating func leaveOut(_ entry: Manifest.Entry, _ form: Manifest.Form, _ reason: String) {
+        let name = entry.name ?? entry.sources.first.map { URLMasking.mask($0.url) } ?? ""
+        leftOut.append(ManifestError(form: form, "'\(name)' is left out: \(reason)"))
+    }
+}

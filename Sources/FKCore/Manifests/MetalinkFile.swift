@@ -1,0 +1,217 @@
+import FKMiddleware
+
+/// A file of a Metalink while its elements are read. The first thing that is wrong with it is kept: the file is left
+/// out for it.
+struct MetalinkFile {
+    /// What becomes of an address.
+    enum Address {
+        case taken
+        /// Of a kind that is not fetched here.
+        case passedOver(String)
+        /// No address at all, and why.
+        case refused(String)
+    }
+
+    private(set) var entry: Manifest.Entry
+    private(set) var fault: (reason: String, offset: Int)?
+    /// The offset of its tag.
+    let start: Int
+    /// As written, for messages.
+    let shownName: String
+    private var hashType: String?
+    private var pieces: Pieces?
+    private var url: (type: String?, source: Manifest.Source, start: Int)?
+    private var passedOver = 0
+    private var signatureType: String?
+
+    /// A set of pieces while it is read.
+    private struct Pieces {
+        var length: Int64
+        /// nil for a kind of digest that is not known here.
+        var algorithm: ManifestDigest.Algorithm?
+        var bytes: [UInt8] = []
+        /// The number of each piece, where version 3 gives it.
+        var numbers: [Int] = []
+        /// The number that the tag of the piece being read has.
+        var number: Int?
+
+        mutating func add(_ digest: [UInt8]) {
+            bytes += digest
+            numbers.append(number ?? numbers.count)
+        }
+    }
+
+    /// Longest fact about a file in bytes; the rest is dropped.
+    private static let maxFact = 10_000
+
+    init(_ name: String, line: Int, start: Int) {
+        self.start = start
+        shownName = name
+        entry = Manifest.Entry(name: ManifestName.plain(name), line: line)
+        if let objection = ManifestName.objection(to: name) { refuse(objection, at: start) }
+    }
+
+    /// Notes what is wrong, unless something was before.
+    mutating func refuse(_ reason: String, at offset: Int) {
+        if fault == nil { fault = (reason, offset) }
+    }
+
+    /// Checks what can only be checked at the end.
+    mutating func finish() {
+        entry.sources = Self.sorted(entry.sources)
+        entry.pieces = entry.pieces.strongestFirst
+        for pieces in entry.pieces {
+            if let objection = EntryFields.objection(to: pieces, size: entry.size) { refuse(objection, at: start) }
+        }
+        guard entry.sources.isEmpty else { return }
+        refuse(
+            passedOver == 0
+                ? "it has no address" : "it has no http or https address, only \(passedOver) of other kinds", at: start)
+    }
+
+    /// By priority; equal ones stay in their order.
+    private static func sorted(_ sources: [Manifest.Source]) -> [Manifest.Source] {
+        sources.enumerated().sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
+            .map(\.element)
+    }
+
+    // MARK: Facts
+
+    mutating func end(size text: String, at offset: Int) {
+        guard let size = Int64(text), size >= 0, text.utf8.allSatisfy(\.isASCIIDigit) else {
+            return refuse("the size '\(text)' is no number of bytes", at: offset)
+        }
+        if let other = entry.size, other != size { return refuse("it has two sizes, \(other) and \(size)", at: offset) }
+        entry.size = size
+    }
+
+    mutating func end(fact name: String, _ text: String) {
+        if entry.attributes[name] == nil, !text.isEmpty {
+            entry.attributes[name] = String(text.prefix(Self.maxFact))
+        }
+    }
+
+    mutating func begin(signature type: String?) { signatureType = type }
+
+    mutating func end(signature text: String) {
+        let type = signatureType ?? "pgp"
+        let mediaType = type == "pgp" ? "application/pgp-signature" : type
+        if entry.signature == nil { entry.signature = Manifest.Signature(mediaType: mediaType, text: text) }
+    }
+
+    // MARK: Digests
+
+    mutating func begin(hash type: String?) { hashType = type ?? "" }
+
+    /// - Returns: the kind, where it is not known here.
+    mutating func end(hash text: String, at offset: Int) -> String? {
+        let type = hashType ?? ""
+        guard let algorithm = ManifestDigest.Algorithm(name: type) else { return "hash \(type.lowercased())" }
+        guard let digest = ManifestDigest(algorithm, hex: text) else {
+            refuse(ManifestDigest.objection(to: text, algorithm), at: offset)
+            return nil
+        }
+        if !entry.digests.add(digest) { refuse("it has two different \(algorithm.rawValue) digests", at: offset) }
+        return nil
+    }
+
+    /// - Returns: the kind, where it is not known here.
+    mutating func begin(pieces type: String?, length: String?, at offset: Int) -> String? {
+        let algorithm = ManifestDigest.Algorithm(name: type ?? "")
+        let bytes = length.flatMap { Int64($0) } ?? 0
+        if bytes < 1 { refuse("the length of its pieces, '\(length ?? "")', is no number of bytes", at: offset) }
+        pieces = Pieces(length: bytes, algorithm: algorithm)
+        return algorithm == nil ? "hash \(type?.lowercased() ?? "")" : nil
+    }
+
+    mutating func begin(pieceHash number: String?, at offset: Int) {
+        pieces?.number = number.flatMap { Int($0) }
+        if number != nil, pieces?.number == nil { refuse("the number of a piece is none", at: offset) }
+    }
+
+    mutating func end(pieceHash text: String, at offset: Int) {
+        guard let algorithm = pieces?.algorithm else { return }
+        guard text.utf8.count == algorithm.byteCount * 2, let bytes = ManifestDigest.bytes(hex: text) else {
+            return refuse("piece: " + ManifestDigest.objection(to: text, algorithm), at: offset)
+        }
+        pieces?.add(bytes)
+    }
+
+    mutating func endPieces(at offset: Int) {
+        guard let done = pieces, let algorithm = done.algorithm else { return pieces = nil }
+        pieces = nil
+        if entry.pieces.contains(where: { $0.algorithm == algorithm }) {
+            return refuse("it has two sets of \(algorithm.rawValue) pieces", at: offset)
+        }
+        var bytes = done.bytes
+        if !done.numbers.elementsEqual(0..<done.numbers.count) {
+            let order = done.numbers.enumerated().sorted { $0.element < $1.element }
+            guard order.map(\.element).elementsEqual(0..<order.count) else {
+                return refuse("the numbers of its pieces are not 0 to \(order.count - 1)", at: offset)
+            }
+            let length = algorithm.byteCount
+            bytes = order.flatMap { done.bytes[$0.offset * length..<($0.offset + 1) * length] }
+        }
+        entry.pieces.append(Manifest.Pieces(length: done.length, algorithm: algorithm, bytes: bytes))
+    }
+
+    // MARK: Addresses
+
+    /// The offset of the address that is being read.
+    var urlStart: Int? { url?.start }
+
+    mutating func begin(url element: XMLReader.Element, isVersion3: Bool) {
+        var source = Manifest.Source("")
+        if isVersion3 {
+            // 0 to 100, the best is 100.
+            if let preference = element["preference"].flatMap({ Int($0) }), (0...100).contains(preference) {
+                source.priority = 101 - preference
+            }
+        } else if let priority = element["priority"].flatMap({ Int($0) }),
+            (1...Manifest.Source.lowestPriority).contains(priority)
+        {
+            source.priority = priority
+        }
+        if let location = element["location"]?.lowercased(), !location.isEmpty, location.utf8.count <= 16 {
+            source.location = location
+        }
+        url = (isVersion3 ? element["type"]?.lowercased() : nil, source, element.start)
+    }
+
+    mutating func end(url text: String, _ base: BaseURL?) -> Address {
+        guard let (type, found, _) = url else { return .taken }
+        url = nil
+        if type == "bittorrent" || type == "torrent" {
+            passedOver += 1
+            return .passedOver("torrent")
+        }
+        var source = found
+        source.url = text
+        guard let scheme = Self.scheme(text) else {
+            guard let base, !text.isEmpty else { return .refused("'\(text)' is no address: it has no scheme") }
+            source.url = base.resolve(text)
+            return take(source)
+        }
+        guard scheme == "http" || scheme == "https" else {
+            passedOver += 1
+            return .passedOver(scheme)
+        }
+        return take(source)
+    }
+
+    private mutating func take(_ source: Manifest.Source) -> Address {
+        if let reason = InputURL.fault(in: source.url) { return .refused(reason) }
+        if !entry.sources.contains(where: { $0.url.isExactly(source.url) }) { entry.sources.append(source) }
+        return .taken
+    }
+
+    /// In lower case; nil for a relative reference.
+    private static func scheme(_ text: String) -> String? {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex else { return nil }
+        let word = text.utf8[..<colon]
+        guard let first = word.first, first.isASCIILetter, word.count <= 32,
+            word.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) })
+        else { return nil }
+        return String(Substring(word)).lowercased()
+    }
+}

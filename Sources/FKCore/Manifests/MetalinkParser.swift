@@ -1,0 +1,226 @@
+import FKMiddleware
+
+/// Reads Metalink 4 (RFC 5854) and Metalink 3 (metalinker.org).
+///
+/// An element counts only where its form has it: a `hash` inside of anything but a file, its `verification` or its
+/// `pieces` belongs to something else. Elements of other namespaces are skipped with all that is in them.
+struct MetalinkParser {
+    static let namespace4 = "urn:ietf:params:xml:ns:metalink"
+    static let namespace3 = "http://www.metalinker.org/"
+
+    private var reader: XMLReader
+    private var places = TextPlaces()
+    private var collector: ManifestCollector
+    private let base: BaseURL?
+    private var names = NameBook()
+    private var namespace = ""
+    /// What is open, the root first, each with its text so far.
+    private var open: [(node: Node, text: String)] = []
+    private var file: MetalinkFile?
+
+    /// The elements that mean something, by what they are and where they stand.
+    private enum Node {
+        case root
+        /// Groups without a meaning of their own: `files` and `resources` of version 3.
+        case files
+        case resources
+        case verification
+        case file
+        case size
+        case hash
+        case pieces
+        case pieceHash
+        case url
+        case metaurl
+        case signature
+        /// A fact about a file, by its name.
+        case fact(String)
+        /// A fact about the list, by its name.
+        case listFact(String)
+        case other
+    }
+
+    /// Longest text of an element in bytes, such as a signature.
+    private static let maxText = 1 << 20
+
+    static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
+        var parser = MetalinkParser(bytes, reading)
+        return try parser.parse()
+    }
+
+    /// The form of a document by its root element; nil for what is no Metalink.
+    ///
+    /// - Parameter head: the beginning of a document.
+    static func form(of head: [UInt8]) -> Manifest.Form? {
+        var reader = XMLReader(head)
+        do {
+            while true {
+                switch try reader.next() {
+                case .start(let root): return form(of: root)
+                case .done: return nil
+                case .end, .text: continue
+                }
+            }
+        } catch {
+            // What is wrong with it is said when it is read.
+            let text = String(decoding: head, as: UTF8.self)
+            return text.contains("<metalink") || text.contains("DOCTYPE metalink") ? .metalink4 : nil
+        }
+    }
+
+    private static func form(of root: XMLReader.Element) -> Manifest.Form? {
+        guard root.name == "metalink" else { return nil }
+        switch root.namespace {
+        case namespace4: return .metalink4
+        case namespace3: return .metalink3
+        case "": return root["version"]?.hasPrefix("3") == true ? .metalink3 : nil
+        default: return nil
+        }
+    }
+
+    private init(_ bytes: [UInt8], _ reading: Manifest.Reading) {
+        reader = XMLReader(bytes)
+        collector = ManifestCollector(.metalink4, reading)
+        base = reading.baseURL.map(BaseURL.init)
+    }
+
+    private mutating func parse() throws(ManifestError) -> Manifest {
+        while true {
+            let event: XMLReader.Event
+            do throws(XMLReader.Fault) { event = try reader.next() } catch { throw fault(error.reason, error.offset) }
+            switch event {
+            case .start(let element): try start(element)
+            case .text(let text): try take(text)
+            case .end: try end()
+            case .done: return collector.manifest
+            }
+        }
+    }
+
+    // MARK: Events
+
+    private mutating func start(_ element: XMLReader.Element) throws(ManifestError) {
+        guard let parent = open.last?.node else { return try startRoot(element) }
+        let node = element.namespace == namespace ? child(element.name, of: parent) : .other
+        open.append((node, ""))
+        switch node {
+        case .file:
+            let line = places.place(of: element.start, in: reader.bytes).line
+            file = MetalinkFile(element["name"] ?? "", line: line, start: element.start)
+        case .hash: file?.begin(hash: element["type"])
+        case .pieces:
+            if let kind = file?.begin(pieces: element["type"], length: element["length"], at: element.start) {
+                collector.passOver(kind)
+            }
+        case .pieceHash: file?.begin(pieceHash: element["piece"], at: element.start)
+        case .url: file?.begin(url: element, isVersion3: collector.manifest.form == .metalink3)
+        case .metaurl: collector.passOver(element["mediatype"]?.lowercased() ?? "metaurl")
+        case .signature: file?.begin(signature: element["mediatype"] ?? element["type"])
+        default: break
+        }
+    }
+
+    private mutating func startRoot(_ element: XMLReader.Element) throws(ManifestError) {
+        guard let form = Self.form(of: element) else {
+            throw fault("the root element <\(element.name)> is not that of a Metalink of version 3 or 4", element.start)
+        }
+        collector.manifest.form = form
+        namespace = element.namespace
+        open.append((.root, ""))
+        guard form == .metalink3 else { return }
+        collector.manifest.facts.generator = element["generator"]
+        collector.manifest.facts.origin = element["origin"]
+        collector.manifest.facts.published = element["pubdate"]
+    }
+
+    private func child(_ name: String, of parent: Node) -> Node {
+        let is3 = collector.manifest.form == .metalink3
+        switch (parent, name) {
+        case (.root, "files") where is3: return .files
+        case (.root, "file") where !is3, (.files, "file") where is3: return .file
+        case (.root, "generator"), (.root, "published"), (.root, "origin"): return is3 ? .other : .listFact(name)
+        case (.file, "size"): return .size
+        case (.file, "verification") where is3: return .verification
+        case (.file, "resources") where is3: return .resources
+        case (.file, "hash") where !is3, (.verification, "hash"): return .hash
+        case (.file, "pieces") where !is3, (.verification, "pieces"): return .pieces
+        case (.pieces, "hash"): return .pieceHash
+        case (.file, "signature") where !is3, (.verification, "signature"): return .signature
+        case (.file, "url") where !is3, (.resources, "url"): return .url
+        case (.file, "metaurl") where !is3, (.resources, "metaurl"): return .metaurl
+        case (.file, "identity"), (.file, "version"), (.file, "language"), (.file, "os"), (.file, "description"),
+            (.file, "copyright"):
+            return .fact(name)
+        default: return .other
+        }
+    }
+
+    private mutating func take(_ text: String) throws(ManifestError) {
+        guard let last = open.last else { return }
+        switch last.node {
+        case .size, .hash, .pieceHash, .url, .signature, .fact, .listFact:
+            guard last.text.utf8.count + text.utf8.count <= Self.maxText else {
+                throw fault("the text of an element is longer than \(Self.maxText >> 20) MiB", reader.index)
+            }
+            open[open.count - 1].text += text
+        default: break
+        }
+    }
+
+    private mutating func end() throws(ManifestError) {
+        guard let (node, raw) = open.popLast() else { return }
+        let text = raw.trimmingWhitespace
+        let here = reader.index
+        switch node {
+        case .file: try endFile()
+        case .size: file?.end(size: text, at: here)
+        case .hash: if let kind = file?.end(hash: text, at: here) { collector.passOver(kind) }
+        case .pieceHash: file?.end(pieceHash: text, at: here)
+        case .pieces: file?.endPieces(at: here)
+        case .url: try endURL(text)
+        case .signature: file?.end(signature: raw)
+        case .fact(let name): file?.end(fact: name, text)
+        case .listFact("generator"): collector.manifest.facts.generator = text
+        case .listFact("published"): collector.manifest.facts.published = text
+        case .listFact: collector.manifest.facts.origin = text
+        default: break
+        }
+    }
+
+    private mutating func endURL(_ text: String) throws(ManifestError) {
+        guard let offset = file?.urlStart else { return }
+        switch file?.end(url: text, base) {
+        case .passedOver(let kind): collector.passOver(kind)
+        case .refused(let reason):
+            let name = file?.entry.name ?? ""
+            try collector.leaveOutPart(fault("'\(name)': \(reason)", offset))
+        case .taken, nil: break
+        }
+    }
+
+    private mutating func endFile() throws(ManifestError) {
+        guard var done = file else { return }
+        file = nil
+        if done.fault == nil, let objection = names.add(done.entry.name ?? "", line: done.entry.line) {
+            done.refuse(objection, at: done.start)
+        }
+        done.finish()
+        guard let wrong = done.fault else { return try collector.add(done.entry) }
+        try collector.leaveOut(fault("'\(done.shownName)': \(wrong.reason)", wrong.offset))
+    }
+
+    private mutating func fault(_ reason: String, _ offset: Int) -> ManifestError {
+        let place = places.place(of: offset, in: reader.bytes)
+        return ManifestError(form: collector.manifest.form, line: place.line, column: place.column, reason)
+    }
+}
+
+extension String {
+    /// Without blanks and line ends at both ends.
+    var trimmingWhitespace: String {
+        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }
+        guard let start = utf8.firstIndex(where: { !isBlank($0) }), let end = utf8.lastIndex(where: { !isBlank($0) })
+        else { return "" }
+        return String(self[start...end])
+    }
+}

@@ -1,0 +1,140 @@
+import FKMiddleware
+
+/// Reads lists of addresses, with or without aria2's options.
+///
+/// ```text
+/// # one URL a line; empty lines and comments are skipped
+/// https://example.com/a.iso
+/// https://one.example/b.iso <Tab> https://two.example/b.iso     (mirrors of one file)
+///   out=b-renamed.iso                                           (indented: belongs to the line above)
+///   dir=/data/images
+///   checksum=sha-256=2cf2…
+/// ```
+struct TextListParser: LinesOfList {
+    private var collector: ManifestCollector
+    /// The entry whose options may follow.
+    private var entry: Manifest.Entry?
+    /// True while the options of an entry that is left out are skipped.
+    private var isSkipping = false
+    private var hasEntry = false
+
+    init(_ form: Manifest.Form, _ reading: Manifest.Reading) {
+        collector = ManifestCollector(form, reading)
+    }
+
+    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+        guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
+        let isOption = bytes.first == 0x20 || bytes.first == 0x09
+        if isOption, isSkipping { return }
+        if !isOption {
+            try closeEntry()
+            isSkipping = false
+        }
+        do throws(Objection) {
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                throw Objection("the line is not UTF-8 text")
+            }
+            if isOption {
+                collector.manifest.form = .aria2
+                try takeOption(text.trimmingBlanks)
+            } else {
+                try takeURLs(text, line)
+            }
+        } catch {
+            entry = nil
+            isSkipping = true
+            hasEntry = true
+            try collector.leaveOut(ManifestError(form: collector.manifest.form, line: line, error.reason))
+        }
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        try closeEntry()
+        return collector.manifest
+    }
+
+    /// What is wrong with a line.
+    private struct Objection: Error {
+        let reason: String
+        init(_ reason: String) { self.reason = reason }
+    }
+
+    private mutating func closeEntry() throws(ManifestError) {
+        guard var done = entry else { return }
+        entry = nil
+        done.headers += Aria2Options.headers(done.options, url: done.sources[0].url)
+        try collector.add(done)
+    }
+
+    private mutating func takeURLs(_ text: String, _ line: Int) throws(Objection) {
+        var sources: [Manifest.Source] = []
+        for part in text.utf8.split(separator: 0x09) {
+            let url = String(Substring(part)).trimmingBlanks
+            if url.isEmpty { continue }
+            if let reason = InputURL.fault(in: url) { throw Objection(reason) }
+            sources.append(Manifest.Source(url))
+        }
+        entry = Manifest.Entry(sources: sources, line: line)
+        hasEntry = true
+    }
+
+    private mutating func takeOption(_ text: String) throws(Objection) {
+        guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
+            throw Objection("an indented line is an option 'name=value' of the URL above it")
+        }
+        guard hasEntry else { throw Objection("an option stands before the first URL") }
+        let name = String(text[..<equals]).trimmingBlanks
+        let value = String(text[text.utf8.index(after: equals)...]).trimmingBlanks
+        switch name {
+        case "out":
+            guard !value.isEmpty else { throw Objection("out= needs a file name") }
+            if let objection = ListedName.objection(to: value) {
+                throw Objection("out=\(Escaping.visible(value)) cannot be the file's name: \(objection)")
+            }
+            entry?.name = ManifestName.plain(value)
+        case "dir":
+            guard !value.isEmpty, !value.utf8.contains(0) else { throw Objection("dir= needs a folder") }
+            entry?.directory = value
+        case "checksum":
+            let digest = try digest(value)
+            entry?.digests = [digest]
+        case "header":
+            do throws(InvalidHeader) {
+                let field = try HeaderField.parse(value)
+                entry?.headers.append(field)
+            } catch {
+                throw Objection(error.reason)
+            }
+        default: try takeOther(name, value)
+        }
+    }
+
+    private mutating func takeOther(_ name: String, _ value: String) throws(Objection) {
+        guard Aria2Options.known.contains(name) else {
+            throw Objection(
+                "option '\(Escaping.visible(name))' is not known here; "
+                    + "out, dir, checksum, header and aria2's other options are")
+        }
+        if let objection = Aria2Options.objection(to: name, value) { throw Objection(objection) }
+        entry?.options.append(Manifest.Option(name, value))
+        if !Aria2Options.used.contains(name), !collector.manifest.ignoredOptions.contains(name) {
+            collector.manifest.ignoredOptions.append(name)
+        }
+    }
+
+    private func digest(_ text: String) throws(Objection) -> ManifestDigest {
+        do {
+            let sum = try Checksum(parsing: text)
+            if let algorithm = ManifestDigest.Algorithm(rawValue: sum.algorithm.rawValue),
+                let digest = ManifestDigest(algorithm, hex: sum.hex)
+            {
+                return digest
+            }
+        } catch {
+            throw Objection((error as? DownloadError)?.message ?? String(describing: error))
+        }
+        throw Objection("the checksum is none")
+    }
+}

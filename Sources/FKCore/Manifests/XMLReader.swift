@@ -1,0 +1,196 @@
+/// Reads XML 1.0 from memory, one event at a time: the part of it that data formats use, and strictly.
+///
+/// It has no document types, so there are neither entities to expand nor external ones to load: both end with an
+/// error. It reads UTF-8 only, knows namespaces, and knows where everything stands. A document that ends early is an
+/// error.
+///
+/// Foundation's parser is not used: it is libxml2, which the program would have to load at every start, ICU's data
+/// with it.
+struct XMLReader {
+    enum Event {
+        case start(Element)
+        case end
+        /// A piece of text: the whole of it may come in several.
+        case text(String)
+        /// Nothing follows.
+        case done
+    }
+
+    struct Element {
+        /// Without its prefix.
+        var name: String
+        /// The address of its namespace; empty for none.
+        var namespace: String
+        /// Those without a prefix, and `xml:` ones with it.
+        var attributes: [(name: String, value: String)]
+        /// The offset of its `<`.
+        var start: Int
+
+        subscript(name: String) -> String? { attributes.first { $0.name == name }?.value }
+    }
+
+    typealias Fault = XMLCursor.Fault
+
+    /// Deeper nesting is refused.
+    static let maxDepth = 100
+    private static let xmlNamespace = "http://www.w3.org/XML/1998/namespace"
+
+    private var cursor: XMLCursor
+    private var open: [(name: ArraySlice<UInt8>, scopes: Int, start: Int)] = []
+    /// Prefixes in force, the latest last; the empty one is the default namespace.
+    private var scopes: [(prefix: String, namespace: String)] = []
+    /// The element that was read is empty: its end comes next.
+    private var endsAtOnce = false
+    private var hasBegun = false
+    private var hasRoot = false
+
+    init(_ bytes: [UInt8]) {
+        cursor = XMLCursor(bytes)
+    }
+
+    var bytes: [UInt8] { cursor.bytes }
+    /// How far the document has been read.
+    var index: Int { cursor.index }
+
+    /// The next event.
+    mutating func next() throws(Fault) -> Event {
+        if endsAtOnce {
+            endsAtOnce = false
+            close()
+            return .end
+        }
+        if !hasBegun {
+            hasBegun = true
+            try cursor.readDeclaration()
+        }
+        while !cursor.isAtEnd {
+            guard cursor.byte() == UInt8(ascii: "<") else {
+                if let text = try cursor.readText(isInside: !open.isEmpty) { return .text(text) }
+                continue
+            }
+            switch cursor.byte(1) {
+            case UInt8(ascii: "/"):
+                try readEnd()
+                return .end
+            case UInt8(ascii: "?"): try cursor.skipInstruction()
+            case UInt8(ascii: "!"):
+                if let text = try cursor.readSpecial(isInside: !open.isEmpty) { return .text(text) }
+            default: return .start(try readStart())
+            }
+        }
+        if let last = open.last {
+            let name = String(decoding: last.name, as: UTF8.self)
+            throw cursor.fault("the document ends inside of <\(name)>: it is not whole")
+        }
+        guard hasRoot else { throw cursor.fault("the document has no element") }
+        return .done
+    }
+
+    // MARK: Tags
+
+    private mutating func readStart() throws(Fault) -> Element {
+        let start = cursor.index
+        guard !open.isEmpty || !hasRoot else { throw cursor.fault("the document has a second root element") }
+        guard open.count < Self.maxDepth else {
+            throw cursor.fault("more than \(Self.maxDepth) elements in each other")
+        }
+        hasRoot = true
+        cursor.index += 1
+        let name = try cursor.readName()
+        var attributes: [(name: ArraySlice<UInt8>, value: String, start: Int)] = []
+        while true {
+            let hasBlank = cursor.skipBlanks()
+            guard !cursor.isAtEnd else { throw cursor.ended("a tag") }
+            if cursor.byte() == UInt8(ascii: ">") {
+                cursor.index += 1
+                break
+            }
+            if cursor.byte() == UInt8(ascii: "/") {
+                cursor.index += 1
+                try cursor.expect(">")
+                endsAtOnce = true
+                break
+            }
+            guard hasBlank else { throw cursor.fault("a blank is missing between attributes") }
+            let attribute = try cursor.readAttribute()
+            // Tags with very many attributes would take the square of their number.
+            guard attributes.count < 200 else {
+                throw cursor.fault("the element has more than 200 attributes", at: start)
+            }
+            guard !attributes.contains(where: { $0.name == attribute.name }) else {
+                let name = String(decoding: attribute.name, as: UTF8.self)
+                throw cursor.fault("the attribute \(name) is given twice", at: attribute.start)
+            }
+            attributes.append(attribute)
+        }
+        return try openElement(name, attributes, start)
+    }
+
+    private mutating func openElement(
+        _ name: ArraySlice<UInt8>, _ attributes: [(name: ArraySlice<UInt8>, value: String, start: Int)], _ start: Int
+    ) throws(Fault) -> Element {
+        open.append((name, scopes.count, start))
+        var plain: [(name: String, value: String)] = []
+        for attribute in attributes {
+            let (prefix, local) = try split(attribute.name, at: attribute.start)
+            if prefix == "xmlns" {
+                guard !attribute.value.isEmpty else {
+                    throw cursor.fault("a prefix has no namespace", at: attribute.start)
+                }
+                scopes.append((local, attribute.value))
+            } else if prefix.isEmpty, local == "xmlns" {
+                scopes.append(("", attribute.value))
+            }
+        }
+        for attribute in attributes {
+            let (prefix, local) = try split(attribute.name, at: attribute.start)
+            if prefix == "xmlns" || (prefix.isEmpty && local == "xmlns") { continue }
+            if prefix.isEmpty {
+                plain.append((local, attribute.value))
+            } else if try namespace(prefix, at: attribute.start) == Self.xmlNamespace {
+                plain.append(("xml:\(local)", attribute.value))
+            }
+        }
+        let (prefix, local) = try split(name, at: start)
+        return Element(
+            name: local, namespace: try namespace(prefix, at: start), attributes: plain, start: start)
+    }
+
+    private mutating func readEnd() throws(Fault) {
+        let start = cursor.index
+        cursor.index += 2
+        let name = try cursor.readName()
+        cursor.skipBlanks()
+        try cursor.expect(">")
+        guard let last = open.last else { throw cursor.fault("an end tag without a start tag", at: start) }
+        guard last.name == name else {
+            let wanted = String(decoding: last.name, as: UTF8.self)
+            let found = String(decoding: name, as: UTF8.self)
+            throw cursor.fault("</\(found)> stands where </\(wanted)> should be", at: start)
+        }
+        close()
+    }
+
+    private mutating func close() {
+        guard let last = open.popLast() else { return }
+        scopes.removeLast(scopes.count - last.scopes)
+    }
+
+    // MARK: Namespaces
+
+    private func split(_ name: ArraySlice<UInt8>, at offset: Int) throws(Fault) -> (prefix: String, local: String) {
+        guard let colon = name.firstIndex(of: UInt8(ascii: ":")) else { return ("", try cursor.text(name, at: offset)) }
+        let (prefix, local) = (name[..<colon], name[(colon + 1)...])
+        guard !prefix.isEmpty, !local.isEmpty, !local.contains(UInt8(ascii: ":")) else {
+            throw cursor.fault("a name with a colon is a prefix and a name", at: offset)
+        }
+        return (try cursor.text(prefix, at: offset), try cursor.text(local, at: offset))
+    }
+
+    private func namespace(_ prefix: String, at offset: Int) throws(Fault) -> String {
+        if prefix == "xml" { return Self.xmlNamespace }
+        if let scope = scopes.last(where: { $0.prefix == prefix }) { return scope.namespace }
+        guard prefix.isEmpty else { throw cursor.fault("the prefix \(prefix) has no namespace", at: offset) }
+        return ""
+    }
+}
