@@ -1,20 +1,20 @@
 import FKMiddleware
 
-/// Reads a header field that somebody has written as one line, such as that of an option or a list.
+/// Parses a header field written as one line, in an option or a list.
 package enum HeaderField {
-    /// Header fields that the transfer itself decides: giving them would break resuming or the message's framing.
+    /// Header fields that the transfer sets itself. Other values would break resuming or the message's framing.
     private static let reserved: Set<String> = [
         "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "te", "connection", "upgrade",
         "expect",
     ]
-    /// Header fields that tell nothing worth hiding and so follow a redirect to another origin.
+    /// Header fields without secrets, which therefore follow a redirect to another origin.
     private static let harmless: Set<String> = [
         "accept", "accept-language", "user-agent", "cache-control", "pragma", "dnt", "from",
     ]
 
-    /// Reads `Name: value`; blanks around the value are dropped, `Name:` sends an empty value.
+    /// Parses `Name: value`. Whitespace around the value is dropped; `Name:` sends an empty value.
     ///
-    /// - Throws: what is wrong with it. The message holds the name at most: a value may be a secret.
+    /// - Throws: `InvalidHeader` with the reason. It may contain the name but never the value, which may be a secret.
     package static func parse(_ text: String) throws(InvalidHeader) -> ResponseHead.Field {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             throw InvalidHeader(reason: "a header is written 'Name: value'")
@@ -24,7 +24,7 @@ package enum HeaderField {
             throw InvalidHeader(reason: "a header's name consists of letters, digits and !#$%&'*+-.^_`|~")
         }
         var value = text[text.index(after: colon)...]
-        // CR, LF and NUL would end the field and begin another one (RFC 9110 section 5.5).
+        // CR, LF and NUL could end the field and start another one (RFC 9110 section 5.5).
         guard !value.unicodeScalars.contains(where: { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }) else {
             throw InvalidHeader(reason: "the value of header '\(name)' holds a line break or another control character")
         }
@@ -36,8 +36,7 @@ package enum HeaderField {
         return ResponseHead.Field(name, String(value))
     }
 
-    /// The names, in lower case, that must not follow a redirect to another origin: all but the well-known harmless
-    /// ones.
+    /// The lower-case names of the fields that must not follow a redirect to another origin: all except the harmless ones.
     package static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
         Set(fields.map { $0.name.lowercased() }).subtracting(harmless).sorted()
     }
@@ -45,6 +44,6 @@ package enum HeaderField {
 
 /// A header that cannot be sent.
 package struct InvalidHeader: Error, Hashable {
-    /// What is wrong with it, for a message. Never holds the value.
+    /// The reason, for a message. It never contains the value.
     package var reason: String
 }

@@ -8,10 +8,10 @@ import Foundation
     import Darwin
 #endif
 
-/// A list of downloads as read from a file or from standard input.
+/// A list of downloads from a file or standard input.
 ///
 /// ```text
-/// # one URL a line; empty lines and comments are skipped
+/// # one URL per line; empty lines and comments are skipped
 /// https://example.com/a.iso
 /// https://one.example/b.iso <Tab> https://two.example/b.iso     (mirrors of one file)
 ///   out=b-renamed.iso                                           (indented: belongs to the line above)
@@ -19,27 +19,27 @@ import Foundation
 ///   checksum=sha-256=2cf2…
 /// ```
 ///
-/// Lines end with LF, CRLF or CR; a byte order mark is skipped; the text is UTF-8. The library has the parser
+/// Lines end with LF, CRLF or CR. A byte order mark is skipped. The text must be UTF-8. The parser is the library's
 /// (`Manifest`).
 enum InputList {
     /// One download of the list.
     struct Entry: Sendable, Hashable {
         var url: String
         var mirrors: [String] = []
-        /// As written: relative paths are still relative.
+        /// As written in the list; it may be relative.
         var directory: String?
         var fileName: String?
         var checksum: Checksum?
         var headers: [ResponseHead.Field] = []
-        /// aria2's other options.
+        /// Other options of aria2.
         var options: [Manifest.Option] = []
-        /// The line of its URL, from 1.
+        /// The line of its URL, counted from 1.
         var line: Int
 
-        /// Where the file goes that the entry has a name for.
+        /// The folder and the name of the entry's file.
         ///
-        /// - Parameter base: the task's folder, absolute. The name stays below it, symbolic links included.
-        /// - Throws: `UsageError` that names the line.
+        /// - Parameter base: the absolute path of the task's folder. The file stays below it, also through symbolic links.
+        /// - Throws: `UsageError` with the number of the line.
         func place(_ fileName: String, under base: String) throws -> (name: String, folder: String) {
             let (subfolder, name) = ListedName.split(fileName)
             guard let subfolder else { return (name, base) }
@@ -54,21 +54,21 @@ enum InputList {
         }
     }
 
-    /// What is wrong with a list, and where.
+    /// A problem of a list, with its line.
     struct Fault: Error, Hashable, CustomStringConvertible {
         var source: String
-        /// From 1; 0 when the whole list is meant.
+        /// Counted from 1; 0 for the whole list.
         var line: Int
         var reason: String
         var description: String { line > 0 ? "\(source):\(line): \(reason)" : "\(source): \(reason)" }
     }
 
-    /// Longest list that is read, so that `-i /dev/zero` ends: 1 GiB.
+    /// The maximum length of a list in bytes, so that `-i /dev/zero` ends.
     static let maxBytes = 1 << 30
 
     /// Reads and parses a file; `-` is standard input.
     ///
-    /// - Parameter warn: is told what the list says and has no meaning here.
+    /// - Parameter warn: receives a message for each part of the list that has no meaning here.
     static func read(_ path: String, warn: (String) -> Void = { _ in }) throws(Fault) -> [Entry] {
         let source = path == "-" ? "standard input" : Escaping.visible(path)
         let bytes = try contents(path, source)
@@ -79,14 +79,14 @@ enum InputList {
         return entries
     }
 
-    /// Parses a list. All of it is checked before any of it is returned.
+    /// Parses and checks a whole list before it returns an entry.
     static func parse(
         _ bytes: [UInt8], source: String, warn: (String) -> Void = { _ in }
     ) throws(Fault) -> [Entry] {
         do throws(ManifestError) {
             var reader = ManifestReader(.urls)
             var entries: [Entry] = []
-            // In portions, so that a long list is in memory in one form only.
+            // In portions, so that a long list is never in memory in two forms.
             for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
                 try reader.take(Array(bytes[start..<min(start + (1 << 20), bytes.count)]))
                 entries += reader.takeEntries().map(Entry.init)
@@ -136,7 +136,7 @@ extension InputList.Entry {
         self.line = line
     }
 
-    /// Puts what the entry says about its task onto options that it shares with others.
+    /// Adds the entry's own options to the shared ones.
     func apply(to task: inout TaskOptions) {
         if let checksum { task.checksum = checksum }
         Aria2Options.apply(options, url: url, to: &task)
