@@ -36,7 +36,8 @@ package enum HeaderField {
         return ResponseHead.Field(name, String(value))
     }
 
-    /// The lower-case names of the fields that must not follow a redirect to another origin: all except the harmless ones.
+    /// The lower-case names of the fields that must not follow a redirect to another origin: all except the harmless
+    /// ones.
     package static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
         Set(fields.map { $0.name.lowercased() }).subtracting(harmless).sorted()
     }

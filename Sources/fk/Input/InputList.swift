@@ -38,7 +38,8 @@ enum InputList {
 
         /// The folder and the name of the entry's file.
         ///
-        /// - Parameter base: the absolute path of the task's folder. The file stays below it, also through symbolic links.
+        /// - Parameter base: the absolute path of the task's folder. The file stays below it, also through symbolic
+        ///   links.
         /// - Throws: `UsageError` with the number of the line.
         func place(_ fileName: String, under base: String) throws -> (name: String, folder: String) {
             let (subfolder, name) = ListedName.split(fileName)
