@@ -156,11 +156,8 @@ extension TaskDescription: RecordObject {
         try visitor.field("fileName", &fileName)
         try visitor.field("type", &type)
         try visitor.field("priority", &priority)
-        var pairs = attributes.isEmpty ? nil : attributes
-        try visitor.rare("attributes", &pairs, empty: "{}")
+        try visitor.field("attributes", &attributes)
         try visitor.rare("options", &ownOptions, empty: "{}")
-        guard Visitor.isReading else { return }
-        attributes = pairs ?? [:]
-        if ownOptions == TaskOptions() { ownOptions = nil }
+        if Visitor.isReading, ownOptions == TaskOptions() { ownOptions = nil }
     }
 }

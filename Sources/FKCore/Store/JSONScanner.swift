@@ -64,6 +64,27 @@ struct JSONScanner {
         needsComma = true
     }
 
+    /// Calls `body` with the name of each member of an object, before its value. Names with escapes are unexpected.
+    mutating func members(_ body: (inout JSONScanner, String) throws -> Void) throws {
+        try take(0x7b)
+        if peek == 0x7d {
+            position += 1
+        } else {
+            while true {
+                let name = try rawText()
+                let bytes = UnsafeBufferPointer(rebasing: bytes[name.range])
+                guard !name.hasEscapes, let text = String(validating: bytes, as: UTF8.self) else { throw Unexpected() }
+                try take(0x3a)
+                needsComma = false
+                try body(&self, text)
+                if peek != 0x2c { break }
+                position += 1
+            }
+            try take(0x7d)
+        }
+        needsComma = true
+    }
+
     /// The bytes of the next value, which must be an object or an array.
     mutating func rawValue() throws(Unexpected) -> UnsafeRawBufferPointer {
         let start = position

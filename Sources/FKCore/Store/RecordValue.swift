@@ -80,6 +80,21 @@ extension Array: RecordValue where Element: RecordValue {
     }
 }
 
+/// The pairs of an application.
+extension Dictionary: RecordValue where Key == String, Value == String {
+    func write(to text: inout JSONText) throws {
+        if isEmpty { text.raw("{}") } else { text.raw(try StoreJSON.encode(self)) }
+    }
+
+    static func read(_ scanner: inout JSONScanner) throws -> Self {
+        var pairs: Self = [:]
+        try scanner.members { scanner, name in
+            guard pairs.updateValue(try scanner.text(), forKey: name) == nil else { throw JSONScanner.Unexpected() }
+        }
+        return pairs
+    }
+}
+
 // MARK: The structures of a record
 
 extension SavedRange: RecordObject {
