@@ -157,7 +157,7 @@ extension TaskDescription: RecordObject {
         try visitor.field("type", &type)
         try visitor.field("priority", &priority)
         try visitor.field("attributes", &attributes)
-        try visitor.rare("options", &ownOptions, empty: "{}")
+        try visitor.rare("options", &ownOptions, isRequired: true)
         if Visitor.isReading, ownOptions == TaskOptions() { ownOptions = nil }
     }
 }

@@ -24,13 +24,13 @@ protocol FieldVisitor: ~Copyable {
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws
     /// Visits a member that few records have. It uses Foundation's encoder and decoder, which take 5 to 10 us.
     ///
-    /// - Parameter empty: the JSON for nil; without it, the member is left out if it is nil.
-    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws
+    /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws
 }
 
 extension FieldVisitor where Self: ~Copyable {
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
-        try rare(name, &value, empty: nil)
+        try rare(name, &value, isRequired: false)
     }
 
     /// Visits the boxed value. It makes a new box only for reading.
@@ -57,14 +57,14 @@ extension JSONText: FieldVisitor {
         try value.write(to: &self)
     }
 
-    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
-        guard let value else {
-            guard let empty else { return }
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws {
+        if let value {
             key(name)
-            return raw(empty)
+            raw(try StoreJSON.encode(value))
+        } else if isRequired {
+            key(name)
+            raw("{}")
         }
-        key(name)
-        raw(try StoreJSON.encode(value))
     }
 }
 
@@ -91,15 +91,13 @@ extension JSONScanner: FieldVisitor {
         if has(name) { value = try Value.read(&self) }
     }
 
-    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws {
         guard has(name) else {
-            if empty != nil { throw Unexpected() }
+            if isRequired { throw Unexpected() }
             return
         }
         let json = try rawValue()
-        if let empty, json.elementsEqual(UnsafeBufferPointer(start: empty.utf8Start, count: empty.utf8CodeUnitCount)) {
-            return
-        }
+        if isRequired, json.elementsEqual("{}".utf8) { return }
         value = try StoreJSON.decode(Value.self, from: json)
     }
 }
@@ -140,12 +138,9 @@ struct FieldEncoder: FieldVisitor {
         try values.encodeIfPresent(value, forKey: FieldName(name))
     }
 
-    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
-        if value == nil, let empty {
-            let isObject = "\(empty)" == "{}"
-            try isObject
-                ? values.encode([String: String](), forKey: FieldName(name))
-                : values.encode([String](), forKey: FieldName(name))
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws {
+        if value == nil, isRequired {
+            try values.encode([String: String](), forKey: FieldName(name))
         } else {
             try values.encodeIfPresent(value, forKey: FieldName(name))
         }
@@ -167,10 +162,10 @@ struct FieldDecoder: FieldVisitor {
         value = try values.decodeIfPresent(Value.self, forKey: FieldName(name))
     }
 
-    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, empty: StaticString?) throws {
+    mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws {
         value =
-            try empty == nil
-            ? values.decodeIfPresent(Value.self, forKey: FieldName(name))
-            : values.decode(Value.self, forKey: FieldName(name))
+            try isRequired
+            ? values.decode(Value.self, forKey: FieldName(name))
+            : values.decodeIfPresent(Value.self, forKey: FieldName(name))
     }
 }
