@@ -35,8 +35,7 @@ extension TaskControl {
                 forgetMissing(entry)
             } else {
                 dropBytes(of: entry)
-                entry.record.isForeign = nil
-                entry.record.synced = nil
+                entry.record.forgetResult()
                 queue(entry, mayRun: mayRun || entry.isAdmitted)
             }
         }

@@ -74,7 +74,7 @@ extension TaskControl {
         let info = try reporter.lastInfo(ofBarrel: name)
         for member in members {
             guard let entry = try book.find(member.id) else { continue }
-            entry.record.barrels.removeAll { $0.isExactly(name) }
+            entry.record.leave(name)
             book.write(entry)
         }
         try barrels.book.delete(name)

@@ -70,8 +70,7 @@ extension TaskControl {
             // First of all: a task that is still idle or running would be started again when its slot becomes free.
             reporter.change(entry, to: after)
             if effect == .stopDroppingBytes {
-                entry.record.error = nil
-                entry.record.waiting = nil
+                entry.record.drop()
             }
             if let run = entry.run {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)

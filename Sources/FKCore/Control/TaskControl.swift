@@ -59,9 +59,8 @@ final class TaskControl {
     /// Puts a task into state idle and into the queue.
     func queue(_ entry: TaskEntry, mayRun: Bool = true) {
         entry.freshen()
+        entry.record.reopen()
         schedule.alarms.wakes.remove(entry.id)
-        entry.record.waiting = nil
-        entry.record.finished = nil
         entry.isAdmitted = mayRun
         reporter.change(entry, to: .idle)
         if mayRun { enqueue(entry) }
@@ -72,7 +71,6 @@ final class TaskControl {
     func requeue(_ entry: TaskEntry) {
         entry.freshen()
         schedule.alarms.wakes.remove(entry.id)
-        entry.record.waiting = nil
         if entry.isAdmitted { enqueue(entry) }
         book.write(entry)
     }

@@ -265,7 +265,7 @@ package actor Engine {
     /// A retry has become due.
     private func wake(_ id: TaskID) {
         guard let entry = book[id], entry.record.state == .idle else { return }
-        entry.record.waiting = nil
+        entry.record.stopWaiting()
         schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
     }
 

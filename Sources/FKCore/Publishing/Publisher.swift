@@ -27,7 +27,7 @@ struct Publisher {
         if durability == .power {
             let part = part
             try await run.offThread { () throws(DownloadError) in try part.synchronize() }
-            entry.record.synced = true
+            entry.record.setSynced(true)
         }
         guard try nameFile() else { return }
         if durability == .power { try await synchronizeName() }
@@ -91,7 +91,7 @@ struct Publisher {
             try run.checkStop()
             // A failed task has no finished file: the next attempt would find a stranger's under its name.
             try? run.unpublish(in: folder)
-            entry.record.synced = nil
+            entry.record.setSynced(false)
             throw error
         }
     }
@@ -129,7 +129,7 @@ struct Publisher {
             }
             let candidate = FileNameRules.numbered(name, number)
             let path = folder.path(of: candidate)
-            entry.record.path = path
+            entry.record.name(path)
             try saveBeforeRename()
             if durability == .power { try book.synchronize(entry) }
             let isNamed = try folder.rename(
@@ -142,9 +142,7 @@ struct Publisher {
             case .refuse: throw run.fileExists(path)
             case .skip:
                 _ = try folder.fileLength(candidate)
-                entry.record.path = path
-                entry.record.isForeign = true
-                entry.record.written = nil
+                entry.record.keep(foreign: path)
                 // What was written before the rename says nothing of this.
                 run.isRecordedComplete = false
                 part.remove()
@@ -157,7 +155,7 @@ struct Publisher {
     /// What shows from here on that the file is the task's: in the record, and on the file itself where that is not synced
     /// before its record is. With `Durability.power` the record is on the disk before the name, so the file needs no mark.
     private func recordIdentity() {
-        entry.record.written = part.identity
+        entry.record.identify(part.identity)
         guard durability == .process, let identity = entry.record.written else { return }
         part.mark(identity, as: entry.id, book.owner)
     }
@@ -192,7 +190,7 @@ struct Publisher {
             try book.save(entry, as: .complete)
             try run.openInfo?.closeWritten()
         } catch {
-            entry.record.ranges = ranges
+            entry.record.divide(into: ranges)
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
         // From here on they are one range: should the rename fail, its counter tells what is there.
@@ -257,11 +255,11 @@ struct Publisher {
     /// name after a chain that was stopped: nothing says then that it is a middleware's.
     private func takePlace(from response: DownloadResponse) {
         let (oldPath, old) = (entry.record.path, entry.record.written)
-        if let path = response.fileURL?.path { entry.record.path = path }
+        if let path = response.fileURL?.path { entry.record.name(path) }
         guard let path = entry.record.path else { return }
         let file = FileIdentity(path: path)
         let isSamePath = oldPath?.isExactly(path) == true
-        if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.written = file }
+        if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.identify(file) }
         let left = response.leftBehind.map(\.path).filter { other in
             guard !FileNames.isOneName(path, other) else { return false }
             guard oldPath?.isExactly(other) == true, let old, let file = FileIdentity(path: other),
@@ -270,6 +268,6 @@ struct Publisher {
             book.problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
             return false
         }
-        entry.record.leftBehind = left.isEmpty ? nil : left
+        entry.record.leaveBehind(left)
     }
 }

@@ -61,8 +61,7 @@ final class SyncService {
         guard let entry = try? book.find(file.id), entry.record.state == .complete, entry.run == nil,
             entry.record.path?.isExactly(file.path) == true, entry.record.synced != true
         else { return }
-        entry.record.synced = true
-        entry.record.pieces = nil
+        entry.record.noteSynced()
         entry.record.finish(received: entry.received, at: entry.record.finished ?? schedule.clock.date)
         book.write(entry)
         book.retire(entry)

@@ -18,12 +18,10 @@ extension TaskEntry {
         while true {
             let path = folder.path(of: names(number))
             // An earlier one of this task under the same name is of no use any more.
-            record.setAside?.first { $0.path.isExactly(path) }?.remove()
-            record.setAside?.removeAll { $0.path.isExactly(path) }
+            record.removeSetAside(path)
             if !folder.contains(names(number)) {
                 if let identity {
-                    let file = SetAsideFile(path: path, written: identity)
-                    record.setAside = (record.setAside ?? []) + [file]
+                    record.setAside(SetAsideFile(path: path, written: identity))
                     // A disk that refuses the record is no reason to leave wrong bytes under a right name.
                     try? book.save(self)
                 }

@@ -18,7 +18,7 @@ extension TaskRun {
         if entry.record.removeSetAside() { isRecordedComplete = false }
         if !isRecordedComplete { entry.record.finish(received: entry.received, at: clock.date) }
         counters?.store(0, entry.record.expected ?? 0)
-        entry.record.partName = nil
+        entry.record.forgetPart()
         entry.limiter = nil
         room.sync.add(entry)
         end(as: .complete)

@@ -25,7 +25,7 @@ extension TaskRun {
             isComparable: checksum != nil || pieces != nil)
         if proof != .torn {
             // It is no attempt to fetch anything.
-            entry.record.attempts -= 1
+            entry.record.takeBackAttempt()
         }
         switch proof {
         case .torn: try fetchAgain()
@@ -59,7 +59,7 @@ extension TaskRun {
             }
             if isSame { return "the file is whole, although the system went down before it was synced" }
             closeFiles()
-            entry.record.attempts += 1
+            entry.record.beginAgain()
             try fetchAgain()
         }
         return nil
@@ -68,10 +68,7 @@ extension TaskRun {
     private func proven(_ what: String) {
         entry.awaitsProof = false
         note(by: "proof", what)
-        entry.record.synced = true
-        entry.record.pieces = nil
-        entry.record.error = nil
-        entry.record.waiting = nil
+        entry.record.prove()
         entry.isDirty = true
         end(as: .complete)
     }

@@ -28,7 +28,7 @@ extension TaskRun {
             diskError = error
         }
         entry.foldCounters()
-        if let piece = receiver.piece { entry.record.pieces = (entry.record.pieces ?? []) + [piece] }
+        if let piece = receiver.piece { entry.record.add(piece) }
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = diskError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }
@@ -38,8 +38,7 @@ extension TaskRun {
         case .ended(.failure(let error)):
             laneFailed(lane, error)
         case .complete(let total):
-            entry.record.expected = total
-            entry.record.ranges = [SavedRange(start: 0, end: total, position: total)]
+            entry.record.fill(total)
             laneEnded(lane)
         case .askAgain(let again):
             let reason =
@@ -73,10 +72,9 @@ extension TaskRun {
                 return laneFailed(lane, error)
             }
         } else {
-            entry.record.ranges[index].end = receiver.position
-            entry.record.expected = receiver.position
+            entry.record.closeRange(index, at: receiver.position)
         }
-        entry.record.lengthVerified = summary.lengthVerified ? nil : false
+        entry.record.noteEnd(isVerified: summary.lengthVerified)
         if let digester = receiver.digester, receiver.position == entry.record.expected {
             digest = (digester.algorithm, digester.hex())
         }

@@ -45,7 +45,7 @@ extension TaskRun {
         }
         // The live counters need not be taken out of force for this record: the other lane's stays below the claim, so it
         // says the same of either range, and the new one's lies at its start. A kill would else lose what they tell.
-        entry.record.ranges = laneSet.settle(lane, at: place, ranges)
+        entry.record.divide(into: laneSet.settle(lane, at: place, ranges))
         files.counters.store(ranges.count, claim)
         receiver.assign(index: ranges.count)
         receiver.setLimit(place.end)

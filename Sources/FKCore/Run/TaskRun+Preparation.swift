@@ -25,7 +25,7 @@ extension TaskRun {
     /// process runs again, or the name could not be synced.
     func unpublish(in folder: Folder) throws(DownloadError) {
         guard let path = entry.record.path, let part = entry.record.partName, entry.record.owns(path) else { return }
-        entry.record.path = nil
+        entry.record.unname()
         // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
         if Foundation.rename(path, folder.path(of: part)) == 0 { return }
         guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
@@ -53,12 +53,9 @@ extension TaskRun {
         let path = folder.path(of: name)
         guard entry.record.task.options.existing == .skip else { throw fileExists(path) }
         let size = try folder.fileLength(name)
-        entry.record.path = path
-        entry.record.isForeign = true
-        entry.record.written = nil
+        entry.record.keep(foreign: path)
         note(by: "existing", "\(path) was there already: nothing was fetched")
-        entry.record.expected = size
-        entry.record.ranges = [SavedRange(start: 0, end: size, position: size)]
+        entry.record.fill(size)
         complete()
     }
 
@@ -77,31 +74,25 @@ extension TaskRun {
             if isEdited(part) {
                 note(by: "resume", "somebody has written to the part file: starting again")
                 try part.truncate(to: 0)
-                entry.record.ranges = []
+                entry.record.dropRanges()
                 entry.rangesChanged = true
             }
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated() where range.position > length {
                 note(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
-                entry.record.ranges[index].position = max(range.start, length)
-                entry.record.pieces = nil
+                entry.record.shorten(index, to: length)
             }
             for (index, range) in entry.record.ranges.enumerated() {
                 guard let hole = part.hole(in: range.start..<range.position) else { continue }
                 note(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
-                entry.record.ranges[index].position = hole
+                entry.record.shorten(index, to: hole)
             }
-            let normal = SegmentPlanner.normalize(entry.record.ranges, expected: entry.record.expected)
-            if normal != entry.record.ranges {
-                entry.record.ranges = normal
-                entry.rangesChanged = true
-            }
+            if entry.record.normalize() { entry.rangesChanged = true }
         } else {
-            entry.record.ranges = []
+            entry.record.dropRanges()
             part = try newPart(in: folder)
         }
-        entry.record.partTime = nil
-        if entry.record.ranges.isEmpty { entry.record.pieces = nil }
+        entry.record.openPart()
         return Files(
             folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
             isResumed: entry.record.received > 0, url: entry.nextURL)
@@ -139,13 +130,13 @@ extension TaskRun {
         let usual = FileNameRules.partName(for: final, id: entry.id)
         // An attempt that was interrupted may have left one under another name.
         for name in [entry.record.partName, usual].compactMap(\.self) {
-            entry.record.partName = name
+            entry.record.usePart(name)
             if let part = try emptyPart(name, in: folder) { return part }
         }
         for _ in 0..<8 {
             // Written down first: nobody would find a file of such a name again.
             let name = FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits())
-            entry.record.partName = name
+            entry.record.usePart(name)
             try book.save(entry)
             if let part = try emptyPart(name, in: folder) { return part }
         }

@@ -143,23 +143,15 @@ extension TaskRun {
         guard let head = receiver.head, let decision = receiver.decision else { return }
         self.head = head
         receiver.isRecorded = true
-        let total: Int64?
         switch decision {
         case .append(_, _, let length):
-            total = length
-            if entry.record.ranges.isEmpty {
-                entry.record.ranges = [SavedRange(start: 0, end: length)]
-                entry.rangesChanged = true
-            }
+            if entry.record.ranges.isEmpty { entry.rangesChanged = true }
+            entry.record.learn(length: length)
         case .startOver(let length) where !receiver.askedEngine:
             // A small body into an empty part: its counter may have moved on already.
-            total = length
-            entry.record.ranges = [SavedRange(start: 0, end: length)]
-            entry.record.pieces = nil
+            entry.record.startOver(length: length)
             entry.rangesChanged = true
-            entry.record.validator = nil
         case .startOver(let length):
-            total = length
             if entry.record.received > 0 {
                 let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
                 note(
@@ -167,19 +159,14 @@ extension TaskRun {
                     "\(name) sends the file from its beginning: \(Plural.count(entry.record.received, "byte")) dropped")
                 try part.truncate(to: 0)
             }
-            entry.record.ranges = [SavedRange(start: 0, end: length)]
-            entry.record.pieces = nil
+            entry.record.startOver(length: length)
             entry.rangesChanged = true
             files.counters.store(0, receiver.position)
             receiver.assign(index: 0)
-            entry.record.validator = nil
         default: return
         }
-        if case .startOver = decision { entry.record.expected = nil }
-        entry.record.expected = total ?? entry.record.expected
-        if entry.record.ranges.count == 1, entry.record.ranges[0].end == nil { entry.record.ranges[0].end = total }
         adoptValidator(of: head)
-        entry.record.response = head.essentials
+        entry.record.adopt(head.essentials)
     }
 
     /// Validators are remembered together with the URL they are of; a digest holds for all of them.
@@ -187,12 +174,11 @@ extension TaskRun {
         let source = url == entry.record.task.url ? nil : url
         let digest = entry.record.validator?.digest
         if entry.record.validator == nil || entry.record.source != source {
-            entry.record.validator = ResumeRules.validator(of: head)
-            entry.record.source = source
+            entry.record.adopt(ResumeRules.validator(of: head), of: source)
         }
         // A server may tell it only with a part of the file.
         if let digest = ServerDigest.stronger(digest, ServerDigest.parse(head)) {
-            entry.record.validator?.digest = digest
+            entry.record.adopt(digest)
         }
         noteCoding()
     }

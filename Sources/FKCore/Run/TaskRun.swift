@@ -135,10 +135,7 @@ final class TaskRun {
     /// Begins the attempt.
     func start() {
         entry.run = self
-        entry.record.attempts += 1
-        entry.record.started = entry.record.started ?? clock.date
-        entry.record.error = nil
-        entry.record.waiting = nil
+        entry.record.begin(at: clock.date)
         reporter.tellAttempt(entry, self, .began)
         reporter.change(entry, to: .action)
         if entry.awaitsProof { return work = .prove }
@@ -232,8 +229,7 @@ final class TaskRun {
         let url = url
         error.url = error.url ?? URLMasking.mask(url)
         failure = error
-        entry.record.error = error
-        entry.record.path = nil
+        entry.record.fail(error)
         note(by: "attempt \(entry.record.attempts)", error.message)
         var policy = configure.retry
         if let maxAttempts = entry.record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
@@ -247,8 +243,8 @@ final class TaskRun {
             let asker = pause.map { schedule.pauseHost(HostName.site(of: error, from: url), seconds: $0) }
             if seconds > 0 {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
-                entry.record.waiting = Waiting(
-                    reason, until: clock.date + seconds, host: seconds == pause ? asker : nil)
+                entry.record.retry(
+                    Waiting(reason, until: clock.date + seconds, host: seconds == pause ? asker : nil))
             }
             end(as: .idle)
             schedule.setDeadline()
@@ -256,9 +252,9 @@ final class TaskRun {
             if let files = opened, entry.received == 0 {
                 // Nothing worth keeping: an empty hidden file would only be in somebody's way.
                 files.part.remove()
-                entry.record.partName = nil
+                entry.record.forgetPart()
             }
-            entry.record.finished = clock.date
+            entry.record.giveUp(at: clock.date)
             end(as: .error)
             tellResponseChain(error)
         }
@@ -267,9 +263,7 @@ final class TaskRun {
     /// Others have what this task needs: it gets its turn when one of them ends, and this was no attempt of its own.
     private func waitForDescriptors() {
         schedule.descriptors.ranOut(running: schedule.running.count - 1, now: clock.now)
-        entry.record.attempts -= 1
-        entry.record.path = nil
-        entry.record.finished = nil
+        entry.record.putBack()
         end(as: .idle)
     }
 
@@ -361,7 +355,7 @@ final class TaskRun {
     /// apart that were written to within one tick of the kernel's clock (4 ms).
     private func leavePart(_ files: Files) {
         if files.part.hasItsName {
-            entry.record.partTime = files.part.time
+            entry.record.leavePart(files.part.time)
         } else if entry.record.path == nil {
             note(by: "resume", "somebody has removed or replaced the part file: starting again")
             dropBytes()

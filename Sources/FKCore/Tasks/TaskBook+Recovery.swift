@@ -16,23 +16,17 @@ extension TaskBook {
         case .action where entry.record.isPublished && chains.response.isEmpty:
             entry.record.finish(received: entry.received, at: clock.date)
             _ = entry.record.removeSetAside()
-            entry.record.partName = nil
+            entry.record.forgetPart()
             entry.record.state = .complete
             writeRecovered(entry)
             return true
         case .action, .prepare:
-            entry.record.interrupt()
             // The attempt did not fail: its process ended.
-            entry.record.attempts = max(0, entry.record.attempts - 1)
-            entry.record.waiting = nil
+            entry.record.interrupt()
             writeRecovered(entry)
         case .complete where entry.record.isRenameMissing:
             // The record was written before the bytes had to be on the disk: after a power cut only synced ones count.
-            entry.record.state = .action
-            entry.record = entry.record.applyingLiveCounters([])
-            entry.record.path = nil
-            entry.record.finished = nil
-            entry.record.interrupt()
+            entry.record.unfinish()
             writeRecovered(entry)
         case .complete where entry.record.needsProof():
             entry.demandProof()
@@ -58,10 +52,11 @@ extension TaskBook {
     /// with the next writing of the record.
     private func forgetLeftBehind(_ entry: TaskEntry) {
         guard let left = entry.record.leftBehind else { return }
-        entry.record.leftBehind = left.filter { path in
+        let ours = left.filter { path in
             guard let file = entry.record.path, !FileNames.isOneName(file, path) else { return false }
             return FileNames.areOfOneFile(file, path) || owner.proves(path, entry.id)
         }
+        entry.record.leaveBehind(ours)
         writeRecovered(entry)
     }
 
@@ -91,28 +86,11 @@ extension TaskBook {
 }
 
 extension TaskRecord {
-    /// The process of the attempt has ended: a background task goes on by itself, another one when somebody says so.
-    fileprivate mutating func interrupt() { state = task.type == .background ? .idle : .suspend }
-
     /// After a crash between the rename and the last record: true when the file bears its final name already.
     var isPublished: Bool {
         guard let path, let partName else { return false }
         var status = stat()
         return lstat("\(path.folderPart)/\(partName)", &status) != 0 && owns(path)
-    }
-
-    /// Removes what was moved aside, unless somebody has written to it. Returns false when there was nothing.
-    mutating func removeSetAside() -> Bool {
-        guard let files = setAside else { return false }
-        for file in files { file.remove() }
-        setAside = nil
-        return true
-    }
-
-    /// Removes the places from which response middlewares have moved the file.
-    mutating func removeLeftBehind() {
-        for path in leftBehind ?? [] { unlink(path) }
-        leftBehind = nil
     }
 }
 

@@ -84,13 +84,13 @@ extension TaskBook {
         let isMember = !barrels.book.insert(.init(id: entry.id, url: entry.record.task.url), into: name)
         if !isMember { barrels.book.replace(TaskEntry.Account(), by: entry.accounted, in: [name]) }
         guard !entry.record.barrels.containsExactly(name) else { return }
-        entry.record.barrels.append(name)
+        entry.record.join(name)
         write(entry)
     }
 
     /// Takes a task out of the barrel. The record is only changed in memory, the barrel's file at the end of the request.
     func leave(_ entry: TaskEntry, barrel name: String) {
-        entry.record.barrels.removeAll { $0.isExactly(name) }
+        entry.record.leave(name)
         guard (try? barrels.open(name, creating: false)) != nil else { return }
         if barrels.book.remove(entry.id, from: name) {
             barrels.book.replace(entry.accounted, by: TaskEntry.Account(), in: [name])
@@ -123,7 +123,7 @@ extension TaskBook {
     func markUsed(_ selector: TaskSelector) throws -> Int {
         let entries = try findSome(selector)
         for entry in entries {
-            entry.record.lastUsed = clock.date
+            entry.record.use(at: clock.date)
             try save(entry)
         }
         return entries.count

@@ -114,17 +114,14 @@ final class TaskEntry {
     /// Adds a line to the task's history, which keeps the newest eight.
     func note(by: String, _ what: String, at date: Date) {
         if by == "resume" { run?.dropReason = run?.dropReason ?? what }
-        record.history.append(Verdict(time: date, by: by, what: what))
-        if record.history.count > 8 { record.history.removeFirst() }
+        record.note(Verdict(time: date, by: by, what: what))
         isDirty = true
     }
 
     /// Takes the live counters of its run over into the record.
     func foldCounters() {
         guard let counters = run?.counters else { return }
-        for index in record.ranges.indices {
-            record.ranges[index].position = record.ranges[index].clamped(counters.load(index))
-        }
+        record.fold(counters)
         isDirty = true
     }
 
@@ -137,15 +134,14 @@ final class TaskEntry {
 
     /// The next attempt is the first one, and begins with the task's own URL.
     func freshen() {
-        record.attempts = 0
-        record.error = nil
+        record.freshen()
         urlIndex = 0
     }
 
     /// The task queues for a slot as if it had something to fetch.
     func demandProof() {
         record.state = .idle
-        record.partName = nil
+        record.forgetPart()
         awaitsProof = true
     }
 
@@ -153,6 +149,6 @@ final class TaskEntry {
     func forgetFile() {
         awaitsProof = false
         dropBytes()
-        record.finished = nil
+        record.forgetFile()
     }
 }

@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+/// What holds for the sources as a whole: state has an owner, and nothing below the engine calls it.
+@Suite("Rooms of the engine")
+struct RoomsTests {
+    private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("Sources/FKCore")
+
+    /// The lines of code in a folder's files, without comments.
+    private static func lines(_ folder: String) throws -> [(file: String, code: String)] {
+        let folder = sources.appendingPathComponent(folder)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        return try names.sorted().flatMap { name in
+            try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+                .split(separator: "\n")
+                .map { (name, $0.trimmingCharacters(in: .whitespaces)) }
+                .filter { !$0.1.hasPrefix("//") }
+        }
+    }
+
+    private static let rooms = [
+        "Run", "Publishing", "Tasks", "Scheduling", "Reports", "Barrels", "Control", "Engine", "Client", "Messager",
+    ]
+
+    @Test("the fields of a task's record are changed by its transitions alone", arguments: rooms)
+    func transitions(_ folder: String) throws {
+        let fields = [
+            "ranges", "path", "expected", "validator", "source", "partName", "partTime", "pieces", "written", "error",
+            "waiting", "finished", "started", "attempts", "synced", "isForeign", "lengthVerified", "setAside",
+            "leftBehind", "response", "history", "lastUsed",
+        ]
+        let assignment = try Regex(
+            "\\brecord\\.(\(fields.joined(separator: "|")))(\\[[^\\]]*\\])?(\\?)?(\\.[a-zA-Z]+)* (=|\\+=|-=) ")
+        let lines = try Self.lines(folder)
+        #expect(!lines.isEmpty)
+        for line in lines where line.code.contains(assignment) {
+            Issue.record("\(line.file): \(line.code)")
+        }
+    }
+
+    @Test("no room knows the engine", arguments: ["Run", "Publishing", "Tasks", "Scheduling", "Reports", "Barrels"])
+    func oneDirection(_ folder: String) throws {
+        let engine = try Regex("\\bEngine\\b")
+        for line in try Self.lines(folder) where line.code.contains(engine) {
+            Issue.record("\(line.file): \(line.code)")
+        }
+    }
+}
