@@ -3,29 +3,29 @@ import Foundation
 
 /// A barrel in the engine's memory: its members in order, and their sum.
 ///
-/// `insert` and `remove` are O(1) on average, whatever the number of members. The sum is counted once, when somebody asks,
-/// and then follows each change of a member by the difference.
+/// `insert` and `remove` are O(1) on average, whatever the number of members. The sum is counted once, on first use,
+/// and then updated by the difference for each change of a member.
 struct Barrel {
     let name: String
     let created: Date
     private(set) var options: BarrelOptions
-    /// As they were when the barrel was last saved with a counted sum.
+    /// The sums when the barrel was last saved with a counted sum.
     private var sums: BarrelSums
-    /// A removed member leaves a hole; the holes go once they are half of all places.
+    /// The members. A removed member leaves a hole; holes are removed once they are half of all places.
     private var places: [BarrelMember?]
     private var placeOfMember: [TaskID: Int32]
-    /// Changes since the barrel was last saved.
+    /// The number of changes since the barrel was last saved.
     private(set) var pending = 0
-    /// Options have changed since: they stand in no record.
+    /// True if options have changed since the last save. No task record contains them.
     private(set) var hasNewOptions = false
 
     private(set) var isCounted = false
     private(set) var received: Int64 = 0
     private(set) var expected: Int64 = 0
-    /// Members whose length is unknown.
+    /// The number of members of unknown length.
     private(set) var unknownLengths = 0
     private(set) var states: [DownloadState: Int] = [:]
-    /// The highest fraction that was shown.
+    /// The highest fraction that was reported.
     private var shownFraction: Double?
 
     init(record: BarrelRecord) {
@@ -42,7 +42,7 @@ struct Barrel {
     var count: Int { placeOfMember.count }
     func contains(_ id: TaskID) -> Bool { placeOfMember[id] != nil }
 
-    /// In the order in which they joined.
+    /// The members in the order in which they joined.
     var members: [BarrelMember] { places.compactMap(\.self) }
 
     var record: BarrelRecord {
@@ -61,10 +61,10 @@ struct Barrel {
         pending += 1
     }
 
-    /// Returns false when it was a member already.
+    /// Adds a member. Returns false if it is one already.
     mutating func insert(_ member: BarrelMember) -> Bool {
         guard placeOfMember[member.id] == nil else { return false }
-        // What was complete begins anew.
+        // The progress of a complete barrel begins at 0 again.
         if shownFraction == 1 { shownFraction = nil }
         placeOfMember[member.id] = Int32(places.count)
         places.append(member)
@@ -72,7 +72,7 @@ struct Barrel {
         return true
     }
 
-    /// Returns false when it was no member.
+    /// Removes a member. Returns false if it is none.
     mutating func remove(_ id: TaskID) -> Bool {
         guard let place = placeOfMember.removeValue(forKey: id) else { return false }
         places[Int(place)] = nil
@@ -86,7 +86,7 @@ struct Barrel {
         for (place, member) in places.enumerated() { if let member { placeOfMember[member.id] = Int32(place) } }
     }
 
-    /// The present state is on disk.
+    /// Records that the present state was saved.
     mutating func saved() {
         sums = presentSums
         pending = 0
@@ -95,7 +95,7 @@ struct Barrel {
 
     // MARK: The sum
 
-    /// Counts all members from nothing.
+    /// Counts all members.
     mutating func count(_ accounts: some Sequence<TaskEntry.Account>) {
         received = 0
         expected = 0
@@ -105,10 +105,10 @@ struct Barrel {
         for account in accounts { replace(TaskEntry.Account(), by: account) }
     }
 
-    /// Follows the change of one member.
+    /// Updates the sum for a change of one member.
     mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
         guard isCounted else { return }
-        // Lengths are what servers say: two of them may be more than a sum can hold, and then it is wrong and harmless.
+        // Servers report any length. If a sum overflows, it is wrong, which is harmless.
         received &+= new.received &- old.received
         expected &+= new.expected &- old.expected
         unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
@@ -123,7 +123,7 @@ struct Barrel {
 
     // MARK: What is shown
 
-    /// The sums now, without speeds. The fraction in it has been shown and does not fall any more.
+    /// The present sums, without speeds. The returned fraction counts as reported and does not decrease later.
     mutating func info() -> BarrelInfo {
         var info = BarrelInfo(name: name, states: states, total: count)
         let isKnown = unknownLengths == 0 && info.total > 0
@@ -136,14 +136,14 @@ struct Barrel {
     }
 }
 
-/// How much of several files is done, as a number that never falls.
+/// The progress of several files as a number that never decreases.
 package enum ProgressFraction {
-    /// The fraction to show after `last`; nil while there was none and the whole is not known.
+    /// The fraction to report after `last`; nil if there was none and the total is unknown.
     ///
-    /// - Parameter isComplete: all files are; before that, one byte is held back.
+    /// - Parameter isComplete: true if all files are complete. Until then, one byte is held back.
     package static func next(after last: Double?, of count: ByteCount, isComplete: Bool) -> Double? {
         if isComplete { return 1 }
-        // What was complete and is not any more begins anew.
+        // A barrel that is no longer complete begins at 0 again.
         let last = last == 1 ? nil : last
         guard let expected = count.expected, !count.isLowerBound else { return last }
         let whole = Double(max(1, expected))

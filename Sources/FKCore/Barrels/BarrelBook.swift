@@ -1,39 +1,39 @@
 import FKMiddleware
 import Foundation
 
-/// The barrels an engine has opened, and the only writer of their files.
+/// The barrels that an engine has opened. It is the only writer of their files.
 ///
-/// A change of a member is O(1) and writes no barrel file. What has changed is saved once, at the end of a request
-/// (`saveDue`), or with the next tick (`saveAll`). So that a kill in between loses nothing, a mark beside the file says that
-/// the records of the tasks know better (`BarrelFile.isMarked`).
+/// A change of a member is O(1) and writes no barrel file. Changed barrels are saved once, at the end of a request
+/// (`saveDue`) or with the next tick (`saveAll`). A mark beside the file says that the tasks' records are newer
+/// (`BarrelFile.isMarked`), so a crash before the save loses nothing.
 ///
 /// ```text
 /// mark -> records of the tasks -> barrel file -> mark removed
 /// ```
 struct BarrelBook {
-    /// At most this many members: saved at the end of each request that has changed the barrel.
+    /// A barrel of at most this many members is saved at the end of each request that has changed it.
     static let smallCount = 100
-    /// A larger barrel is saved at the end of a request once a quarter of its members have changed, else with the next tick.
-    /// Thousands of requests for one member each then write the file a few dozen times, and not once each.
+    /// A larger barrel is saved at the end of a request if a quarter of its members have changed, else with the next
+    /// tick. Thousands of requests for one member each then write the file a few dozen times.
     static let share = 4
 
     private let workPath: WorkPath
     private var barrels = ExactMap<Barrel>()
-    /// Barrels with a mark beside their file.
+    /// The barrels with a mark beside their file.
     private var marked: Set<ExactText> = []
-    /// Barrels that requests in progress may change at any moment: their mark stays.
+    /// The number of requests in progress for each barrel. Their marks stay.
     private var users = ExactMap<Int>()
 
-    /// How often a barrel file was written, and how many bytes that were.
+    /// The number of barrel files written, and their bytes.
     private(set) var saveCount = 0
     private(set) var savedBytes = 0
 
     init(_ workPath: WorkPath) { self.workPath = workPath }
 
-    /// A barrel that is open; nil when it is not.
+    /// The open barrel with this name; nil if there is none.
     subscript(name: String) -> Barrel? { barrels[name] }
 
-    /// False also while the barrel is not open.
+    /// True if the task is a member. False if the barrel is not open.
     func contains(_ id: TaskID, in name: String) -> Bool { barrels[name]?.contains(id) ?? false }
 
     // MARK: Opening
@@ -49,7 +49,7 @@ struct BarrelBook {
 
     // MARK: Changing
 
-    /// Members may join or leave until `end`: the mark is there before the first record says so.
+    /// Begins a request that may change members; `end` ends it. The mark is written before the first record changes.
     mutating func begin(_ name: String) {
         users[name, default: 0] += 1
         mark(name)
@@ -65,14 +65,14 @@ struct BarrelBook {
         barrels[name]?.setOptions(options)
     }
 
-    /// Returns false when it was a member already, or the barrel is not open.
+    /// Adds a member. Returns false if it is one already, or the barrel is not open.
     mutating func insert(_ member: BarrelMember, into name: String) -> Bool {
         guard barrels[name]?.contains(member.id) == false else { return false }
         mark(name)
         return barrels[name]?.insert(member) ?? false
     }
 
-    /// Returns false when it was no member, or the barrel is not open.
+    /// Removes a member. Returns false if it is none, or the barrel is not open.
     mutating func remove(_ id: TaskID, from name: String) -> Bool {
         guard barrels[name]?.contains(id) == true else { return false }
         mark(name)
@@ -81,18 +81,18 @@ struct BarrelBook {
 
     mutating func count(_ name: String, _ accounts: [TaskEntry.Account]) { barrels[name]?.count(accounts) }
 
-    /// The sums of a barrel that is open and counted, without speeds. Its fraction counts as shown.
+    /// The sums of an open and counted barrel, without speeds. Its fraction counts as reported.
     mutating func info(_ name: String) -> BarrelInfo {
         barrels[name]?.info() ?? BarrelInfo(name: name, states: [:], total: 0)
     }
 
-    /// Follows the change of a member of these barrels.
+    /// Updates the sums of these barrels for a change of a member.
     mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account, in names: some Sequence<String>) {
         for name in names { barrels[name]?.replace(old, by: new) }
     }
 
     private mutating func mark(_ name: String) {
-        // A disk that refuses the mark refuses the barrel file too, and that is reported.
+        // An error here is ignored: the barrel file then fails too, and that is reported.
         if marked.insert(ExactText(name)).inserted { try? BarrelFile.mark(name, in: workPath) }
     }
 
@@ -103,12 +103,12 @@ struct BarrelBook {
 
     // MARK: Saving
 
-    /// Saves at the end of a request what is not better left for the tick. Returns what went wrong.
+    /// Saves the changed barrels that are due at the end of a request. Returns the errors.
     mutating func saveDue() -> [String] {
         save { $0.hasNewOptions || $0.count <= Self.smallCount || $0.pending * Self.share >= $0.count }
     }
 
-    /// Saves every barrel that has changed. Returns what went wrong.
+    /// Saves all changed barrels. Returns the errors.
     mutating func saveAll() -> [String] { save { _ in true } }
 
     private mutating func save(where isDue: (Barrel) -> Bool) -> [String] {

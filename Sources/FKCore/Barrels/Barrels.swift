@@ -1,8 +1,8 @@
 import FKMiddleware
 import Foundation
 
-/// The barrels of a work path: read, made and saved. A barrel file is the truth about membership; a task's record repeats
-/// it for display. Confined to the engine.
+/// The barrels of a work path: reads, creates and saves them. A barrel file is the source of truth for membership; a
+/// task's record repeats it for display. Confined to the engine.
 final class Barrels {
     private let workPath: WorkPath
     private let clock: any EngineClock
@@ -20,7 +20,7 @@ final class Barrels {
 
     var names: [String] { BarrelFile.list(in: workPath) }
 
-    /// Makes a barrel, or replaces the settings of one. Returns false when it is there already.
+    /// Creates a barrel, or replaces the settings of an existing one. Returns false if it existed.
     func create(_ name: String, options: BarrelOptions) throws -> Bool {
         try BarrelName.validate(name)
         try options.options?.validate()
@@ -31,9 +31,9 @@ final class Barrels {
         return isNew
     }
 
-    /// Reads the barrel into the book.
+    /// Opens a barrel in the book, reading its file if needed.
     ///
-    /// - Throws: `.notFound` when there is no such barrel and `creating` is false.
+    /// - Throws: `.notFound` if there is no such barrel and `creating` is false.
     @discardableResult
     func open(_ name: String, creating: Bool) throws -> Barrel {
         guard tenure.mayWrite else { return Barrel(record: try BarrelFile.load(name, in: workPath)) }
@@ -61,10 +61,12 @@ final class Barrels {
         return barrel
     }
 
-    /// In the order in which they joined.
+    /// The members in the order in which they joined.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
     func members(_ name: String) throws -> [BarrelMember] { try open(name, creating: false).members }
 
-    /// At the end of a request: each barrel that it has changed is saved once.
+    /// Saves the barrels that are due at the end of a request, each once.
     func save() {
         if tenure.mayWrite { book.saveDue().forEach { problems.append($0) } }
     }
@@ -75,7 +77,7 @@ final class Barrels {
 }
 
 extension BarrelOptions {
-    /// A new member with the barrel's settings where it has none of its own.
+    /// Completes a new member with the barrel's settings where it has none.
     func completing(_ task: TaskDescription) -> TaskDescription {
         var task = task
         if task.directory == nil { task.directory = directory }

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Decides what happens to an existing task that is asked for again, by `Builder.prepare`, `fk get` or `fk barrel
+/// Decides what happens to an existing task that is requested again, by `Builder.prepare`, `fk get` or `fk barrel
 /// add`.
 ///
 /// The request contains a whole set of options, which replaces the stored one: options left out are reset. `resume`,

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Questions, listeners and waits: answered by the rooms, on the engine's thread.
+/// Snapshots, listeners and waits, answered by the engine's components on its thread.
 extension Engine {
     // MARK: Snapshots
 
@@ -9,62 +9,77 @@ extension Engine {
         try book.find(.all).compactMap { $0.record.state.isSettled ? nil : $0.id }
     }
 
+    /// The tasks with these ids that exist, in the order of `ids`.
+    ///
+    /// - Throws: an error if an info file cannot be read.
     package func infos(_ ids: some Sequence<TaskID> & Sendable) throws -> [DownloadInfo] {
         try ids.compactMap { try book.find($0) }.filter(\.isThere).map { reporter.info($0) }
     }
 
+    /// The matching tasks, in the order of submission; a barrel's in the order in which they joined.
+    ///
+    /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel, or an error if a file
+    ///   cannot be read.
     package func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
         try book.find(selector).filter(\.isThere).map { reporter.info($0) }
     }
 
+    /// The record of a task; nil if the task does not exist.
+    ///
+    /// - Throws: an error if the info file cannot be read.
     package func record(_ id: TaskID) throws -> TaskRecord? { try book.find(id)?.record }
 
     func records(_ query: RecordQuery) throws -> RecordPage { try book.records(query) }
 
-    /// The tasks that hold a slot now, in the order in which they were submitted, with fresh speeds.
+    /// The tasks that hold a slot, in the order of submission, with fresh speeds.
     package func runningInfos() -> [DownloadInfo] {
         schedule.running.values.sorted { $0.record.number < $1.record.number }.map { reporter.freshInfo($0) }
     }
 
-    /// The tasks that run, in the order in which their attempts began, with fresh speeds.
+    /// The running tasks, in the order in which their attempts began, with fresh speeds.
     package func runningInOrder() -> [DownloadInfo] {
         schedule.running.values.filter { $0.record.state == .action }
             .sorted { ($0.run?.order ?? 0) < ($1.run?.order ?? 0) }
             .map { reporter.freshInfo($0) }
     }
 
-    /// The queued tasks in the order in which they would start now.
+    /// The queued tasks, in the order in which they would start now.
     package func waitingInfos() -> [DownloadInfo] {
         schedule.waitingOrder().compactMap { id in (book[id] ?? book.unrest(id)).map { reporter.info($0) } }
     }
 
-    /// Some of the tasks that wait for their next attempt, at most `limit`.
+    /// Tasks that wait for their next attempt, at most `limit` of them.
     package func retryingInfos(_ limit: Int) -> [DownloadInfo] {
         schedule.alarms.wakes.first(limit).compactMap { book[$0].map { reporter.info($0) } }
     }
 
-    /// How many tasks are in memory, running and still open.
+    /// The number of tasks in memory, of running tasks and of open tasks.
     package var load: (known: Int, running: Int, open: Int) {
         (book.tasks.count, schedule.running.count, schedule.openCount)
     }
 
     // MARK: Barrels
 
-    /// The sum of a barrel now.
+    /// The present sum over the members of a barrel.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
     package func barrelInfo(_ name: String) throws -> BarrelInfo { try reporter.barrelInfo(name) }
 
+    /// The names of all barrels of the work path.
     package func barrelNames() -> [String] { barrels.names }
 
-    /// In the order in which they joined.
+    /// The members in the order in which they joined.
     func barrelMembers(_ name: String) throws -> [BarrelMember] { try barrels.members(name) }
 
     func barrelURLs(_ name: String) throws -> [String] { try barrels.members(name).map(\.url) }
 
     // MARK: Listeners
 
-    /// Registers a polled callback and calls it once at once, if the task is known.
+    /// Registers a polled callback. If the task is known, the callback is also called immediately.
     ///
-    /// - Parameter end: for a sequence: called once, behind the last info, when the task is gone or can run no more.
+    /// - Parameter end: for a sequence; called once after the last info, when the task is gone or can no longer run.
+    /// - Returns: the number that `stopObserving(_:)` takes.
+    /// - Throws: `.cancelled` once the engine closes; `.invalidArgument` if the selector names several tasks.
     package func observe(
         _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
         _ callback: @escaping @Sendable (DownloadInfo) -> Void
@@ -73,6 +88,11 @@ extension Engine {
         return try reporter.observe(selector, end: end, callback)
     }
 
+    /// Registers a polled callback for the sum over a barrel's members.
+    ///
+    /// - Parameter end: for a sequence; called once after the last sum, when no member can run any more.
+    /// - Returns: the number that `stopObserving(_:)` takes.
+    /// - Throws: `.cancelled` once the engine closes; `.notFound` if there is no such barrel.
     package func observeBarrel(
         _ name: String, end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) throws -> UInt64 {
@@ -80,7 +100,7 @@ extension Engine {
         return try reporter.observeBarrel(name, end: end, callback)
     }
 
-    /// - Parameter end: for a sequence: called once, behind the last info, when no attempt runs or follows.
+    /// - Parameter end: for a sequence; called once after the last info, when no attempt runs and none follows.
     func observeAttempts(
         _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void
@@ -89,30 +109,34 @@ extension Engine {
         return try reporter.observeAttempts(selector, end: end, callback)
     }
 
-    /// Every change of state of every task, on the callback queue.
+    /// Registers a callback for every change of state of every task. It runs on the callback queue.
     package func observeStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
         reporter.observers.addStates(callback)
     }
 
-    /// Called each time the last open task has settled.
+    /// Registers a callback that runs each time the last open task has settled.
     package func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
         reporter.observers.addDrained(callback)
     }
 
+    /// Removes the listener with this number. Unknown numbers are ignored.
     package func stopObserving(_ number: UInt64) { reporter.observers.remove(number) }
 
+    /// Removes all listeners of a URL, a task or a barrel. `.all` has no effect.
     package func stopObserving(_ selector: TaskSelector) { reporter.stopObserving(selector) }
 
     // MARK: Waiting
 
-    /// Returns once the task is suspended, cancelled, in error, complete or gone; at once for one that nobody asked this
-    /// engine to run (`Scope.chosen`). A wait also ends when the waiting Swift task is cancelled, and when the engine closes.
+    /// Returns once the task is suspended, cancelled, in error, complete or gone. It returns immediately if nobody
+    /// asked this engine to run the task (`Scope.chosen`).
+    ///
+    /// The wait also ends when the waiting Swift task is cancelled, and when the engine closes.
     package func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
 
-    /// The same for all of many tasks: one wait, however many there are.
+    /// Returns once all these tasks have settled. It is one wait, whatever the number of tasks.
     package func waitUntilSettled(_ ids: [TaskID]) async {
         while !tenure.isClosing, !Task.isCancelled {
-            // One that was settled may have been queued again while others were waited for.
+            // A settled task may have been queued again during the wait for others.
             let open = ids.filter { id in
                 if book.isParked(id) { return true }
                 guard !book.isRetired(id), let entry = try? book.find(id) else { return false }
@@ -134,7 +158,7 @@ extension Engine {
         await withTaskCancellationHandler {
             await withCheckedContinuation { reporter.observers.wait(for: ids, number, $0) }
         } onCancel: {
-            // Behind the job that registers the wait, however early the cancellation comes.
+            // This runs after the job that registers the wait, however early the cancellation comes.
             executor.run { [weak self] in self?.assumeIsolated { $0.reporter.observers.endWait(number) } }
         }
     }

@@ -1,21 +1,23 @@
 import FKMiddleware
 import Foundation
 
-/// Requests of other processes, in the order of their posting and before whatever this process asks for.
+/// Requests of other processes. They run in the order in which they were posted, and before requests of this process.
 ///
-/// Each begins once the one before it has begun: everything is decided and every state changed by then, only the end of
-/// running attempts may still be waited for (`Begun`). So a slow `suspend` for all and a `resume` behind it come to what
-/// they would one after the other.
+/// Each request begins once the previous one has begun. By then all states have changed; only the end of running
+/// attempts may be pending (`Begun`). So a slow `suspend` for all tasks followed by a `resume` has the same result as
+/// if they ran one after the other.
 ///
-/// After a kill between the act and the answer a request is carried out a second time, before any later one. Most mean the
-/// same the second time. What a toggle or a trash comes to is written into the mailbox before it is done.
+/// After a crash between a request's effect and its answer, the request runs a second time, before any later one.
+/// Most requests have the same effect twice. A toggle or trash is replaced in the mailbox by its result before it
+/// runs.
 extension Engine {
-    /// Takes what other processes have asked for since the last look.
+    /// Takes the requests that other processes have posted since the last call.
     func readMailbox() {
         if post.read() { Task { await handleMessages() } }
     }
 
-    /// Returns once the requests that earlier engines have left are under way: they are older than any of this process.
+    /// Returns once the requests posted under earlier engines have begun. They are older than any request of this
+    /// process.
     func afterLeftovers() async {
         if !post.hasRead, !tenure.isClosing, tenure.mayWrite { readMailbox() }
         guard post.isHandlingLeftovers, !isInChain else { return }
@@ -25,7 +27,7 @@ extension Engine {
     private func handleMessages() async {
         while !tenure.isClosing, let batch = post.takeMessages() {
             for (index, (id, request)) in batch.enumerated() {
-                // What a closing engine has not done is left for the next one.
+                // A closing engine leaves the remaining requests to the next engine.
                 if tenure.isClosing { break }
                 await handle(id, request, isLast: index == batch.count - 1)
             }
@@ -44,7 +46,8 @@ extension Engine {
             }
         case .success(let request):
             let begun = await begin(prepared(request, id))
-            // Who has an answer may read the barrel's file; of several requests at once the last one saves for all.
+            // A client may read the barrel's file after its answer. The last of several requests saves for all of
+            // them.
             if isLast { barrels.saveAll() }
             switch begun {
             case .done(let reply): answer(id, reply)
@@ -59,7 +62,7 @@ extension Engine {
         }
     }
 
-    /// What is not the same the second time is replaced in the mailbox by what it comes to now.
+    /// A request with another effect the second time is replaced in the mailbox by its present result.
     private func prepared(_ request: EngineRequest, _ id: MessageID) -> EngineRequest {
         do {
             let choices: [VerbChoice]
@@ -71,19 +74,22 @@ extension Engine {
             try post.mailbox.replace(id, by: .chosen(choices))
             return .chosen(choices)
         } catch {
-            // Nothing found, or nothing can be written: carried out, and answered, as it is.
+            // No task was found, or the mailbox cannot be written: the request runs and is answered unchanged.
             return request
         }
     }
 
     private func answer(_ id: MessageID, _ reply: EngineReply) {
-        // A closing engine refuses what it has not done: that is for the next one.
+        // A closing engine refuses pending requests. They are left to the next engine.
         if case .failed(let error) = reply, error.code == .cancelled, tenure.isClosing { return }
         guard let error = post.mailbox.answer(id, reply) else { return }
         problems.append("A request of another process could not be answered yet: \(error.message)")
     }
 
-    /// A client's request: one that it has posted is carried out in its turn.
+    /// Performs a client's request. A request that was also posted is performed only once.
+    ///
+    /// - Parameter posted: the message's id, if the request is in the mailbox.
+    /// - Returns: the answer; errors are `.failed`.
     package func perform(_ request: EngineRequest, posted: MessageID?) async -> EngineReply {
         await afterLeftovers()
         if let posted {

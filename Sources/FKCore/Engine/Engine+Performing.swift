@@ -1,21 +1,22 @@
 import FKMiddleware
 import Foundation
 
-/// Requests in, answers out. What they do is done by `TaskControl`; the engine starts what may run then.
+/// Requests and their answers. `TaskControl` performs them; the engine then starts the tasks that may run.
 extension Engine {
-    /// Carries out what another component or process asks for. Errors come back as `.failed`; an engine that closes
-    /// answers `.cancelled` and touches nothing, for the work path may be another process's already.
+    /// Performs a request of another component or process. Errors are returned as `.failed`. A closing engine answers
+    /// `.cancelled` and changes nothing, since another process may already own the work path.
     ///
-    /// - Parameter own: limits for the tasks that the request adds or has run.
+    /// - Parameter own: limits for the tasks that the request adds or runs.
     package func perform(_ request: EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
         await afterLeftovers()
         return await begin(request, own: own).reply
     }
 
-    /// A request that has had its effect on the states of all tasks.
+    /// A request whose changes of state are complete.
     enum Begun: Sendable {
+        /// The request is complete.
         case done(EngineReply)
-        /// Runs are still being stopped, or finished files compared.
+        /// Runs are being stopped, or finished files are being compared.
         case waiting(Task<EngineReply, Never>)
 
         var reply: EngineReply {
@@ -28,8 +29,8 @@ extension Engine {
         }
     }
 
-    /// Carries a request out as far as states are concerned. Returns with the answer, or with the waiting for runs that are
-    /// being stopped, or for files that are being compared.
+    /// Performs all changes of state of a request. It returns the answer, or a task that waits for runs to stop or
+    /// for files to be compared.
     func begin(_ request: EngineRequest, own: OwnLimits? = nil) async -> Begun {
         do {
             try tenure.checkOpen()
@@ -50,7 +51,7 @@ extension Engine {
         }
     }
 
-    /// Requests that are done at once, and answered by a line.
+    /// Performs requests that complete immediately. Returns a line for the answer.
     private func note(of request: EngineRequest, _ group: Int32?) throws -> String {
         switch request {
         case .setAttributes(let selector, let attributes):
@@ -76,7 +77,14 @@ extension Engine {
 
     // MARK: Adding
 
-    /// Makes tasks, or finds them again, and queues them.
+    /// Creates tasks, or finds existing ones, and queues them.
+    ///
+    /// - Parameters:
+    ///   - barrel: the barrel that the tasks join; nil for none.
+    ///   - run: true lets them start in an engine that runs only chosen tasks.
+    ///   - group: the group of a command with limits for its own tasks; the default is none.
+    /// - Returns: one result for each description, in order.
+    /// - Throws: `.cancelled` once the engine closes; `.invalidArgument` for an invalid barrel name.
     package func add(
         _ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32? = nil
     ) async throws -> [EngineReply.Added] {
@@ -100,7 +108,7 @@ extension Engine {
 
     private func finish(_ addition: TaskControl.Addition) throws -> Begun {
         if addition.comparisons.isEmpty { return .done(.added(addition.results)) }
-        // The lock is held until that is done.
+        // The operation keeps the lock until the comparisons are complete.
         try tenure.beginOperation()
         return .waiting(
             Task {
@@ -111,17 +119,23 @@ extension Engine {
 
     // MARK: Verbs
 
-    /// - Parameter forAll: `resume` then queues cancelled and failed tasks again as well (FKDownloader's resumeAll).
+    /// Applies a verb to each matching task. Returns once the attempts that it stops have ended.
+    ///
+    /// - Parameter forAll: true makes `resume` also queue cancelled and failed tasks (FKDownloader's resumeAll). The
+    ///   default is false.
+    /// - Throws: `.notFound` if no task matches; `.cancelled` once the engine closes.
     package func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool = false) async throws -> [VerbResult] {
         try await apply(to: selector, forAll: forAll) { _ in verb }
     }
 
-    /// One button for a task: what it does is decided by `StateMachine.toggles`.
+    /// Applies the verb that `StateMachine.toggles` gives for the state of each task.
+    ///
+    /// - Throws: `.notFound` if no task matches; `.cancelled` once the engine closes.
     package func toggle(_ selector: TaskSelector) async throws -> [VerbResult] {
         try await apply(to: selector, choose: StateMachine.toggled)
     }
 
-    /// - Parameter choose: the verb for a task in that state.
+    /// - Parameter choose: returns the verb for a state.
     private func apply(
         to selector: TaskSelector, forAll: Bool = false, choose: (DownloadState) -> Verb
     ) async throws -> [VerbResult] {
@@ -154,7 +168,7 @@ extension Engine {
 
     // MARK: At once
 
-    /// Makes existing tasks members of a barrel as well; they stay what they are.
+    /// Makes existing tasks members of a barrel. Their states do not change.
     func join(_ selectors: [TaskSelector], barrelNamed name: String) throws -> Int {
         try control.join(selectors, barrel: name)
     }
@@ -177,6 +191,6 @@ extension Engine {
 }
 
 extension StateMachine {
-    /// Where there is nothing to toggle, resume changes nothing either and says why.
+    /// The verb for a toggle. If none applies, `resume` changes nothing and returns the reason.
     static func toggled(_ state: DownloadState) -> Verb { toggles(state) ?? .resume }
 }

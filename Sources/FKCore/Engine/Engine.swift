@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// The one owner of a work path: everything that happens to its tasks happens here, on one thread.
+/// The owner of a work path. All changes to its tasks are made here, on one thread.
 ///
 /// ```text
 /// requests (Builder, Control, Messager, mailbox)      events (transport, chains)      timer
@@ -12,27 +12,31 @@ import Foundation
 ///             (info files)  (who runs)  (one file)  (who hears)   (how fast)
 /// ```
 ///
-/// It takes requests and events, hands each to the room that it is for, starts what `Schedule` says is next, and performs
-/// what a run has to wait for. It decides nothing about a file and never sees a byte of one. Nothing below calls it.
+/// It takes requests and events, passes each to the component that handles it, starts the tasks that `Schedule`
+/// selects, and performs the asynchronous work of runs. It makes no decision about a file and handles none of its
+/// bytes. Nothing below calls it.
 package actor Engine {
-    /// Which tasks may start.
+    /// The tasks that may start.
     package enum Scope: Sendable {
-        /// All of the work path: background tasks go on by themselves. What libraries and `fk run` use.
+        /// All tasks of the work path; unfinished ones resume on their own. Libraries and `fk run` use this.
         case all
-        /// Only tasks that are added or chosen while this engine runs. What `fk get` uses.
+        /// Only tasks that are added or chosen while this engine runs. `fk get` uses this.
         case chosen
     }
 
     nonisolated let executor: EngineExecutor
+    /// The engine's own thread.
     nonisolated package var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+    /// The work path that this engine owns.
     nonisolated package let workPath: WorkPath
+    /// The middlewares of this engine's downloader.
     nonisolated package let chains: MiddlewareChains
     nonisolated let inbox: EngineInbox
     nonisolated let callbacks = CallbackQueue()
-    /// Where digests are computed and files synced.
+    /// Computes digests and syncs files.
     nonisolated let diskWork = DispatchQueue(label: "fk.disk", attributes: .concurrent)
-    /// True for any thread from the beginning of the closing on.
+    /// True once closing has begun. Safe from any thread.
     nonisolated let hasClosed = Locked(false)
     let scope: Scope
 
@@ -40,13 +44,13 @@ package actor Engine {
     let schedule: Schedule
     let book: TaskBook
     let reporter: Reporter
-    /// What runs share; the services for them among it.
+    /// The state and services that runs share.
     let room: RunRoom
     let control: TaskControl
     var post: PostBox
-    /// What other processes were last told about why tasks wait.
+    /// The reasons for waiting that were last written for other processes.
     private var lastNotice: WaitNotice
-    /// Callers of `close()`.
+    /// Callers of `close()` that wait for its end.
     private var whenClosed: [CheckedContinuation<Void, Never>] = []
     private var isStarting = false
 
@@ -55,10 +59,10 @@ package actor Engine {
     var problems: Problems { book.problems }
     var limits: RateLimits { room.limits }
 
-    /// Opens a work path and becomes its engine. Nothing runs before `activate()`.
+    /// Opens a work path and acquires its lock. No task runs before `activate()`.
     ///
-    /// - Throws: `.workPathBusy` when another process owns it; `.workPathUnusable` or `.laterVersion` otherwise;
-    ///   `.invalidArgument` for a setting outside its range.
+    /// - Throws: `.workPathBusy` if another process owns it; `.workPathUnusable` or `.laterVersion` if it cannot be
+    ///   used; `.invalidArgument` for a setting outside its range.
     package init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
         clock: any EngineClock = SystemClock()
@@ -105,10 +109,9 @@ package actor Engine {
         callbacks.connect(inbox.engine)
     }
 
-    /// Starts the 1-second polling timer and with it the queue (FKDownloader's `activateQueue`). Harmless when called
-    /// again.
+    /// Starts the 1-second timer and the queue (FKDownloader's `activateQueue`). Further calls have no effect.
     ///
-    /// - Parameter own: limits of the command that runs this engine, for the tasks that wait in the work path.
+    /// - Parameter own: limits of the command that runs this engine, for the tasks already in the work path.
     package func activate(_ own: OwnLimits? = nil) {
         guard !schedule.isActive, !tenure.isClosing else { return }
         schedule.isActive = true
@@ -125,6 +128,7 @@ package actor Engine {
         onTimer()
     }
 
+    /// The configuration in force.
     package var currentConfigure: Configure { schedule.configure }
 
     /// Applies a changed configuration to the running engine.
@@ -133,7 +137,7 @@ package actor Engine {
     package func update(_ configure: Configure) throws {
         try tenure.checkOpen()
         try configure.validate()
-        // A URL of a folder may or may not end in a slash: paths are what counts.
+        // The URL of a folder may end in a slash or not, so paths are compared.
         guard WorkPath(configure.workPath) == workPath else {
             throw DownloadError(
                 .configurationLocked,
@@ -145,13 +149,13 @@ package actor Engine {
         startNext()
     }
 
-    /// What could not be read or repaired so far, at most 1,000 texts; handed out once.
+    /// Returns problems with reading or repair since the last call, at most 1,000 texts.
     package func takeProblems() -> [String] { problems.take() }
 
     // MARK: Closing
 
-    /// Stops what runs, keeps its bytes, writes every record and releases the work path. Every caller returns only then,
-    /// except for a middleware that a run waits for (`MiddlewareCall`).
+    /// Stops all runs, keeps their bytes, writes every record and releases the work path. Every caller returns only
+    /// after that, except a middleware that a run waits for (`MiddlewareCall`).
     package func close() async {
         beginClosing()
         guard !tenure.isClosed, !isInChain else { return }
@@ -184,21 +188,21 @@ package actor Engine {
         whenClosed = []
     }
 
-    /// The thread stays until nobody holds the engine any more: whoever asks a closed engine gets an answer. Of a closed one
-    /// it has nothing left to do, and is waited for: the next thing a program does may be to exit.
+    /// The thread lives as long as the engine, so that a closed engine still answers. The thread of a closed engine
+    /// has no work left and is joined, because the program may exit next.
     deinit {
         executor.stop()
         if hasClosed.withLock(\.self) { executor.join() }
     }
 
-    /// The caller is a middleware of this engine that a run waits for.
+    /// True if the caller is a middleware of this engine that a run waits for.
     var isInChain: Bool { control.isInChain }
 
     // MARK: Events
 
-    /// Everything the transport's thread and the request chains have left since the last time, in order.
+    /// Handles the events that the transport's thread and the request chains have posted, in order.
     func handleEvents() {
-        // Slots that become free meanwhile are filled at once behind all of the news: one wake-up of the transport.
+        // Slots released here are filled after all events, with one wake-up of the transport.
         isStarting = true
         for event in inbox.take() {
             guard let run = book[event.id]?.run else { continue }
@@ -209,14 +213,16 @@ package actor Engine {
         startNext()
     }
 
-    /// Fills the free slots. Called whenever a slot, a host or a task becomes free: nothing waits for a tick.
+    /// Fills the free slots. It is called whenever a slot, a host or a task becomes available, so nothing waits for a
+    /// tick.
     func startNext() {
-        // A task that fails at once gives its slot back inside `start`: the loop below then goes on, not deeper.
+        // A task that fails immediately releases its slot inside `start`. The loop below then continues instead of
+        // recursing.
         guard schedule.isActive, !tenure.isClosing, !isStarting else { return }
         isStarting = true
         while let next = schedule.next() {
-            // The info file of one that rested stays open for the record that a small file has at its end: opening it twice
-            // is a twentieth of a small file's time.
+            // The info file of a task that was not in memory stays open for the record at the end of a small file.
+            // Opening it twice costs a twentieth of a small file's time.
             var info: OpenInfoFile?
             if book[next.id] == nil {
                 info = OpenInfoFile()
@@ -232,7 +238,7 @@ package actor Engine {
         if schedule.takePauseNews() { tellWaits() }
     }
 
-    /// Performs what a run has to wait for. Where there is nothing to wait for, that is over when this returns.
+    /// Performs the asynchronous work of a run. Work that never suspends is complete when this returns.
     private func perform(_ run: TaskRun) {
         while let work = run.takeWork() {
             let task = Task.immediate {
@@ -246,12 +252,12 @@ package actor Engine {
 
     // MARK: The timer
 
-    /// Runs whatever is due and sets the next deadline.
+    /// Runs everything that is due and sets the next deadline.
     private func onTimer() {
         guard schedule.isActive, !tenure.isClosing else { return }
         let now = clock.now
         let due = schedule.alarms.due(now)
-        // Here and not in the tick: an expired pause that stays would be a deadline in the past, again and again.
+        // This is not part of the tick: an expired pause that stays would be a past deadline again and again.
         schedule.hosts.endPauses(now: now)
         if due.sweep { post.mailbox.sweep(now: clock.date) }
         if due.tick { tick() }
@@ -262,17 +268,17 @@ package actor Engine {
         schedule.setDeadline()
     }
 
-    /// A retry has become due.
+    /// Queues a task whose retry has become due.
     private func wake(_ id: TaskID) {
         guard let entry = book[id], entry.record.state == .idle else { return }
         entry.record.stopWaiting()
         schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
     }
 
-    /// The heartbeat, once a second: lock time, mailbox, changed records. Nothing waits for it.
+    /// The once-a-second tick: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
         if tenure.noticesLoss() {
-            // Somebody else may be the engine: this one stops without writing anything.
+            // Another process may own the work path now: this engine stops without writing.
             problems.append(
                 "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.")
             return beginClosing()
@@ -287,18 +293,19 @@ package actor Engine {
         tellWaits()
     }
 
-    /// Writes down why tasks wait, where that has changed: other processes show it, and the next engine keeps to the pauses.
+    /// Writes the reasons for waiting if they have changed. Other processes show them, and the next engine honours
+    /// the pauses.
     private func tellWaits() {
         guard tenure.mayWrite else { return }
         let notice = schedule.notice(isClosing: tenure.isClosing)
         guard notice != lastNotice else { return }
         lastNotice = notice
-        // Only others read it: a disk that is full keeps nobody from downloading.
+        // Only other processes read this file, so a full disk must not stop downloads.
         try? notice.save(in: workPath)
     }
 
-    /// Has finished files synced in the background. A closing engine waits for it: when the work path is released, no
-    /// finished file is open.
+    /// Syncs finished files in the background. A closing engine waits for it, so that no finished file is open when
+    /// the work path is released.
     private func synchronizeDue() {
         let files = room.sync.takeDue()
         guard !files.isEmpty, (try? tenure.beginOperation()) != nil else { return }

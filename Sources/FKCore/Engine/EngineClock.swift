@@ -1,24 +1,26 @@
 import FKMiddleware
 import Foundation
 
-/// Where the engine takes its time from: monotonic for waiting, wall clock only for dates that people read.
+/// The engine's source of time. The monotonic clock is for waiting, the wall clock only for dates that people read.
 package protocol EngineClock: Sendable {
-    /// Nanoseconds since some fixed moment; never goes back, also when the wall clock is set.
+    /// Nanoseconds since a fixed moment. The value never decreases, even if the wall clock is set.
     var now: Int64 { get }
-    /// The wall clock in whole milliseconds, as info files keep it: a value in memory equals the one read back.
+    /// The wall clock in whole milliseconds, as info files store it, so a value in memory equals the one read back.
     var date: Date { get }
-    /// Calls `wake` whenever time has moved by hand. The system clock never does.
+    /// Registers a closure that runs whenever time is moved by hand. The system clock never calls it.
     func onManualChange(_ wake: @escaping @Sendable () -> Void)
-    /// True when time only moves by hand: nobody may wait for it with a time-out.
+    /// True if time moves only by hand, so a wait with a time-out never ends.
     var isManual: Bool { get }
 }
 
 extension EngineClock {
-    /// When a date is reached on the monotonic clock; nil when it is past.
+    /// The time of a date on the monotonic clock; nil if the date is past.
     ///
-    /// The monotonic clock is read first: where time passes between the two looks, the deadline is early by that and never late.
+    /// The monotonic clock is read first. Time that passes between the two reads makes the deadline early, never
+    /// late.
     ///
-    /// - Parameter longest: seconds; a wall clock that was set back must not make anybody wait for hours.
+    /// - Parameter longest: the maximum in seconds. Without it, a wall clock that was set back would cause a wait of
+    ///   hours.
     func deadline(of date: Date, atMost longest: @autoclosure () -> Double) -> Int64? {
         let now = now
         let seconds = date.timeIntervalSince(self.date)
@@ -26,10 +28,16 @@ extension EngineClock {
     }
 }
 
+/// The clocks of the system.
 package struct SystemClock: EngineClock {
+    /// The clocks of this system.
     package init() {}
+    /// Nanoseconds since the system started.
     package var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds) }
+    /// The wall clock in whole milliseconds.
     package var date: Date { Date(timeIntervalSince1970: Double(JSONText.milliseconds(Date())) / 1000) }
+    /// Does nothing.
     package func onManualChange(_ wake: @escaping @Sendable () -> Void) {}
+    /// False: time moves by itself.
     package var isManual: Bool { false }
 }

@@ -1,16 +1,16 @@
 import Foundation
 
-/// One thread that runs everything the engine does: jobs of its actor, events of the transport, and the timers.
+/// The thread that runs all of the engine's work: jobs of its actor, events of the transport, and timers.
 ///
-/// A thread of its own and not the cooperative pool, because the engine writes info files and must not hold up one
-/// of the pool's few threads while a disk is slow. While nothing is due the thread sleeps.
+/// The engine has its own thread instead of the cooperative pool, because it writes info files. A slow disk must not
+/// block one of the pool's few threads. The thread sleeps while nothing is due.
 package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     private enum Work {
         case job(UnownedJob)
         case closure(@Sendable () -> Void)
     }
 
-    // Sendable because everything mutable below is touched only with `lock` held.
+    // Sendable because all mutable state below is accessed only with `lock` held.
     private let lock = NSLock()
     private var work: [Work] = []
     private var isStopped = false
@@ -22,23 +22,27 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     private let clock: any EngineClock
     private let thread = WorkThread()
 
+    /// Starts the thread.
+    ///
+    /// - Parameter clock: the clock for deadlines.
     package init(clock: any EngineClock) {
         self.clock = clock
         thread.start(name: "fk.engine", stackSize: 1 << 20) { [self] in loop() }
         clock.onManualChange { [weak self] in self?.wake() }
     }
 
+    /// Runs a job of the actor on the thread, after all work submitted before it. Safe from any thread.
     package func enqueue(_ job: consuming ExecutorJob) {
         submit(.job(UnownedJob(job)))
     }
 
-    /// Runs a closure on the engine's thread, after everything submitted before it.
+    /// Runs a closure on the thread, after all work submitted before it. Safe from any thread.
     package func run(_ closure: @escaping @Sendable () -> Void) {
         submit(.closure(closure))
     }
 
-    /// Has `body` run on the engine's thread once the clock reaches `deadline` (monotonic nanoseconds). There is one
-    /// deadline; a new one replaces it.
+    /// Runs `body` on the thread once the clock reaches `deadline` (monotonic nanoseconds). There is one deadline; a
+    /// new one replaces it.
     package func setDeadline(_ deadline: Int64, _ body: @escaping @Sendable () -> Void) {
         lock.lock()
         self.deadline = deadline
@@ -47,9 +51,9 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
         wake()
     }
 
-    /// Ends the thread once all submitted work is done. Work submitted later is run by nobody.
+    /// Ends the thread once all submitted work is done. Work submitted later never runs.
     ///
-    /// Safe on the thread itself.
+    /// Safe to call on the thread itself.
     package func stop() {
         lock.lock()
         isStopped = true
@@ -57,13 +61,15 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
         wake()
     }
 
-    /// After `stop`: waits until the thread is gone. On the thread itself it does nothing.
+    /// Waits until the thread has ended, after `stop`. On the thread itself it returns immediately.
     package func join() { thread.join() }
 
+    /// Stops the program unless it is called on the thread.
     package func checkIsolated() {
         precondition(thread.isCurrent, "not on the engine's thread")
     }
 
+    /// True on the thread; never nil.
     package func isIsolatingCurrentContext() -> Bool? { thread.isCurrent }
 
     private func submit(_ item: Work) {
@@ -122,7 +128,8 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
                 let wasSignalled = !isSleeping
                 isSleeping = false
                 lock.unlock()
-                // Somebody signalled between our time-out and here: take the signal, so that it wakes nobody later.
+                // A signal arrived between the time-out and this line. It is consumed here, or it would end a later
+                // sleep.
                 if wasSignalled { wakeUp.wait() }
             }
         }

@@ -1,19 +1,19 @@
 import FKMiddleware
 
-/// Where the transport's thread leaves news for the engine. News that come while the engine is busy are handled
+/// Events from the transport's thread for the engine. Events that arrive while the engine is busy are handled
 /// together, so a burst of small files costs one wake-up.
 final class EngineInbox: Sendable {
     enum Event: Sendable {
         /// The request chain of the lane with this number has ended.
         case request(TaskID, lane: Int, Result<PreparedRequest, DownloadError>)
-        /// The receiver holds the server back until the head is recorded.
+        /// The receiver has paused the transfer until the response head is recorded.
         case gate(TaskID, RangeReceiver)
         /// The response has ended.
         case end(TaskID, RangeReceiver)
-        /// A mirror has answered the trial of the lane with this number.
+        /// A mirror has answered the trial request of the lane with this number.
         case trial(TaskID, lane: Int, MirrorTrial)
 
-        /// The task that it is for.
+        /// The task that the event belongs to.
         var id: TaskID {
             switch self {
             case .request(let id, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _): id
@@ -28,11 +28,12 @@ final class EngineInbox: Sendable {
 
     private let state = Locked(State())
 
-    /// What middlewares that are called know the engine by (`MiddlewareCall`).
+    /// Identifies the engine to the middlewares it calls (`MiddlewareCall`).
     var engine: ObjectIdentifier { ObjectIdentifier(self) }
 
     func connect(_ engine: Engine) { state.withLock { $0.engine = engine } }
 
+    /// Adds an event, and wakes the engine if it is the first. Safe from any thread.
     func post(_ event: Event) {
         let engine: Engine? = state.withLock { state in
             state.events.append(event)
@@ -41,6 +42,7 @@ final class EngineInbox: Sendable {
         engine?.executor.run { engine?.assumeIsolated { $0.handleEvents() } }
     }
 
+    /// Removes and returns all events, in order.
     func take() -> [Event] {
         state.withLock { state in
             defer { state.events.removeAll(keepingCapacity: true) }

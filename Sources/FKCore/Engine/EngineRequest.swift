@@ -1,36 +1,36 @@
 import FKMiddleware
 
-/// The six verbs a task understands. What each does in each state is decided by `StateMachine`.
+/// The six verbs for a task. `StateMachine` decides what each does in each state.
 public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
-    /// Queue again: cancel, error -> idle.
+    /// Queues a task: prepare, cancel, error -> idle.
     case action
-    /// action, idle -> suspend; bytes are kept.
+    /// Stops a task and keeps its bytes: prepare, idle, action -> suspend.
     case suspend
-    /// suspend -> action, or idle while all slots are taken.
+    /// Queues a suspended task: suspend -> idle. It runs as soon as a slot is free.
     case resume
-    /// action, suspend, idle, error -> cancel; unfinished bytes are dropped.
+    /// Stops a task and deletes its unfinished bytes: prepare, idle, action, suspend, error -> cancel.
     case cancel
-    /// error, cancel -> idle, with a fresh count of attempts.
+    /// Queues a failed or cancelled task with a fresh count of attempts: error, cancel -> idle.
     case retry
-    /// Forget the task and delete every file it wrote, in any state.
+    /// Removes the task in any state and deletes every file that it wrote.
     case trash
 }
 
-/// Which tasks a verb is meant for.
+/// Selects the tasks for a verb.
 public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLiteral {
-    /// Every task of that URL: usually one, more where it has several destinations.
+    /// Every task with this URL: usually one, or several with different destinations.
     case url(String)
     /// One task.
     case id(TaskID)
-    /// The members of the barrel of that name.
+    /// The members of the barrel with this name.
     case barrel(String)
     /// Every task of the work path.
     case all
 
-    /// `"https://…"` stands for `.url`.
+    /// A string literal such as `"https://…"` selects by URL.
     public init(stringLiteral value: String) { self = .url(value) }
 
-    /// URLs and names of barrels are compared by their bytes: canonically equivalent ones are two.
+    /// Compares URLs and barrel names by their bytes, so canonically equivalent texts differ.
     public static func == (one: TaskSelector, other: TaskSelector) -> Bool {
         switch (one, other) {
         case (.url(let one), .url(let other)), (.barrel(let one), .barrel(let other)): one.isExactly(other)
@@ -40,6 +40,7 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
         }
     }
 
+    /// Hashes the bytes of URLs and barrel names.
     public func hash(into hasher: inout Hasher) {
         switch self {
         case .url(let text), .barrel(let text): ExactText(text).hash(into: &hasher)
@@ -49,24 +50,24 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
     }
 }
 
-/// What a verb did to one task. A verb that does not apply changes nothing and says so.
+/// The effect of a verb on one task. A verb that does not apply changes nothing and gives the reason.
 public struct VerbResult: Codable, Sendable, Hashable {
     /// The task.
     public var id: TaskID
     /// The URL the task was built with, percent-encoded.
     public var url: String
-    /// What was asked for.
+    /// The requested verb.
     public var verb: Verb
     /// The state before the verb.
     public var before: DownloadState
-    /// The state after it: `before` where nothing was changed, `.unknown` for a task that was trashed.
+    /// The state after the verb: equal to `before` if nothing changed, `.unknown` for a trashed task.
     public var after: DownloadState
-    /// False when the verb does not apply in that state.
+    /// False if the verb does not apply in that state.
     public var applied: Bool
-    /// One sentence for a person: "suspended, 12 MB kept", "is complete already: nothing to resume".
+    /// A short text for people: "suspended, 12 MB kept", "is complete already: nothing to resume".
     public var note: String
 
-    /// For tests of code that reads results.
+    /// Creates a result, for tests of code that reads results.
     public init(
         id: TaskID, url: String, verb: Verb, before: DownloadState, after: DownloadState, applied: Bool, note: String
     ) {
@@ -82,10 +83,13 @@ public struct VerbResult: Codable, Sendable, Hashable {
 
 /// Settings of a barrel that its later members inherit.
 package struct BarrelOptions: Codable, Sendable, Hashable {
+    /// The folder for the members' files; nil for the default folder.
     package var directory: String?
+    /// Options for members that set none; nil for the defaults.
     package var options: TaskOptions?
-    /// Bytes a second over all members together, above 0; nil is no limit.
+    /// Bytes a second over all members together, above 0; nil for no limit.
     package var rateLimit: Int64?
+    /// Creates settings. The default is none at all.
     package init(directory: String? = nil, options: TaskOptions? = nil, rateLimit: Int64? = nil) {
         self.directory = directory
         self.options = options
@@ -93,34 +97,43 @@ package struct BarrelOptions: Codable, Sendable, Hashable {
     }
 }
 
-/// What a process may ask of the engine of a work path: directly when it owns the engine, else through the mailbox.
+/// A request to the engine of a work path. A process calls its own engine directly, and posts to another process's
+/// engine through the mailbox.
 package enum EngineRequest: Codable, Sendable, Hashable {
-    /// Make tasks, or find them again when they exist, optionally as members of a barrel, and queue them.
-    /// `run` lets them start in an engine that runs only chosen tasks.
+    /// Creates tasks, or finds existing ones, and queues them, optionally as members of a barrel. `run` lets them
+    /// start in an engine that runs only chosen tasks.
     case add(tasks: [TaskDescription], barrel: String?, run: Bool)
+    /// Applies a verb to the selected tasks.
     case verb(Verb, TaskSelector)
-    /// What a verb or a toggle comes to, written down before it is carried out: a second time then changes nothing.
+    /// The resolved verbs of a verb or toggle request, written before they are performed, so that a second time
+    /// changes nothing.
     case chosen([VerbChoice])
-    /// Suspend what runs or waits, resume or queue again what does not.
+    /// Suspends running and waiting tasks, and resumes or queues all others.
     case toggle(TaskSelector)
-    /// A nil value removes the pair.
+    /// Sets attributes of the selected tasks. A nil value removes the pair.
     case setAttributes(TaskSelector, [String: String?])
+    /// Records the present time as the last use of the selected tasks.
     case markUsed(TaskSelector)
+    /// Creates a barrel, or replaces the settings of an existing one.
     case createBarrel(name: String, options: BarrelOptions)
+    /// Removes members from a barrel. Their tasks stay.
     case removeFromBarrel(name: String, urls: [String])
-    /// Forget the group; its tasks stay.
+    /// Deletes a barrel. Its tasks stay.
     case deleteBarrel(name: String)
-    /// Let these waiting tasks start.
+    /// Lets waiting tasks start in an engine that runs only chosen tasks.
     case run(TaskSelector)
+    /// Changes `Configure.maxAction` (tasks at once) and `Configure.rateLimit` (bytes a second; 0 for no limit). Nil
+    /// keeps the present value.
     case setLimits(maxAction: Int?, rateLimit: Int64?)
-    /// Changes the rate limit of all tasks, or of a barrel's; it lasts until it is changed. Nil or 0 is no limit.
+    /// Changes the rate limit of all tasks, or of a barrel's members, in bytes a second. It applies until it is
+    /// changed. Nil or 0 means no limit.
     case limit(rate: Int64?, barrel: String?)
-    /// Which limits are in force.
+    /// Returns the limits in force.
     case limits
-    /// An `add` or a `run` of a command that has limits for its own tasks.
+    /// An `add` or `run` of a command with limits for its own tasks.
     indirect case limited(OwnLimits, EngineRequest)
 
-    /// The same in requests of so many tasks at most.
+    /// The same request, divided into requests of at most `count` tasks.
     package func portions(of count: Int) -> [EngineRequest] {
         if case .limited(let limits, let request) = self {
             return request.portions(of: count).map { .limited(limits, $0) }
@@ -131,7 +144,7 @@ package enum EngineRequest: Codable, Sendable, Hashable {
         }
     }
 
-    /// The same in requests that fit into the mailbox.
+    /// The same request, divided into requests that fit into the mailbox.
     package var messages: [EngineRequest] {
         if case .limited(let limits, let request) = self { return request.messages.map { .limited(limits, $0) } }
         guard case .add(let tasks, let barrel, let run) = self else { return [self] }
@@ -141,29 +154,41 @@ package enum EngineRequest: Codable, Sendable, Hashable {
 
 /// A verb for one task.
 package struct VerbChoice: Codable, Sendable, Hashable {
+    /// The task.
     package var id: TaskID
+    /// The verb for it.
     package var verb: Verb
+    /// Creates a choice.
     package init(id: TaskID, verb: Verb) {
         self.id = id
         self.verb = verb
     }
 }
 
+/// The answer to an `EngineRequest`.
 package enum EngineReply: Codable, Sendable, Hashable {
-    /// What became of each task of `add`, in order.
+    /// The result for each task of `add`, in order.
     case added([Added])
+    /// The result for each task that a verb or toggle selected.
     case verbs([VerbResult])
+    /// The request is complete; a line for people.
     case done(note: String)
+    /// The limits in force.
     case limits(LimitsReport)
+    /// The request failed.
     case failed(DownloadError)
 
+    /// The result of `add` for one task.
     package struct Added: Codable, Sendable, Hashable {
+        /// The task.
         package var id: TaskID
+        /// Its state now.
         package var state: DownloadState
-        /// False when the task was there already.
+        /// False if the task existed before.
         package var isNew: Bool
-        /// Set when this task could not be made.
+        /// Set if this task could not be created.
         @Seldom package var error: DownloadError?
+        /// Creates a result.
         package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
             self.id = id
             self.state = state
@@ -174,7 +199,7 @@ package enum EngineReply: Codable, Sendable, Hashable {
 }
 
 extension EngineReply {
-    /// The answer to several portions of one request.
+    /// Combines the answers to the portions of one request.
     ///
     /// - Throws: `.corruptInfo` for answers of different kinds.
     init(pages: [EngineReply]) throws {
@@ -194,7 +219,7 @@ extension EngineReply {
         if case .added = first { self = .added(added) } else { self = .verbs(results) }
     }
 
-    /// The same as answers that take about so many bytes each.
+    /// The same answer, divided into answers of about `size` bytes each.
     func pages(ofBytes size: Int) -> [EngineReply] {
         switch self {
         case .added(let list):
@@ -207,14 +232,14 @@ extension EngineReply {
 }
 
 extension DownloadError {
-    /// About as many bytes as it takes in a message.
+    /// The approximate size in a message, in bytes.
     fileprivate var messageSize: Int {
         200 + 2 * (message.utf8.count + (url?.utf8.count ?? 0) + (underlying?.utf8.count ?? 0))
     }
 }
 
 extension TaskDescription {
-    /// About as many bytes as it takes in a message: JSON writes a slash as two.
+    /// The approximate size in a message, in bytes. JSON writes a slash as two bytes.
     fileprivate var messageSize: Int {
         var size = 400 + 2 * (url.utf8.count + (directory?.utf8.count ?? 0) + (fileName?.utf8.count ?? 0))
         for mirror in mirrors { size += 2 * mirror.utf8.count + 4 }
@@ -226,7 +251,8 @@ extension TaskDescription {
 }
 
 extension Array {
-    /// In order, each of at least one element and of about so many bytes; an empty array is one portion.
+    /// Divides the array into portions of about `limit` bytes with at least one element each. An empty array is one
+    /// portion.
     fileprivate func portions(ofBytes limit: Int, _ size: (Element) -> Int) -> [[Element]] {
         var portions: [[Element]] = []
         var begin = startIndex

@@ -1,15 +1,15 @@
 import FKMiddleware
 
-/// A call of the application's code by an engine. Tasks that the code starts inherit it, detached ones do not.
+/// A call of the application's code by an engine. Tasks that the code starts inherit it; detached tasks do not.
 ///
-/// A verb waits until the attempt it stops has ended, and `close()` until every attempt has. Called by a middleware that
-/// the attempt waits for, either would wait for itself. So neither waits inside such a call: the request is accepted, and
-/// takes effect when the middleware has returned.
+/// A verb waits until the attempt that it stops has ended, and `close()` until all attempts have ended. If a
+/// middleware that the attempt waits for called either one, it would wait for itself. So neither waits inside such a
+/// call: the request is accepted, and takes effect when the middleware has returned.
 final class MiddlewareCall: Sendable {
     enum Kind: Sendable {
-        /// A request or response middleware: an attempt waits for it.
+        /// A request or response middleware. An attempt waits for it.
         case chain
-        /// On the callback queue: only what follows on that queue waits for it.
+        /// A callback on the callback queue. Only later callbacks wait for it.
         case callback
     }
 
@@ -24,7 +24,7 @@ final class MiddlewareCall: Sendable {
         self.kind = kind
     }
 
-    /// Runs a chain of middlewares.
+    /// Runs a chain of middlewares as a call of this engine.
     static func inChain<Result: Sendable>(
         of engine: ObjectIdentifier, _ body: @Sendable () async -> Result
     ) async -> Result {
@@ -33,14 +33,14 @@ final class MiddlewareCall: Sendable {
         return await $current.withValue(call) { await body() }
     }
 
-    /// Runs callbacks.
+    /// Runs callbacks as a call of this engine.
     static func inCallback(of engine: ObjectIdentifier, _ body: () -> Void) {
         let call = MiddlewareCall(engine, .callback)
         defer { call.end() }
         $current.withValue(call, operation: body)
     }
 
-    /// True inside a call of this engine that has not returned yet.
+    /// True inside a call of this engine and kind that has not returned yet.
     static func isInside(_ engine: ObjectIdentifier, _ kind: Kind) -> Bool {
         guard let current, current.engine == engine, current.kind == kind else { return false }
         return !current.isOver.withLock { $0 }

@@ -1,19 +1,19 @@
 import FKMiddleware
 
-/// The mailbox as its engine sees it: what was read and has not begun yet. Confined to the engine.
+/// The engine's side of the mailbox: requests that were read and have not begun. Confined to the engine.
 struct PostBox {
     let mailbox: Mailbox
     /// Requests of other processes that have not begun yet.
     private var messages: [(MessageID, Result<EngineRequest, DownloadError>)] = []
     private var isHandling = false
     private(set) var hasRead = false
-    /// What was in the mailbox when this engine began is under way.
+    /// True once the requests that were in the mailbox at the start have begun.
     private var hasHandledLeftovers = false
     private var whenLeftoversHandled: [CheckedContinuation<Void, Never>] = []
 
     init(_ mailbox: Mailbox) { self.mailbox = mailbox }
 
-    /// Takes what has come since the last look. Returns true when somebody has to begin handling it.
+    /// Reads the requests posted since the last call. Returns true if the caller must begin to handle them.
     mutating func read() -> Bool {
         mailbox.writeReplies()
         hasRead = true
@@ -27,12 +27,13 @@ struct PostBox {
         return true
     }
 
-    /// The next requests to handle; nil when there are none.
+    /// The next requests to handle; nil if there are none.
     mutating func takeMessages() -> [(MessageID, Result<EngineRequest, DownloadError>)]? {
         defer { messages = [] }
         return messages.isEmpty ? nil : messages
     }
 
+    /// Ends the handling, and releases those who wait for the requests of earlier engines.
     mutating func endHandling() {
         isHandling = false
         hasHandledLeftovers = true
@@ -40,7 +41,7 @@ struct PostBox {
         whenLeftoversHandled = []
     }
 
-    /// Requests that earlier engines have left are being handled.
+    /// True while requests posted under earlier engines are being handled.
     var isHandlingLeftovers: Bool { !hasHandledLeftovers && isHandling }
 
     mutating func waitForLeftovers(_ waiter: CheckedContinuation<Void, Never>) { whenLeftoversHandled.append(waiter) }

@@ -1,6 +1,6 @@
-/// Problems that nobody has asked for yet: each text once, and at most `limit` of them. Confined to the engine.
+/// Problems that have not been fetched yet: each text once, and at most `limit` texts. Confined to the engine.
 final class Problems {
-    /// The first ones are kept: they are nearest to the cause.
+    /// The first problems are kept, because they are closest to the cause.
     static let limit = 1_000
 
     private var texts: [String] = []
@@ -17,7 +17,7 @@ final class Problems {
         }
     }
 
-    /// Hands out what was gathered since the last call.
+    /// Returns and clears the problems since the last call.
     func take() -> [String] {
         defer { (texts, known, dropped) = ([], [], 0) }
         return dropped == 0 ? texts : texts + ["\(dropped) more problems were reported and not kept."]

@@ -1,6 +1,7 @@
 import FKMiddleware
 
-/// The time for which an engine owns its work path: from the lock to its release, with what must end before that.
+/// The period in which an engine owns its work path, from acquiring the lock to releasing it. It counts the
+/// operations that must end before the release.
 ///
 /// ```text
 /// open -> closing (nothing new begins) -> idle (all that began has ended) -> closed
@@ -11,15 +12,15 @@ import FKMiddleware
 final class Tenure {
     private let lock: EngineLock
     private let clock: any EngineClock
-    /// No operation begins any more.
+    /// True once no operation may begin any more.
     private(set) var isClosing = false
     private(set) var isClosed = false
-    /// Another engine has the work path.
+    /// True if another engine has taken the work path.
     private(set) var isLost = false
-    /// Operations that have begun and not ended.
+    /// The number of operations in progress.
     private var operations = 0
     private var whenIdle: CheckedContinuation<Void, Never>?
-    /// When a request that takes long touches the lock next.
+    /// The time of the next update of the lock file.
     private var nextBeat: Int64 = 0
 
     init(_ lock: EngineLock, clock: any EngineClock) {
@@ -27,17 +28,17 @@ final class Tenure {
         self.clock = clock
     }
 
-    /// False once the lock is released or lost: the files are another engine's then.
+    /// False once the lock is released or lost. The files then belong to another engine.
     var mayWrite: Bool { !isClosed && !isLost }
 
-    /// - Throws: `.cancelled` once the engine closes: the work path may be another engine's by then.
+    /// - Throws: `.cancelled` once the engine closes, since another engine may own the work path by then.
     func checkOpen() throws(DownloadError) {
         guard !isClosing else { throw DownloadError(.cancelled, "The downloader is closed.") }
     }
 
     // MARK: Operations
 
-    /// Begins a request that changes tasks: the lock is held until `endOperation`.
+    /// Begins a request that changes tasks. The lock is held until `endOperation`.
     ///
     /// - Throws: `.cancelled` once the engine closes.
     func beginOperation() throws(DownloadError) {
@@ -50,14 +51,15 @@ final class Tenure {
         if operations == 0 { whenIdle.take()?.resume() }
     }
 
-    /// Returns once every operation has ended. For one caller.
+    /// Returns once all operations have ended. Only one caller may wait.
     func idle(isolation: isolated (any Actor)? = #isolation) async {
         if operations > 0 { await withCheckedContinuation { whenIdle = $0 } }
     }
 
     // MARK: The lock
 
-    /// Shows other processes that this engine is alive: once a second, also in the middle of a long request.
+    /// Updates the lock file once a second, also during a long request, so that other processes see that this engine
+    /// is alive.
     func beat() {
         let now = clock.now
         guard now >= nextBeat else { return }
@@ -65,14 +67,14 @@ final class Tenure {
         try? lock.touch(clock.date)
     }
 
-    /// Looks whether somebody has replaced the lock file; true the first time that is seen.
+    /// Checks whether the lock file was replaced. Returns true only the first time.
     func noticesLoss() -> Bool {
         guard !isLost, lock.isReplaced else { return false }
         isLost = true
         return true
     }
 
-    /// True where this boot's first engine has looked for lost files.
+    /// True if an engine has already searched for lost files since the system started.
     var isExamined: Bool { lock.isExamined }
 
     func noteExamined() { lock.noteExamined() }

@@ -1,12 +1,12 @@
 import CSystem
 import Foundation
 
-/// A thread that can be waited for to its very end, what libraries clean up behind it included: who calls `exit` while that
-/// still goes on has the libraries taken down under it. Foundation's `Thread` cannot be waited for.
+/// A thread that can be joined. `join` also covers the clean-up that libraries do at a thread's end: a program that
+/// calls `exit` during it would unload the libraries in use. Foundation's `Thread` cannot be joined.
 package final class WorkThread: @unchecked Sendable {
-    // Sendable because what is mutable is touched only with `lock` held.
+    // Sendable because mutable state is accessed only with `lock` held.
     private let lock = NSCondition()
-    /// Nil before the start and after the end that somebody has waited for.
+    /// Nil before the start and after the join.
     private var thread: fk_thread?
     private var isAwaited = false
 
@@ -19,17 +19,18 @@ package final class WorkThread: @unchecked Sendable {
         }
     }
 
+    /// A thread that has not started.
     package init() {}
 
     deinit {
         if let thread { fk_detach_thread(thread) }
     }
 
-    /// Starts it, once. The thread holds `body` and what that holds; this object does not.
+    /// Starts the thread; call it once. The thread retains `body` and its captures; this object does not.
     ///
     /// - Parameters:
     ///   - name: for debuggers; at most 15 bytes.
-    ///   - stackSize: in bytes; 0 for the system's.
+    ///   - stackSize: in bytes; 0 for the system's default.
     package func start(name: String, stackSize: Int = 0, _ body: @escaping @Sendable () -> Void) {
         let start = Unmanaged.passRetained(Start(name, body))
         lock.lock()
@@ -56,7 +57,7 @@ package final class WorkThread: @unchecked Sendable {
         return thread.map { fk_is_current_thread($0) != 0 } ?? false
     }
 
-    /// Waits until it has ended, whoever else waits; on the thread itself it returns at once.
+    /// Waits until the thread has ended. Several callers may wait. On the thread itself it returns immediately.
     package func join() {
         lock.lock()
         defer { lock.unlock() }

@@ -1,19 +1,20 @@
 import FKMiddleware
 import Foundation
 
-/// Runs other people's callbacks, one after the other, on a queue that is neither the engine's thread nor the main one.
+/// Runs the application's callbacks, one after the other, on a queue that is neither the engine's thread nor the main
+/// one.
 ///
-/// Callbacks are gathered for 5 ms: a burst of small files costs one wake-up, not one for each change of state. (Of
-/// 16,900 wake-ups for 2,000 files of 8 KiB, 10,000 were these.)
+/// Callbacks are collected for 5 ms, so that a burst of small files costs one wake-up instead of one for each change
+/// of state. (Of 16,900 wake-ups for 2,000 files of 8 KiB, 10,000 were these.)
 final class CallbackQueue: Sendable {
     private let queue = DispatchQueue(label: "fk.callbacks")
     private let waiting = Locked<[@Sendable () -> Void]>([])
     private let engine = Locked<ObjectIdentifier?>(nil)
 
-    /// Whose callbacks they are (`MiddlewareCall`).
+    /// Sets the engine of the callbacks (`MiddlewareCall`).
     func connect(_ engine: ObjectIdentifier) { self.engine.withLock { $0 = engine } }
 
-    /// Never blocks. Callbacks run in the order in which they were given.
+    /// Adds a callback. It never blocks. Callbacks run in the order in which they were added.
     func async(_ callback: @escaping @Sendable () -> Void) {
         let isFirst = waiting.withLock { waiting in
             waiting.append(callback)
@@ -22,7 +23,7 @@ final class CallbackQueue: Sendable {
         if isFirst { queue.asyncAfter(deadline: .now() + .milliseconds(5)) { self.drain() } }
     }
 
-    /// Runs `body` behind everything given before, and returns then.
+    /// Runs `body` after all callbacks added before it, and returns when it has returned.
     func sync(_ body: () -> Void = {}) {
         queue.sync {
             drain()

@@ -1,13 +1,13 @@
 import FKMiddleware
 import Foundation
 
-/// Who listens to what. Confined to the engine; callbacks run on the engine's callback queue, in order.
+/// The listeners. Confined to the engine; callbacks run on the engine's callback queue, in order.
 struct Observers {
     enum Target: Hashable {
         case url(String)
         case id(TaskID)
 
-        /// - Throws: `.invalidURL` for a URL that is none, `.invalidArgument` for several tasks.
+        /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for several tasks.
         init(_ selector: TaskSelector) throws {
             switch selector {
             case .url(let url): self = .url(try URLNormalizer.normalize(url))
@@ -18,11 +18,12 @@ struct Observers {
         }
     }
 
-    /// What a listener was last told of each task: a URL may have several. All that is called "previous" is from here.
+    /// The last counts that a listener received for each task; a URL may have several tasks. All values called
+    /// "previous" come from here.
     struct LastTold {
         private var received: [TaskID: Int64] = [:]
 
-        /// What was told before; from now on `count` is. 0 the first time.
+        /// The count before, 0 the first time. `count` is stored in its place.
         mutating func previous(of id: TaskID, now count: Int64) -> Int64 {
             received.updateValue(count, forKey: id) ?? 0
         }
@@ -64,10 +65,10 @@ struct Observers {
         }
     }
 
-    /// A caller that waits until all of some tasks have settled, or nothing can run any more.
+    /// A caller that waits until each of its tasks has settled, or until no task can run any more.
     private struct Wait {
         let number: UInt64
-        /// Nil for a wait until nothing can run.
+        /// The tasks that have not settled; nil for a wait until no task can run.
         var open: Set<TaskID>?
         let continuation: CheckedContinuation<Void, Never>
     }
@@ -78,11 +79,11 @@ struct Observers {
     private(set) var attempts: [AttemptListener] = []
     private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
-    /// How listeners that are sequences end, by their numbers.
+    /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
     private var waits: [Wait] = []
 
-    /// Somebody wants the polled callbacks.
+    /// True if there are listeners for the polled callbacks.
     var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
 
     mutating func number() -> UInt64 {
@@ -92,7 +93,7 @@ struct Observers {
 
     // MARK: Registering
 
-    /// - Parameter end: for a sequence: called once, behind the last value, when nothing more can come.
+    /// - Parameter end: for a sequence; called once after the last value, when no other can follow.
     mutating func add(_ listener: TaskListener, for target: Target, end: (@Sendable () -> Void)?) {
         tasks[target, default: []].append(listener)
         ends[listener.number] = end
@@ -108,7 +109,7 @@ struct Observers {
         ends[listener.number] = end
     }
 
-    /// Every change of state of every task.
+    /// Adds a listener for every change of state of every task.
     mutating func addStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
         let number = number()
         states[number] = callback
@@ -133,7 +134,7 @@ struct Observers {
         ends[number] = nil
     }
 
-    /// - Returns: what is to be called once the listeners have heard all that is still on its way to them.
+    /// - Returns: closures to call once the listeners have received all pending values.
     mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
         let numbers =
             (tasks.removeValue(forKey: target) ?? []).map(\.number)
@@ -144,22 +145,22 @@ struct Observers {
 
     // MARK: Sequences
 
-    /// True where a sequence of infos listens.
+    /// True if a sequence of infos listens.
     func hasInfoSequences(_ target: Target) -> Bool {
         !ends.isEmpty && tasks[target]?.contains { ends[$0.number] != nil } ?? false
     }
 
-    /// True where a sequence of attempts listens.
+    /// True if a sequence of attempts listens.
     func hasAttemptSequences(_ target: Target) -> Bool {
         !ends.isEmpty && attempts.contains { $0.target == target && ends[$0.number] != nil }
     }
 
-    /// True where a sequence of a barrel's sums listens.
+    /// True if a sequence of a barrel's sums listens.
     func hasSequences(ofBarrel name: String) -> Bool {
         !ends.isEmpty && barrels.contains { $0.name.isExactly(name) && ends[$0.number] != nil }
     }
 
-    /// Takes away the sequences of infos; callbacks stay.
+    /// Removes the sequences of infos; callbacks stay.
     ///
     /// - Returns: as `removeAll`.
     mutating func endInfoSequences(_ target: Target) -> [@Sendable () -> Void] {
@@ -167,12 +168,12 @@ struct Observers {
         return end(over)
     }
 
-    /// Takes away the sequences of attempts; callbacks stay.
+    /// Removes the sequences of attempts; callbacks stay.
     mutating func endAttemptSequences(_ target: Target) -> [@Sendable () -> Void] {
         end(attempts.filter { $0.target == target && ends[$0.number] != nil }.map(\.number))
     }
 
-    /// Takes away the sequences of a barrel's sums; callbacks stay.
+    /// Removes the sequences of a barrel's sums; callbacks stay.
     mutating func endSequences(ofBarrel name: String) -> [@Sendable () -> Void] {
         end(barrels.filter { $0.name.isExactly(name) && ends[$0.number] != nil }.map(\.number))
     }
@@ -192,7 +193,7 @@ struct Observers {
         return bodies
     }
 
-    /// Forgets all listeners and lets go who waits.
+    /// Removes all listeners and ends all waits.
     ///
     /// - Returns: as `removeAll`.
     mutating func finish() -> [@Sendable () -> Void] {
@@ -203,17 +204,19 @@ struct Observers {
 
     // MARK: Waiting
 
-    /// Callers that wait.
+    /// The number of waiting callers.
     var waitCount: Int { waits.count }
 
+    /// Adds a waiting caller.
+    ///
     /// - Parameters:
-    ///   - ids: at least one; nil waits until nothing can run any more.
-    ///   - number: what `endWait` takes.
+    ///   - ids: at least one task; nil waits until no task can run any more.
+    ///   - number: the number for `endWait`.
     mutating func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
         waits.append(Wait(number: number, open: ids.map { Set($0) }, continuation: continuation))
     }
 
-    /// The caller does not want to wait any longer.
+    /// Ends the wait of a caller.
     mutating func endWait(_ number: UInt64) { endWaits { $0.number == number } }
 
     mutating func settled(_ id: TaskID) {
@@ -222,7 +225,7 @@ struct Observers {
         endWaits { $0.open?.isEmpty == true }
     }
 
-    /// Returns the callbacks to run.
+    /// Ends the waits for an empty queue. Returns the callbacks to run.
     mutating func queueDrained() -> [@Sendable () -> Void] {
         endWaits { $0.open == nil }
         return Array(drained.values)

@@ -1,14 +1,14 @@
 import FKMiddleware
 
-/// When a sequence ends: behind the last value there is, also where there was never one.
+/// Ends sequences: after their last value, or immediately if there was none.
 extension Reporter {
-    /// Ends sequences behind the last values that are on their way to them.
+    /// Ends sequences after the values that are pending for them.
     func endListeners(_ ends: [@Sendable () -> Void]) {
         guard !ends.isEmpty else { return }
         callbacks.async { ends.forEach { $0() } }
     }
 
-    /// A task has settled: ends the sequences that wait for nothing else.
+    /// Ends the sequences that wait only for this settled task.
     func endSequences(of entry: TaskEntry) {
         for target in [Observers.Target.id(entry.id), .url(entry.record.task.url)] {
             endInfoSequences(target)
@@ -17,21 +17,22 @@ extension Reporter {
         endBarrelSequences(of: entry)
     }
 
-    /// One that is being stopped or trashed counts as it is when that has ended.
+    /// A task that is being stopped or trashed is judged when that has ended.
     func endBarrelSequences(of entry: TaskEntry) {
         guard entry.run == nil, entry.isThere else { return }
         for name in entry.record.barrels { endBarrelSequences(name) }
     }
 
-    /// Sequences of infos end when every task they follow is complete, in error, cancelled or gone.
+    /// Ends sequences of infos if every task they follow is complete, in error, cancelled or gone.
     func endInfoSequences(_ target: Observers.Target) {
         guard observers.hasInfoSequences(target), followed(target).allSatisfy(\.isOver) else { return }
         endListeners(observers.endInfoSequences(target))
     }
 
-    /// The same for sequences of attempts, while none runs.
+    /// Ends sequences of attempts under the same condition, if no attempt runs.
     ///
-    /// - Parameter entry: the task whose last attempt for now has just been told of; a suspended one ends them then, too.
+    /// - Parameter entry: the task whose last attempt was just reported. A suspended task then ends the sequences as
+    ///   well.
     func endAttemptSequences(_ target: Observers.Target, behindAttemptOf entry: TaskEntry? = nil) {
         guard observers.hasAttemptSequences(target) else { return }
         let isOver = followed(target).allSatisfy { other in
@@ -49,12 +50,12 @@ extension Reporter {
         }
     }
 
-    /// Members that are about to leave: the last sum is the one without them.
+    /// True while members are being trashed. The last sum is the one without them.
     private func isTrashing(membersOf name: String) -> Bool {
         schedule.running.values.contains { !$0.isThere && $0.record.barrels.containsExactly(name) }
     }
 
-    /// Sequences of a barrel's sums end when no member can run any more, with the sum as it is then.
+    /// Ends sequences of a barrel's sums if no member can run any more, with the sum at that time.
     func endBarrelSequences(_ name: String) {
         guard observers.hasSequences(ofBarrel: name), !isTrashing(membersOf: name), let info = try? barrelInfo(name),
             info.isOver
@@ -65,7 +66,7 @@ extension Reporter {
 }
 
 extension TaskEntry {
-    /// It runs no more unless somebody has it queued again.
+    /// True if the task does not run again unless it is queued again.
     fileprivate var isOver: Bool {
         switch record.state {
         case .complete, .error, .cancel, .unknown: true

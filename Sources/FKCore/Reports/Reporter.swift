@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// What others see of the tasks: snapshots, sums, changes of state, polled reports. It owns every listener and every
+/// Reports tasks to others: snapshots, sums, changes of state, polled reports. It owns every listener and every
 /// "previous" value, and changes no task. Confined to the engine; callbacks run on the callback queue, in order.
 final class Reporter {
     let book: TaskBook
@@ -22,7 +22,7 @@ final class Reporter {
 
     // MARK: Snapshots
 
-    /// A task as it is now.
+    /// The present state of a task.
     func info(_ entry: TaskEntry) -> DownloadInfo {
         entry.refresh()
         var info = DownloadInfo(entry.record)
@@ -37,7 +37,7 @@ final class Reporter {
         return info
     }
 
-    /// The same with a fresh speed.
+    /// The present state of a task, with a fresh speed.
     func freshInfo(_ entry: TaskEntry) -> DownloadInfo {
         sample(entry)
         return info(entry)
@@ -47,7 +47,9 @@ final class Reporter {
         entry.run?.speed.add(time: clock.now, bytes: entry.received)
     }
 
-    /// The sum of a barrel now.
+    /// The present sum over a barrel's members.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel, or an error if a file cannot be read.
     func barrelInfo(_ name: String) throws -> BarrelInfo {
         var barrel = try barrels.open(name, creating: false)
         if !barrel.isCounted {
@@ -63,7 +65,7 @@ final class Reporter {
             account(entry)
             bytesPerSecond += entry.bytesPerSecond
         }
-        // A closed engine has none open, and counts what is on the disk.
+        // A closed engine has no open barrels and counts the records on disk.
         var info = book.tenure.mayWrite ? barrels.book.info(name) : barrel.info()
         info.bytesPerSecond = bytesPerSecond
         return info
@@ -71,7 +73,7 @@ final class Reporter {
 
     // MARK: Sums
 
-    /// Brings the sums of the barrels and the number of open tasks up to date with one task.
+    /// Updates the sums of barrels and the number of open tasks for one task.
     func account(_ entry: TaskEntry) {
         let old = entry.accounted
         let new = entry.account
@@ -91,7 +93,7 @@ final class Reporter {
         callbacks.async { drained.forEach { $0() } }
     }
 
-    /// A task that waited in the queue is gone.
+    /// Counts a queued task whose info file has disappeared as gone.
     func lost(_ id: TaskID, group: Int32) {
         count(group, open: -1)
         observers.settled(id)
@@ -99,12 +101,13 @@ final class Reporter {
 
     // MARK: Changes
 
-    /// Every change of state goes through here: counts, observers and middlewares hear of it once.
+    /// Changes the state of a task. All changes of state go through here, so counts, observers and middlewares
+    /// receive each one once.
     func change(_ entry: TaskEntry, to state: DownloadState) {
         if entry.set(state) { stateChanged(entry) }
     }
 
-    /// Tells everybody that a task is in another state.
+    /// Reports the new state of a task to counts, observers and middlewares.
     func stateChanged(_ entry: TaskEntry) {
         account(entry)
         tellMiddlewares(entry)
@@ -119,7 +122,8 @@ final class Reporter {
             endSequences(of: entry)
         }
         if entry.record.state == .action { armReports() }
-        // A barrel's listeners also hear of members that never run: suspended, cancelled or trashed while they waited.
+        // Listeners of a barrel also receive changes of members that never run: suspended, cancelled or trashed while
+        // they waited.
         if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
     }
 
@@ -137,7 +141,7 @@ final class Reporter {
         }
     }
 
-    /// What download middlewares are told, all of them at once.
+    /// The counts for download middlewares. All of them receive the same.
     private func countForMiddlewares(_ entry: TaskEntry) -> ByteCount {
         let received = entry.received
         defer { entry.reported = received }
@@ -160,6 +164,9 @@ final class Reporter {
 
     // MARK: Polled reports
 
+    /// Sets the time of the next polled reports, if there are listeners or download middlewares and a task runs.
+    ///
+    /// - Parameter whileIdle: true sets it even if no task runs; the default is false.
     func armReports(whileIdle: Bool = false) {
         guard !schedule.alarms.hasReport, whileIdle || !schedule.running.isEmpty,
             observers.wantsReports || !chains.download.isEmpty
@@ -168,7 +175,7 @@ final class Reporter {
         schedule.setDeadline()
     }
 
-    /// The polled callbacks, every `distributeSpeed` x 0.2 s while something runs.
+    /// Calls the polled callbacks, every `distributeSpeed` x 0.2 s while tasks run.
     func report() {
         let middlewares = chains.download.ordered
         for entry in schedule.running.values {
@@ -190,7 +197,9 @@ final class Reporter {
         for listener in observers.barrels { endBarrelSequences(listener.name) }
     }
 
-    /// - Parameter info: the sum now; one that was told already is not told again.
+    /// Reports a sum to a listener, unless the listener has received the same one.
+    ///
+    /// - Parameter info: the present sum.
     func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo?) {
         guard var info else { return }
         info.count.previousReceived = listener.last?.count.received ?? 0
@@ -205,9 +214,9 @@ final class Reporter {
 
     // MARK: Registering
 
-    /// Registers a polled callback and calls it once at once, if the task is known.
+    /// Registers a polled callback. If the task is known, the callback is also called immediately.
     ///
-    /// - Parameter end: for a sequence: called once, behind the last info, when the task is gone or can run no more.
+    /// - Parameter end: for a sequence; called once after the last info, when the task is gone or can no longer run.
     func observe(
         _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
         _ callback: @escaping @Sendable (DownloadInfo) -> Void
@@ -233,7 +242,7 @@ final class Reporter {
         return listener.number
     }
 
-    /// - Parameter end: for a sequence: called once, behind the last info, when no attempt runs or follows.
+    /// - Parameter end: for a sequence; called once after the last info, when no attempt runs and none follows.
     func observeAttempts(
         _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void
@@ -258,13 +267,13 @@ final class Reporter {
 
     // MARK: Ends
 
-    /// The task is gone.
+    /// Ends the listeners of a task that is gone.
     func forget(_ entry: TaskEntry, barrels: [String]) {
         endListeners(observers.removeAll(.id(entry.id)))
         for name in barrels { endBarrelSequences(name) }
     }
 
-    /// A barrel is about to be deleted: what its listeners are told last.
+    /// The last sum for the listeners of a barrel that is about to be deleted; nil if there are none.
     func lastInfo(ofBarrel name: String) throws -> BarrelInfo? {
         observers.barrels.contains { $0.name.isExactly(name) } ? try barrelInfo(name) : nil
     }
@@ -274,7 +283,7 @@ final class Reporter {
         endListeners(observers.removeBarrel(name))
     }
 
-    /// The last reports of a closing engine.
+    /// Sends the last reports of a closing engine.
     func finish() {
         reportBarrels()
         endListeners(observers.finish())
@@ -282,7 +291,9 @@ final class Reporter {
 
     // MARK: Attempts
 
-    /// - Parameter phase: `.progressed` gets its counts here, for each listener its own.
+    /// Reports an attempt to its listeners.
+    ///
+    /// - Parameter phase: `.progressed` gets its counts here, separately for each listener.
     func tellAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
         guard !observers.attempts.isEmpty else { return }
         let received = entry.received

@@ -1,20 +1,20 @@
 import FKMiddleware
 
-/// When the engine's timer has something to do: the heartbeat, polled reports, measuring, clearing up, tasks to wake.
+/// The deadlines of the engine's timer: tick, polled reports, measurements, clean-up, tasks to wake.
 ///
 /// Times are nanoseconds of a monotonic clock. A value type without locks.
 struct Alarms: Sendable {
-    /// What one look at the clock found.
+    /// The deadlines that have passed.
     struct Due: Sendable, Equatable {
-        /// The heartbeat, once a second.
+        /// The once-a-second tick.
         var tick = false
-        /// The polled callbacks.
+        /// The polled callbacks are due.
         var report = false
-        /// Connections of growing attempts are measured.
+        /// The number of connections of growing attempts is measured.
         var growth = false
-        /// Unread replies are cleared away, once a minute.
+        /// Unread replies are deleted, once a minute.
         var sweep = false
-        /// Tasks to wake, the earliest first.
+        /// The tasks to wake, earliest first.
         var woken: [TaskID] = []
     }
 
@@ -24,32 +24,32 @@ struct Alarms: Sendable {
     private var sweep: Int64
     private var report = Int64.max
     private var growth = Int64.max
-    /// Which task is due when.
+    /// The times at which tasks are due.
     var wakes = WakeQueue()
 
-    /// The first tick and the first sweep are due at once.
+    /// The first tick and the first sweep are due immediately.
     init(now: Int64) {
         tick = now
         sweep = now
     }
 
-    /// The next tick is due at once, as at the beginning.
+    /// Makes the next tick due immediately.
     mutating func startTicking(now: Int64) { tick = now }
 
-    /// Sets the next report, unless one is due already.
+    /// Sets the time of the next report, unless an earlier one is set.
     mutating func setReport(_ due: Int64) { report = min(report, due) }
 
-    /// Sets the next measurement, unless one is due already.
+    /// Sets the time of the next measurement, unless an earlier one is set.
     mutating func setGrowth(_ due: Int64) { growth = min(growth, due) }
 
     var hasReport: Bool { report != .max }
     var hasGrowth: Bool { growth != .max }
 
-    /// The first deadline.
+    /// The earliest deadline.
     var next: Int64 { min(tick, sweep, report, growth, wakes.nextDue ?? .max) }
 
-    /// Takes out all that is due. What repeats by itself is due once, however late it is, and again one period from its
-    /// deadline, or from now where that has passed as well.
+    /// Removes and returns everything that is due. A repeating deadline is due once, however late it is. The next one
+    /// is one period after it, or one period from now if that has passed as well.
     mutating func due(_ now: Int64) -> Due {
         var result = Due()
         result.tick = Self.take(&tick, now, every: Self.second)

@@ -1,16 +1,17 @@
 import FKMiddleware
 
-/// The limits that one command brings for the tasks it asks for, and for no others.
+/// The limits of one command for the tasks that it requests.
 package struct OwnLimits: Codable, Sendable, Hashable {
-    /// The same for every request of one command.
+    /// The command's name, equal in all of its requests.
     package var name: String
-    /// Tasks at once, 1...256; nil shares the slots of everybody else.
+    /// Tasks at once, 1...256; nil uses the shared slots.
     package var maxAction: Int?
-    /// Bytes a second over its tasks, above 0; nil is no limit.
+    /// Bytes a second over its tasks, above 0; nil for no limit.
     package var rateLimit: Int64?
-    /// Connections one file may use, unless the task says so itself.
+    /// Connections for one file, unless the task sets its own; nil for the configuration's value.
     package var connections: ConnectionLimit?
 
+    /// Creates limits. The default is none.
     package init(
         name: String, maxAction: Int? = nil, rateLimit: Int64? = nil, connections: ConnectionLimit? = nil
     ) {
@@ -20,6 +21,7 @@ package struct OwnLimits: Codable, Sendable, Hashable {
         self.connections = connections
     }
 
+    /// A description of the first value outside its range; nil if all are valid.
     var fault: String? {
         if let maxAction, !(1...256).contains(maxAction) { return "a command's tasks at once are from 1 to 256" }
         if let rateLimit, rateLimit < 1 { return "a command's rate limit is at least 1" }
@@ -30,34 +32,37 @@ package struct OwnLimits: Codable, Sendable, Hashable {
     }
 }
 
-/// Which tasks share the limits of one command, and how many of them run. A group with a number of tasks at once has slots
-/// of its own; all other tasks share the downloader's.
+/// The groups of tasks that share the limits of one command, and how many of each run. A group with its own number of
+/// tasks at once has its own slots. All other tasks use the shared slots.
 ///
-/// A group exists as long as one of its tasks can still run or holds a slot. Its number is never used again.
+/// A group exists while one of its tasks can still run or holds a slot. Its number is not reused.
 package struct CommandGroups: Sendable {
-    /// Of tasks that no command with limits asked for.
+    /// The group of tasks without a command's limits.
     package static let none: Int32 = 0
 
     private struct Group {
         var limits: OwnLimits
         var limiter: RateLimiter?
-        /// Barrels that got a limit of their own since, which takes the place of the command's.
+        /// Barrels whose own, later limit replaces the command's.
         var lifted: Set<ExactText> = []
-        /// Tasks that can still run.
+        /// The number of tasks that can still run.
         var open = 0
-        /// Tasks that hold a slot.
+        /// The number of tasks that hold a slot.
         var running = 0
     }
 
     private var groups: [Int32: Group] = [:]
     private var numbers: [String: Int32] = [:]
     private var last = none
-    /// Tasks that hold one of the shared slots.
+    /// The number of tasks that hold a shared slot.
     private var sharing = 0
 
+    /// No groups.
     package init() {}
 
-    /// The number of the group with these limits, made when there is none of that name.
+    /// The number of the group with the name of these limits. A new group is created if there is none.
+    ///
+    /// - Parameter now: nanoseconds of the monotonic clock.
     package mutating func number(for limits: OwnLimits, now: Int64) -> Int32 {
         if let number = numbers[limits.name] { return number }
         last += 1
@@ -66,21 +71,25 @@ package struct CommandGroups: Sendable {
         return last
     }
 
-    /// The number of tasks of a group that can still run has changed.
+    /// Changes the number of a group's tasks that can still run.
     package mutating func count(_ group: Int32, open difference: Int) {
         groups[group]?.open += difference
         removeIfIdle(group)
     }
 
-    /// True while the group may have another task started.
+    /// True while another task of the group may start.
+    ///
+    /// - Parameter shared: the number of shared slots.
     package func hasSlot(_ group: Int32, shared: Int) -> Bool {
         guard let own = groups[group], let maxAction = own.limits.maxAction else { return sharing < shared }
         return own.running < maxAction
     }
 
-    /// All slots of those groups in which tasks wait, where every one is taken; nil while one is free.
+    /// The slots of all groups with waiting tasks, if all of those are taken; nil while one is free.
     ///
-    /// - Parameter open: tasks that can still run, of all groups and of none.
+    /// - Parameters:
+    ///   - shared: the number of shared slots.
+    ///   - open: the number of tasks that can still run, with or without a group.
     package func taken(shared: Int, open: Int) -> Int? {
         var sum = 0
         var sharingOpen = open
@@ -98,31 +107,33 @@ package struct CommandGroups: Sendable {
         return sum > 0 ? sum : nil
     }
 
-    /// A task of the group takes a slot.
+    /// Acquires a slot for a task of the group.
     package mutating func began(_ group: Int32) {
         groups[group]?.running += 1
         if maxAction(of: group) == nil { sharing += 1 }
     }
 
-    /// A task gives the slot back that it took as one of this group.
+    /// Releases the slot that a task acquired in this group.
     package mutating func ended(_ group: Int32) {
         groups[group]?.running -= 1
         if maxAction(of: group) == nil { sharing -= 1 }
         removeIfIdle(group)
     }
 
-    /// The rate limit for a task of that group and these barrels.
+    /// The rate limiter for a task of this group and these barrels; nil for none.
     package func limiter(of group: Int32, barrels: [String] = []) -> RateLimiter? {
         guard let group = groups[group], let limiter = group.limiter else { return nil }
         return barrels.contains { group.lifted.contains(ExactText($0)) } ? nil : limiter
     }
 
+    /// The connections for one file of the group; nil if the command sets none.
     package func connections(of group: Int32) -> ConnectionLimit? { groups[group]?.limits.connections }
+    /// The group's own number of tasks at once; nil if it uses the shared slots.
     package func maxAction(of group: Int32) -> Int? { groups[group]?.limits.maxAction }
 
     /// Ends the rate limits of all groups.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of limits that ended.
     @discardableResult
     package mutating func liftRates() -> Int {
         let limited = groups.filter { $0.value.limiter != nil }.keys
@@ -138,7 +149,7 @@ package struct CommandGroups: Sendable {
         for number in groups.keys { groups[number]?.lifted.insert(ExactText(name)) }
     }
 
-    /// The groups with tasks that can still run and their number, in the order in which they were made.
+    /// The groups with tasks that can still run and the number of those tasks, in the order of creation.
     package var all: [(limits: OwnLimits, open: Int)] {
         groups.sorted { $0.key < $1.key }.map { ($0.value.limits, $0.value.open) }.filter { $0.1 > 0 }
     }

@@ -1,37 +1,40 @@
 import FKMiddleware
 import Foundation
 
-/// How many tasks the process's limit on open descriptors has room for.
+/// Limits the number of running tasks by the process's limit on open descriptors.
 ///
-/// The limit itself gives the first answer. Where descriptors run out nevertheless, because connections or the application
-/// take them, fewer tasks run: as many as were running then, and one more every `patience` seconds.
+/// The system's limit sets the first number. If descriptors run out nevertheless, because connections or the
+/// application use them, the number falls to the tasks that ran at that moment. It then rises by one every `patience`
+/// seconds.
 struct DescriptorBudget {
-    /// What is open besides the tasks: streams, lock, folders, the transport's own.
+    /// Descriptors for everything but tasks: streams, lock, folders, and those of the transport.
     static let reserved = 24
-    /// A part file, a connection, and the info file with the live counters.
+    /// Descriptors for a task: a part file, a connection, and the info file with the live counters.
     static let perTask = 3
-    /// Nanoseconds.
+    /// In nanoseconds.
     static let patience: Int64 = 5_000_000_000
 
     private let most: Int
     private var fewer: Int?
     private var relaxDue: Int64 = .max
 
-    /// - Parameter limit: how many descriptors the process may have; nil asks the system.
+    /// - Parameter limit: the maximum number of open descriptors; nil for the system's limit.
     init(limit: Int? = nil) {
         most = max(1, ((limit ?? Self.systemLimit) - Self.reserved) / Self.perTask)
     }
 
-    /// Tasks that may run at once, at least 1.
+    /// The number of tasks that may run at once, at least 1.
     var slots: Int { min(fewer ?? .max, most) }
 
-    /// Descriptors ran out while so many other tasks were running.
+    /// Lowers the number after descriptors ran out.
+    ///
+    /// - Parameter running: the number of other running tasks at that moment.
     mutating func ranOut(running: Int, now: Int64) {
         fewer = max(1, running)
         relaxDue = now + Self.patience
     }
 
-    /// Called now and then: gives a slot back where it is time.
+    /// Raises the number by one if it is due. The engine calls it once a second.
     mutating func relax(now: Int64) {
         guard let fewer, now >= relaxDue else { return }
         self.fewer = fewer < most ? fewer + 1 : nil
@@ -51,7 +54,7 @@ struct DescriptorBudget {
 }
 
 extension DownloadError {
-    /// The process, or the whole system, has too many files and connections open.
+    /// True if the process or the system has too many open files and connections.
     var isOutOfDescriptors: Bool {
         guard isRetryable, let underlying else { return false }
         return [EMFILE, ENFILE].contains { underlying.contains(String(cString: strerror($0))) }

@@ -1,14 +1,14 @@
 import FKMiddleware
 import Foundation
 
-/// One connection to a host, from `HostBudget.acquire` to `HostBudget.release`. It cannot be copied, so it is released
-/// once at most.
+/// A permit for one connection to a host, from `HostBudget.acquire` to `HostBudget.release`. It cannot be copied, so
+/// it is released at most once.
 struct HostPermit: ~Copyable, Sendable {
     let host: String
     fileprivate init(_ host: String) { self.host = host }
 }
 
-/// What may go to which host: connections in use, pauses that hosts asked for, hosts that speak HTTP/2.
+/// The limits of requests to hosts: connections in use, pauses that servers asked for, and hosts that speak HTTP/2.
 ///
 /// ```text
 /// closed: paused until a time (Retry-After) | full (maxConnectionsPerHost)
@@ -17,28 +17,28 @@ struct HostPermit: ~Copyable, Sendable {
 ///
 /// Hosts are named by `HostName.site`; times are nanoseconds of a monotonic clock. A value type without locks.
 struct HostBudget: Sendable {
-    /// A time in which a host asked to be left alone.
+    /// A pause that a server asked for.
     struct Pause: Sendable, Hashable {
         /// Its end.
         var until: Int64
-        /// The same by the wall clock as it was when the pause was noted, to be shown and kept.
+        /// Its end by the wall clock at the time of the answer, for display and storage.
         var date: Date
     }
 
-    /// Why no further request may go to a host.
+    /// The reason why no further request may go to a host.
     enum Obstacle: Sendable, Hashable {
-        /// The host asked for it.
+        /// The server asked for a pause.
         case paused(Pause)
-        /// This many connections are in use, which are all it may have.
+        /// All connections that the host may have are in use.
         case full(limit: Int)
     }
 
-    /// This many hosts that speak HTTP/2 are remembered while nothing is fetched from them.
+    /// The maximum number of remembered HTTP/2 hosts without connections.
     static let maxSharedHosts = 1_024
 
-    /// Connections that a host may have, at least 1. Lowering it ends no connection: see `excess(of:)`.
+    /// The number of connections to a host, at least 1. Lowering it ends no connection; see `excess`.
     var limit: Int
-    /// Connections in use by host; hosts without one are left out.
+    /// Connections in use by host. Hosts without one are left out.
     private(set) var connections: [String: Int] = [:]
     private(set) var pauses: [String: Pause] = [:]
     private var sharedHosts: Set<String> = []
@@ -47,9 +47,9 @@ struct HostBudget: Sendable {
 
     // MARK: Connections
 
-    /// What keeps another request from that host; nil when it may go out.
+    /// The obstacle to another request to the host; nil if it may be sent.
     ///
-    /// - Parameter more: connections counted besides the ones in use.
+    /// - Parameter more: connections to count in addition to those in use; the default is 0.
     func obstacle(_ host: String, now: Int64, more: Int = 0) -> Obstacle? {
         if let pause = pauses[host], pause.until > now { return .paused(pause) }
         return connections[host, default: 0] + more >= limit ? .full(limit: limit) : nil
@@ -57,29 +57,31 @@ struct HostBudget: Sendable {
 
     func isOpen(_ host: String, now: Int64) -> Bool { obstacle(host, now: now) == nil }
 
-    /// Counts a connection; nil while the host is paused or full.
+    /// Acquires a connection; nil while the host is paused or full.
     mutating func acquire(_ host: String, now: Int64) -> HostPermit? {
         guard isOpen(host, now: now) else { return nil }
         connections[host, default: 0] += 1
         return HostPermit(host)
     }
 
+    /// Releases a connection.
     mutating func release(_ permit: consuming HostPermit) {
         let host = permit.host
         guard let count = connections[host] else { return }
         connections[host] = count > 1 ? count - 1 : nil
     }
 
-    /// Connections that hosts have beyond a limit that was lowered.
+    /// The number of connections of each host beyond a lowered limit.
     var excess: [(host: String, count: Int)] {
         connections.compactMap { $1 > limit ? ($0, $1 - limit) : nil }
     }
 
     // MARK: Pauses
 
-    /// Nothing goes to that host for this many seconds. A shorter pause never replaces a longer one.
+    /// Pauses requests to a host. A shorter pause does not replace a longer one.
     ///
-    /// - Returns: false when nothing changes: the host is paused for at least as long already, or the time is past.
+    /// - Returns: false if nothing changes: the host is already paused for at least that long, or `seconds` is not
+    ///   above 0.
     @discardableResult
     mutating func pause(_ host: String, seconds: Double, now: Int64, date: Date) -> Bool {
         let until = now + Int64(min(max(seconds, 0), 1e9) * 1e9)
@@ -88,17 +90,17 @@ struct HostBudget: Sendable {
         return true
     }
 
-    /// Drops the pauses that are over.
+    /// Removes expired pauses.
     mutating func endPauses(now: Int64) {
         if !pauses.isEmpty { pauses = pauses.filter { $0.value.until > now } }
     }
 
-    /// When the next pause ends.
+    /// The end of the first pause to expire; nil if no host is paused.
     var nextEnd: Int64? { pauses.values.lazy.map(\.until).min() }
 
     // MARK: HTTP/2
 
-    /// The host was asked over HTTP/2, or knows nothing else.
+    /// Remembers a host that speaks HTTP/2, so that its requests share a connection.
     mutating func noteShared(_ host: String) {
         if sharedHosts.count >= Self.maxSharedHosts, !sharedHosts.contains(host) {
             sharedHosts = sharedHosts.filter { connections[$0] != nil }
@@ -111,10 +113,10 @@ struct HostBudget: Sendable {
     var sharedCount: Int { sharedHosts.count }
 }
 
-/// The one spelling of a server's name, which limits and pauses are kept by.
+/// The canonical name of a server, by which limits and pauses are stored.
 enum HostName {
-    /// Scheme, host and port of a URL that has been through `URLNormalizer`: `http://a.example:8080`. A dot at the host's
-    /// end is left out, and an IPv6 address has its shortest form: either names the same server.
+    /// Scheme, host and port of a URL that `URLNormalizer` has normalized: `http://a.example:8080`. A final dot of
+    /// the host is removed, and an IPv6 address gets its shortest form, since both name the same server.
     static func site(_ url: String) -> String {
         let site = URLParts.site(of: url)
         guard hasOtherSpelling(site) else { return site }
@@ -124,13 +126,13 @@ enum HostName {
         return "\(scheme)://\(host)\(port)"
     }
 
-    /// The same for a URL as a server or a transport spells it.
+    /// The same for a URL that is not normalized, from a server or a transport.
     static func site(unnormalized url: String) -> String { site((try? URLNormalizer.normalize(url)) ?? url) }
 
-    /// `a.example:8080` of a site, for a person.
+    /// The host and port of a site for display: `a.example:8080`.
     static func shown(_ site: String) -> String { String(URLParts(site).hostPort) }
 
-    /// Asked once for each task that is queued.
+    /// True if the host has another spelling. It runs once for each queued task, so it only scans the bytes.
     private static func hasOtherSpelling(_ site: String) -> Bool {
         var last: UInt8 = 0
         for byte in site.utf8 {
@@ -149,7 +151,7 @@ enum HostName {
         return (String(name.last == "." ? name.dropLast() : name), hostPort[colon...])
     }
 
-    /// RFC 5952 section 4.
+    /// The shortest form of an IPv6 address (RFC 5952 section 4).
     private static func shortest(_ literal: Substring) -> String {
         let parts = literal.split(separator: "%", maxSplits: 1)
         var address = in6_addr()

@@ -1,21 +1,23 @@
 import FKMiddleware
 
-/// The rate limits that hold for one task's transfers, the tightest of which counts. They may change while bytes flow.
+/// The rate limits of one task's transfers. The lowest limit applies. They may change during a transfer.
 ///
 /// Safe from any thread.
 package final class LimiterSet: Sendable {
     private let limiters: Locked<[RateLimiter]>
 
+    /// Creates a set. The default has no limit.
     package init(_ limiters: [RateLimiter] = []) { self.limiters = Locked(limiters) }
 
-    /// As `RateLimiter.take`.
+    /// Takes `n` bytes from every limiter or from none; see `RateLimiter.take(_:from:now:)`.
     package func take(_ n: Int, now: Int64) -> Double? {
         RateLimiter.take(n, from: limiters.withLock { $0 }, now: now)
     }
 
-    /// Acts on the next `take`. A transfer that is paused has to be resumed: its pause was that of the former limits.
+    /// Replaces the limiters for the next `take`. The caller must resume a paused transfer, because its pause was
+    /// computed from the previous limits.
     package func replace(with limiters: [RateLimiter]) { self.limiters.withLock { $0 = limiters } }
 
-    /// At least one of them has a rate.
+    /// True if at least one limiter has a rate.
     package var isLimited: Bool { limiters.withLock { $0 }.contains { $0.rate != nil } }
 }

@@ -1,13 +1,13 @@
 import FKMiddleware
 
-/// Which limits hold for a task: its own, those of the command that asked for it, those of its barrels, and the total. The
-/// tightest counts. Confined to the engine.
+/// Combines the limits of a task: its own, those of the command that requested it, those of its barrels, and the
+/// total. The lowest applies. Confined to the engine.
 final class RateLimits {
     private let workPath: WorkPath
     private let schedule: Schedule
     private let barrels: Barrels
     private let total: RateLimiter
-    /// What `fk limit` set for all tasks of the work path.
+    /// The limit of all tasks that `fk limit` has set.
     private var standing: Int64?
     private var ofBarrels = ExactMap<RateLimiter>()
 
@@ -29,6 +29,7 @@ final class RateLimits {
 
     // MARK: Asking
 
+    /// The rate limiters of a task.
     func limiters(for entry: TaskEntry) -> [RateLimiter] {
         var limiters = [total]
         if let rate = entry.record.task.options.rateLimit, rate > 0 {
@@ -44,12 +45,14 @@ final class RateLimits {
         return limiters
     }
 
+    /// The connections for a task's file: its own setting, else the command's, else the configuration's.
     func connections(of entry: TaskEntry) -> ConnectionLimit {
         entry.record.task.options.connections ?? schedule.groups.connections(of: entry.group)
             ?? schedule.configure.connections
     }
 
-    /// There is one for every barrel that a task in memory belongs to, so that a limit set later acts as well.
+    /// Returns the limiter of a barrel. Every barrel of a task in memory has one, so that a limit set later applies
+    /// as well.
     private func limiter(ofBarrel name: String) -> RateLimiter {
         if let limiter = ofBarrels[name] { return limiter }
         let options = barrels.book[name]?.options ?? (try? BarrelFile.load(name, in: workPath).options)
@@ -60,19 +63,20 @@ final class RateLimits {
 
     // MARK: Changing
 
-    /// The limits of a running task have changed: a transfer that pauses under the former ones asks again at once.
+    /// Applies changed limits to a running task. Its paused transfers resume and ask the new limits.
     func apply(to entry: TaskEntry) {
         entry.run?.limits.replace(with: limiters(for: entry))
         entry.run?.resumeTransfers()
     }
 
+    /// Applies changed limits to all running tasks.
     func applyToAll() {
         for entry in schedule.running.values { apply(to: entry) }
     }
 
-    /// `Configure.rateLimit` or the standing limit has changed.
+    /// Applies a change of `Configure.rateLimit` or the standing limit.
     ///
-    /// - Parameter others: limits of others have changed as well.
+    /// - Parameter others: true if other limits have changed as well; the default is false.
     func setTotal(others: Bool = false) {
         let rate = Self.tightest(schedule.configure.rateLimit, standing)
         let isChanged = total.rate != rate
@@ -82,10 +86,12 @@ final class RateLimits {
 
     private static func tightest(_ rates: Int64?...) -> Int64? { rates.compactMap(\.self).filter { $0 > 0 }.min() }
 
-    /// Sets the limit of all tasks or of a barrel's members, which lasts until it is changed. That of all takes the place
-    /// of the limits that running commands brought for their own tasks, that of a barrel for its members.
+    /// Sets the limit of all tasks or of a barrel's members. It applies until it is changed. The limit of all tasks
+    /// replaces the limits of running commands. The limit of a barrel replaces them for its members.
     ///
-    /// - Parameter rate: bytes a second; nil or 0 is no limit.
+    /// - Parameter rate: bytes a second; nil or 0 means no limit.
+    /// - Returns: a line for people.
+    /// - Throws: `.invalidArgument` for a negative rate; `.notFound` if there is no such barrel.
     func set(_ rate: Int64?, barrel name: String?) throws -> String {
         if let rate, rate < 0 {
             throw DownloadError(.invalidArgument, "A rate limit is \(rate), and must be at least 0.")
@@ -110,17 +116,19 @@ final class RateLimits {
         return "barrel \(name): \(text)"
     }
 
-    /// The barrel's settings were replaced.
+    /// Applies replaced settings of a barrel.
     func barrelChanged(_ name: String) {
         guard let limiter = ofBarrels[name] else { return }
         limiter.setRate(barrels.book[name]?.options.rateLimit, now: clock.now)
     }
 
+    /// Ends the limit of a deleted barrel.
     func barrelDeleted(_ name: String) {
         ofBarrels[name] = nil
         applyToAll()
     }
 
+    /// The limits in force.
     func report() throws -> LimitsReport {
         var report = try LimitsReport(stored: workPath)
         report.configured = schedule.configure.rateLimit.flatMap { $0 > 0 ? $0 : nil }

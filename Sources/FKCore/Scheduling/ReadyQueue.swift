@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// In which order tasks of the same priority start.
+/// The order in which tasks of the same priority start.
 public enum QueueOrder: String, Codable, Sendable, Hashable, CaseIterable {
     /// First in, first out. The default.
     case fifo
@@ -15,20 +15,24 @@ public enum QueueOrder: String, Codable, Sendable, Hashable, CaseIterable {
 ///                                      b.example -> heap of its tasks
 /// ```
 ///
-/// A host that may not be asked is passed over as a whole, whatever the number of its tasks. The tasks of one host are
-/// kept apart by the command that asked for them, whose limits may close it for them alone. Every operation is
-/// O(log n); `popNext` adds O(log hosts) for each closed host that stands before the task found, and `setOrder` is
-/// O(n). About 80 bytes for a task and 250 for a host. A value type without locks.
+/// A host that accepts no request is skipped as a whole, whatever the number of its tasks. The tasks of one host are
+/// divided by command, because a command's limits may close the host for its tasks alone. Every operation is O(log
+/// n). `popNext` adds O(log hosts) for each closed host before the task found, and `setOrder` is O(n). A task takes
+/// about 80 bytes and a host 250. A value type without locks.
 package struct ReadyQueue: Sendable {
+    /// A task in the queue.
     package struct Element: Sendable, Hashable {
+        /// The task.
         package var id: TaskID
-        /// Higher starts earlier.
+        /// The priority. Higher values start earlier.
         package var priority: Int
-        /// Submission number, ascending.
+        /// The submission number, ascending.
         package var number: UInt64
+        /// The host of the next request (`HostName.site`).
         package var host: String
-        /// The command whose limits hold for it (`CommandGroups`).
+        /// The group of the command whose limits apply to it (`CommandGroups`).
         package var group: Int32
+        /// Creates an element. The default priority is 0, and the default group is none.
         package init(
             id: TaskID, priority: Int = 0, number: UInt64, host: String, group: Int32 = CommandGroups.none
         ) {
@@ -44,7 +48,7 @@ package struct ReadyQueue: Sendable {
         var priority: Int
         var number: UInt64
         var host: Int32
-        /// Place in the host's heap.
+        /// The position in the host's heap.
         var place: Int32
     }
 
@@ -55,29 +59,34 @@ package struct ReadyQueue: Sendable {
 
     private struct Host {
         var key: Key
-        /// Indexes of slots, the best at 0.
+        /// Indexes of slots, with the best at 0.
         var tasks: [Int32] = []
-        /// Place in `ranking`, or -1.
+        /// The position in `ranking`, or -1.
         var place: Int32 = -1
     }
 
+    /// The order of tasks of the same priority.
     package private(set) var order: QueueOrder
     private var ids = TaskIDTable()
-    /// By the numbers of their ids.
+    /// Slots, indexed by the numbers in `ids`.
     private var slots: [Slot] = []
     private var hosts: [Host] = []
     private var freeHosts: [Int32] = []
     private var hostOfKey: [Key: Int32] = [:]
-    /// Indexes of hosts that have tasks; the one with the best task at 0.
+    /// Indexes of hosts with tasks. The host with the best task is at 0.
     private var ranking: [Int32] = []
 
+    /// An empty queue. The default order is `.fifo`.
     package init(order: QueueOrder = .fifo) { self.order = order }
 
+    /// The number of tasks.
     package var count: Int { ids.count }
+    /// True if there are no tasks.
     package var isEmpty: Bool { ids.isEmpty }
+    /// True if the task is in the queue.
     package func contains(_ id: TaskID) -> Bool { ids.contains(id) }
 
-    /// All tasks, best first; nothing changes. O(n log n).
+    /// All tasks, best first. The queue does not change. O(n log n).
     package func sorted() -> [Element] {
         ids.all.map(\.number).sorted(by: isBefore).map { index in
             let slot = slots[Int(index)]
@@ -87,13 +96,13 @@ package struct ReadyQueue: Sendable {
         }
     }
 
-    /// The group of a task that is in the queue.
+    /// The group of a task in the queue; none if the task is not in it.
     package func group(of id: TaskID) -> Int32 {
         guard let index = ids.number(of: id) else { return CommandGroups.none }
         return hosts[Int(slots[Int(index)].host)].key.group
     }
 
-    /// Puts a task in; one with the same id is replaced.
+    /// Adds a task. A task with the same id is replaced.
     package mutating func push(_ element: Element) {
         remove(element.id)
         let host = intern(Key(host: element.host, group: element.group))
@@ -107,7 +116,7 @@ package struct ReadyQueue: Sendable {
         rank(host)
     }
 
-    /// Takes a task out; false when it is not in the queue.
+    /// Removes a task. Returns false if it is not in the queue.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Bool {
         guard let index = ids.number(of: id) else { return false }
@@ -115,9 +124,9 @@ package struct ReadyQueue: Sendable {
         return true
     }
 
-    /// Takes out the best task of all hosts and groups for which `isOpen` is true; nil when there is none.
+    /// Removes and returns the best task of all hosts and groups for which `isOpen` is true; nil if there is none.
     ///
-    /// `isOpen` is asked once for each host of a group at most, in the order of their best tasks.
+    /// `isOpen` is called at most once for each host of a group, in the order of their best tasks.
     package mutating func popNext(isOpen: (_ host: String, _ group: Int32) -> Bool) -> Element? {
         var closed: [Int32] = []
         defer { for host in closed { rank(host) } }
@@ -131,7 +140,7 @@ package struct ReadyQueue: Sendable {
         return nil
     }
 
-    /// Changes the order of what is queued already, too.
+    /// Changes the order, for queued tasks too.
     package mutating func setOrder(_ order: QueueOrder) {
         guard order != self.order else { return }
         self.order = order
@@ -196,7 +205,8 @@ package struct ReadyQueue: Sendable {
         Self.isBefore(slots[Int(left)], slots[Int(right)], order) ?? (ids.id(of: left) < ids.id(of: right))
     }
 
-    /// Nil for two that only their ids tell apart. Static: for a method, a mutating caller copies the whole queue.
+    /// Compares two slots; nil if only their ids differ. It is static, because a mutating caller of a method would
+    /// copy the whole queue.
     private static func isBefore(_ a: Slot, _ b: Slot, _ order: QueueOrder) -> Bool? {
         if a.priority != b.priority { return a.priority > b.priority }
         if a.number != b.number { return order == .fifo ? a.number < b.number : a.number > b.number }
@@ -223,7 +233,7 @@ package struct ReadyQueue: Sendable {
         }
     }
 
-    /// The place of the better child of a task, where that is better than the task itself.
+    /// The position of the better child of a task; nil if no child is better than the task.
     private func bestChild(of parent: Int, _ host: Int32) -> Int? {
         let tasks = hosts[Int(host)].tasks
         var best = parent
@@ -241,7 +251,7 @@ package struct ReadyQueue: Sendable {
 
     // MARK: Heap of hosts
 
-    /// Puts a host where its best task belongs.
+    /// Moves a host to the position of its best task.
     private mutating func rank(_ host: Int32) {
         if hosts[Int(host)].place < 0 {
             hosts[Int(host)].place = Int32(ranking.count)
@@ -259,7 +269,7 @@ package struct ReadyQueue: Sendable {
         guard last != host else { return }
         ranking[place] = last
         hosts[Int(last)].place = Int32(place)
-        // Only hosts with tasks are ranked, so that each can be compared.
+        // Only hosts with tasks are ranked, so every pair can be compared.
         siftHostUp(from: place)
         siftHostDown(from: Int(hosts[Int(last)].place))
     }

@@ -1,28 +1,29 @@
-/// How often and how patiently a failed task is tried again.
+/// The number of attempts for a failed task and the delays between them.
 public struct RetryPolicy: Codable, Sendable, Hashable {
-    /// Attempts in all, the first included, 1...1001. Default 5. Every entry of a plan with mirrors gets its one
-    /// attempt even where that makes more.
+    /// The maximum number of attempts, including the first, 1...1001. The default is 5. A plan with mirrors gets at
+    /// least one attempt for each entry.
     public var maxAttempts: Int {
         didSet { maxAttempts = min(max(maxAttempts, 1), 1001) }
     }
-    /// Seconds before the second attempt; doubled for each one after it. Default 1, 0...3600.
+    /// Seconds before the second attempt, doubled for each later one, 0...3600. The default is 1.
     public var baseDelay: Double {
         didSet { baseDelay = Self.clamp(baseDelay, 0...3600) }
     }
-    /// The longest such delay in seconds. Default 60, 0...86400.
+    /// The maximum of that delay in seconds, 0...86400. The default is 60.
     public var maxDelay: Double {
         didSet { maxDelay = Self.clamp(maxDelay, 0...86_400) }
     }
-    /// The part of a delay that chance may take away, 0...1, so that clients do not come back all at once. Default 0.5.
+    /// The random share that is subtracted from a delay, 0...1, so that clients do not all retry at once. The default
+    /// is 0.5.
     public var jitter: Double {
         didSet { jitter = Self.clamp(jitter, 0...1) }
     }
-    /// A server's Retry-After counts for at most so many seconds. Default 600, 0...86400.
+    /// The maximum wait for a server's Retry-After in seconds, 0...86400. The default is 600.
     public var maxRetryAfter: Double {
         didSet { maxRetryAfter = Self.clamp(maxRetryAfter, 0...86_400) }
     }
 
-    /// Values outside their ranges are moved to the nearer end.
+    /// Creates a policy. Values outside their ranges are moved to the nearer end.
     public init(
         maxAttempts: Int = 5, baseDelay: Double = 1, maxDelay: Double = 60, jitter: Double = 0.5,
         maxRetryAfter: Double = 600
@@ -34,7 +35,7 @@ public struct RetryPolicy: Codable, Sendable, Hashable {
         self.maxRetryAfter = Self.clamp(maxRetryAfter, 0...86_400)
     }
 
-    /// Reads what `encode` wrote; keys that are missing take their defaults, values are moved into their ranges.
+    /// Decodes a policy. Missing keys take their defaults, and values are moved into their ranges.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let standard = Self()

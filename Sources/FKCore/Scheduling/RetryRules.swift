@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Which failures are tried again, when, and with which URL of the plan.
+/// Decides which failures are retried, when, and with which URL of the plan.
 ///
 /// | failure | same URL again | next URL of the plan |
 /// | --- | --- | --- |
@@ -13,28 +13,30 @@ import Foundation
 /// | a full disk, too many open files | yes, after a delay | no |
 /// | disk, destination, middleware, cancelled, bad input | no | no |
 ///
-/// An error whose `isRetryable` is set is tried again whatever its row says.
+/// An error with `isRetryable` set is retried, whatever its row says.
 ///
-/// The plan is the task's URL followed by its mirrors, and attempt n (from 0) takes entry `n % count`. An entry that
-/// differs from the one that failed and has not had its attempt yet is tried at once; otherwise the delay is
-/// `baseDelay * 2^n`, at most `maxDelay`, less up to `jitter` of itself.
+/// The plan is the task's URL followed by its mirrors. Attempt n (from 0) uses entry `n % count`. An entry that
+/// differs from the failed one and has had no attempt yet is tried at once. Otherwise the delay is `baseDelay * 2^n`,
+/// at most `maxDelay`, less a random share of up to `jitter`.
 package enum RetryRules {
+    /// The decision after a failed attempt.
     package enum Decision: Sendable, Hashable {
+        /// The task fails.
         case fail
-        /// Begin the next attempt in `after` seconds with that entry of the plan. `hostPause`: nobody should ask the
-        /// host that failed for so many seconds, because it said so.
+        /// The next attempt begins in `after` seconds with the plan's entry `nextURLIndex`. `hostPause` is the number
+        /// of seconds that the failed server asked all clients to wait; nil if it did not.
         case retry(after: Double, nextURLIndex: Int, hostPause: Double?)
     }
 
-    /// Statuses that pass by themselves.
+    /// Statuses of transient errors.
     package static let retryableStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
-    /// Statuses that mean an expired signature or token when the request worked before.
+    /// Statuses that mean an expired signature or token if an earlier request succeeded.
     package static let expiryStatuses: Set<Int> = [401, 403, 410]
 
-    /// Whether the same URL may work later without anybody changing anything.
+    /// True if the same URL may succeed later without a change by anyone.
     package static func isRetryable(status: Int) -> Bool { retryableStatuses.contains(status) }
 
-    /// The same for any error.
+    /// True if the same request may succeed later.
     package static func isRetryable(_ error: DownloadError) -> Bool {
         if error.isRetryable { return true }
         return switch error.code {
@@ -44,7 +46,7 @@ package enum RetryRules {
         }
     }
 
-    /// Whether the failure speaks about that URL or its server, so that another URL may do better.
+    /// True if the failure concerns the URL or its server, so that another URL may succeed.
     package static func concernsServer(_ error: DownloadError) -> Bool {
         switch error.code {
         case .httpStatus, .nameLookup, .connect, .timeout, .connectionLost, .incompleteBody, .tls, .proxy, .redirect,
@@ -55,15 +57,15 @@ package enum RetryRules {
         }
     }
 
-    /// What to do after a failed attempt.
+    /// Decides what follows a failed attempt.
     ///
     /// - Parameters:
-    ///   - attempt: how many attempts were begun so far, the failed one included; from 1.
-    ///   - mirrors: how many entries the plan has besides the first.
-    ///   - resumed: bytes of an earlier attempt were held, or the URL looks signed (`looksSigned`).
+    ///   - attempt: the number of attempts so far, including the failed one; from 1.
+    ///   - mirrors: the number of entries in the plan besides the first.
+    ///   - resumed: true if bytes of an earlier attempt were held, or the URL looks signed (`looksSigned`).
     ///   - random: a number in 0..<1 for the jitter.
-    ///   - nextIsSame: whether the plan's next entry is the URL that just failed; nil takes every entry for another.
-    ///   - previous: the error of the attempt before; two expiry statuses in a row are not tried a third time.
+    ///   - nextIsSame: true if the plan's next entry is the failed URL; nil treats all entries as different.
+    ///   - previous: the error of the attempt before. Two expiry statuses in a row are not retried.
     package static func decide(
         error: DownloadError, attempt: Int, policy: RetryPolicy, mirrors: Int, resumed: Bool, random: Double,
         nextIsSame: Bool? = nil, previous: DownloadError? = nil
@@ -87,23 +89,23 @@ package enum RetryRules {
         if isExpiry(error), resumed, !(previous.map(isExpiry) ?? false) {
             return .retry(after: 0, nextURLIndex: next, hostPause: nil)
         }
-        // A, A, B and A answers 404: the second A has its turn at once, so that B is reached.
+        // For the plan A, A, B with a 404 from A, the second A is tried at once, so that B is reached.
         if isFresh, concernsServer(error) { return .retry(after: 0, nextURLIndex: next, hostPause: nil) }
         return .fail
     }
 
-    /// Seconds before attempt `attempt + 1`.
+    /// The delay before attempt `attempt + 1` in seconds.
     package static func backOff(attempt: Int, policy: RetryPolicy, random: Double) -> Double {
         let full = min(policy.maxDelay, policy.baseDelay * pow(2, Double(min(max(attempt, 1) - 1, 62))))
         return full * (1 - policy.jitter * min(max(random, 0), 1))
     }
 
-    /// What a server's Retry-After counts for, in seconds; nil without one.
+    /// The server's Retry-After in seconds, limited by the policy; nil without one.
     static func asked(by error: DownloadError, _ policy: RetryPolicy) -> Double? {
         error.retryAfter.flatMap { $0 > 0 ? min($0, policy.maxRetryAfter) : nil }
     }
 
-    /// The most that `decide` may have asked for after that failure, in seconds.
+    /// The maximum delay in seconds that `decide` returns for that failure.
     package static func longestDelay(
         after error: DownloadError?, attempt: Int, policy: RetryPolicy, mirrors: Int
     ) -> Double {
@@ -117,7 +119,7 @@ package enum RetryRules {
         error.code == .httpStatus && error.status.map(expiryStatuses.contains) ?? false
     }
 
-    /// Whether the query carries a signature or token of a kind that expires.
+    /// True if the query contains a signature or token of a kind that expires.
     package static func looksSigned(_ url: String) -> Bool {
         guard let query = url.split(separator: "?", maxSplits: 1).dropFirst().first else { return false }
         return query.split(separator: "&").contains { pair in
@@ -134,8 +136,8 @@ package enum RetryRules {
 
     // MARK: Errors from answers
 
-    /// The error for an answer whose status is not one that delivers the file. After redirects it names the server that
-    /// answered.
+    /// The error for a response whose status does not deliver the file. After redirects its URL is that of the server
+    /// that answered.
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
         let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
         let hint =
@@ -156,8 +158,8 @@ package enum RetryRules {
             retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) })
     }
 
-    /// Seconds to wait from now on (RFC 9110 section 10.2.3), not capped; nil for what is negative, past or neither
-    /// a number of seconds nor a date.
+    /// The number of seconds to wait from now (RFC 9110 section 10.2.3), without a maximum. Returns nil for a
+    /// negative or past value, and for a text that is neither a number of seconds nor a date.
     package static func parseRetryAfter(_ value: String, now: Date) -> Double? {
         let text = value.trimmingCharacters(in: .whitespaces)
         if !text.isEmpty, text.utf8.allSatisfy(\.isASCIIDigit) {

@@ -1,21 +1,22 @@
 import FKMiddleware
 import Foundation
 
-/// Which tasks run, which wait for what, and when somebody has to look again. Confined to the engine.
+/// Decides which tasks run, and records what the others wait for and the time of the next check. Confined to the
+/// engine.
 ///
 /// ```text
 /// enqueue -> ready queue ------> next -> running -> release
 ///        \-> wakes (retry) -> due -^       (slots, groups, hosts)
 /// ```
 ///
-/// It starts nothing itself: the engine takes `next` for as long as there is one.
+/// It starts no task. The engine calls `next` until it returns nil.
 final class Schedule {
     let clock: any EngineClock
     private let executor: EngineExecutor
-    /// What runs when a deadline is reached.
+    /// Runs when a deadline is reached.
     var onDeadline: (@Sendable () -> Void)?
     var configure: Configure
-    /// The polling timer runs: tasks may start.
+    /// True once the timer runs and tasks may start.
     var isActive = false
 
     var ready: ReadyQueue
@@ -24,11 +25,11 @@ final class Schedule {
     var hosts: HostBudget
     var groups = CommandGroups()
     var alarms: Alarms
-    /// Admitted tasks that can still run: idle or in action.
+    /// The number of admitted tasks that can still run: idle or in action.
     private(set) var openCount = 0
-    /// Attempts begun by this engine.
+    /// The number of attempts that this engine has begun.
     private var startCount: UInt64 = 0
-    /// Hosts that were full while one of their tasks was next.
+    /// Hosts that were full when one of their tasks was next.
     private var fullHosts: [String] = []
     private var hasPauseNews = false
 
@@ -41,7 +42,7 @@ final class Schedule {
         alarms = Alarms(now: clock.now)
     }
 
-    /// Takes over changed settings.
+    /// Applies a changed configuration.
     func update(_ configure: Configure) {
         if configure.order != self.configure.order { ready.setOrder(configure.order) }
         self.configure = configure
@@ -50,11 +51,11 @@ final class Schedule {
 
     // MARK: Waiting
 
-    /// An idle task waits in the ready queue, or among the wakes while its retry is not due.
+    /// Adds an idle task to the ready queue, or to the wakes if its retry is not due.
     ///
     /// - Parameter host: `HostName.site` of the URL that is tried next.
     func enqueue(_ entry: TaskEntry, host: @autoclosure () -> String) {
-        // A task that is still being stopped comes back here when that has ended.
+        // A task that is being stopped is queued when that has ended.
         guard entry.run == nil else { return }
         if let until = entry.record.waiting?.until,
             let due = clock.deadline(
@@ -79,13 +80,13 @@ final class Schedule {
         if entry.record.state == .idle { enqueue(entry, host: host()) }
     }
 
-    /// Takes a task out of every queue.
+    /// Removes a task from every queue.
     func withdraw(_ id: TaskID) {
         ready.remove(id)
         alarms.wakes.remove(id)
     }
 
-    /// The task as the ready queue sees it.
+    /// The task's element for the ready queue.
     func element(of entry: TaskEntry) -> ReadyQueue.Element {
         .init(
             id: entry.id, priority: entry.record.task.priority, number: entry.record.number, host: entry.host,
@@ -94,14 +95,14 @@ final class Schedule {
 
     // MARK: Slots
 
-    /// The slots of that group, where all of them are taken; nil while one is free.
+    /// The number of slots of the group, if all of them are taken; nil while one is free.
     func takenSlots(_ group: Int32) -> Int? {
         if running.count >= descriptors.slots { return descriptors.slots }
         if groups.hasSlot(group, shared: configure.maxAction) { return nil }
         return groups.maxAction(of: group) ?? configure.maxAction
     }
 
-    /// Takes the task out of the queue that starts now; nil while no slot or no host is free.
+    /// Removes and returns the next task to start; nil while no slot or no host is free.
     func next() -> (id: TaskID, group: Int32)? {
         guard running.count < descriptors.slots else { return nil }
         let now = clock.now
@@ -114,15 +115,15 @@ final class Schedule {
         return next.map { ($0.id, $0.group) }
     }
 
-    /// Hosts that were full while a task waited for them, since the last call.
+    /// Returns and clears the hosts that were full while a task waited for them.
     func takeFullHosts() -> [String] {
         defer { if !fullHosts.isEmpty { fullHosts = [] } }
         return fullHosts
     }
 
-    /// Gives a task its slot.
+    /// Acquires a slot for a task.
     ///
-    /// - Returns: how many attempts have begun, this one among them.
+    /// - Returns: the number of attempts begun so far, including this one.
     func take(_ entry: TaskEntry) -> UInt64 {
         running[entry.id] = entry
         entry.slotGroup = entry.group
@@ -131,7 +132,7 @@ final class Schedule {
         return startCount
     }
 
-    /// Gives the slot of a task back. False when it had none.
+    /// Releases the slot of a task and its connection. Returns false if it had no slot.
     func release(_ entry: TaskEntry, _ permit: consuming HostPermit?) -> Bool {
         guard running.removeValue(forKey: entry.id) != nil else { return false }
         groups.ended(entry.slotGroup)
@@ -141,7 +142,7 @@ final class Schedule {
 
     // MARK: Counting
 
-    /// Follows whether a task can still run. Returns true when it was the last one.
+    /// Changes the number of tasks that can still run. Returns true if it is 0 now.
     func count(_ group: Int32, open difference: Int) -> Bool {
         groups.count(group, open: difference)
         openCount += difference
@@ -150,6 +151,8 @@ final class Schedule {
 
     // MARK: Groups
 
+    /// Returns the group for a command's limits; nil for nil.
+    ///
     /// - Throws: `.invalidArgument` for limits outside their ranges.
     func group(of limits: OwnLimits?) throws(DownloadError) -> Int32? {
         guard let limits else { return nil }
@@ -157,7 +160,7 @@ final class Schedule {
         return groups.number(for: limits, now: clock.now)
     }
 
-    /// The task is that command's from now on. Returns false when it was already.
+    /// Moves a task into the group of a command. Returns false if it is in it already.
     func join(_ entry: TaskEntry, group: Int32) -> Bool {
         guard entry.group != group else { return false }
         if entry.isOpen {
@@ -165,14 +168,14 @@ final class Schedule {
             groups.count(entry.group, open: -1)
         }
         entry.group = group
-        // Its place in the queue is among its group's.
+        // The queue orders tasks by host and group.
         if ready.contains(entry.id) { ready.push(element(of: entry)) }
         return true
     }
 
     // MARK: Deadlines
 
-    /// Has the engine look again when the first of all deadlines is reached.
+    /// Sets the engine's timer to the earliest deadline.
     func setDeadline() {
         guard isActive, let onDeadline else { return }
         executor.setDeadline(min(alarms.next, hosts.nextEnd ?? .max), onDeadline)
@@ -180,10 +183,10 @@ final class Schedule {
 
     // MARK: Pauses
 
-    /// The server has failed a request and asked to be left alone: no task asks it before that time.
+    /// Pauses all requests to a server that failed a request and asked for a pause.
     ///
-    /// - Parameter seconds: as long as the server asked for, or as `Configure.retry` allows.
-    /// - Returns: the host, for a person.
+    /// - Parameter seconds: the pause that the server asked for, limited by `Configure.retry`.
+    /// - Returns: the host, for display.
     func pauseHost(_ site: String, seconds: Double) -> String {
         if hosts.pause(site, seconds: seconds, now: clock.now, date: clock.date) {
             hasPauseNews = true
@@ -192,13 +195,13 @@ final class Schedule {
         return HostName.shown(site)
     }
 
-    /// True once for pauses that nobody has told others of.
+    /// Returns true once after new pauses, so that other processes learn of them.
     func takePauseNews() -> Bool {
         defer { hasPauseNews = false }
         return hasPauseNews
     }
 
-    /// The same for a further connection's failure, where it asks for anything.
+    /// Pauses the server after the failure of another connection, if its answer asks for a pause.
     func notePause(_ error: DownloadError, from url: String) {
         guard let seconds = RetryRules.asked(by: error, configure.retry) else { return }
         _ = pauseHost(HostName.site(of: error, from: url), seconds: seconds)
@@ -206,12 +209,12 @@ final class Schedule {
 
     // MARK: Why tasks wait
 
-    /// Why an idle task is not running, as far as is known.
+    /// The reason why an idle task does not run, as far as is known.
     func waiting(of entry: TaskEntry) -> Waiting? {
         guard entry.record.state == .idle else { return nil }
         let obstacle = hosts.obstacle(entry.host, now: clock.now)
         if let waiting = entry.record.waiting {
-            // Its own delay may be shorter than what the host asked others for.
+            // The task's own delay may be shorter than the host's pause.
             if case .paused(let pause) = obstacle, let until = waiting.until, pause.date > until {
                 return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
             }
@@ -226,9 +229,9 @@ final class Schedule {
         }
     }
 
-    /// Why tasks wait, for other processes and for the next engine.
+    /// The reasons for waiting, for other processes and the next engine.
     ///
-    /// - Parameter isClosing: only the pauses stay.
+    /// - Parameter isClosing: true keeps only the pauses.
     func notice(isClosing: Bool) -> WaitNotice {
         var notice = WaitNotice()
         for (site, pause) in hosts.pauses { notice.hosts[site] = .init(until: pause.date) }
@@ -244,11 +247,11 @@ final class Schedule {
 
     // MARK: The waiting list
 
-    /// The queued tasks in the order in which they would start now: first those in the ready queue, those of hosts that
-    /// may not be asked last, then those whose next attempt is due later.
+    /// The queued tasks in the order in which they would start now. Tasks in the ready queue come first, with those
+    /// of hosts that accept no request last. Tasks with a later attempt follow.
     func waitingOrder() -> [TaskID] {
         var queue = ready
-        // Queued again while it was being stopped: it is in the queue once that has ended.
+        // A task that was queued again while it is being stopped enters the queue when that has ended.
         for entry in running.values where entry.record.state == .idle && entry.isAdmitted {
             queue.push(element(of: entry))
         }
@@ -264,7 +267,7 @@ final class Schedule {
                 continue
             }
             open.append(element.id)
-            // It would take one of the slots that are free.
+            // The task would take a free slot.
             if free > 0, groups.hasSlot(element.group, shared: configure.maxAction) {
                 groups.began(element.group)
                 more[element.host, default: 0] += 1
@@ -276,16 +279,17 @@ final class Schedule {
 }
 
 extension HostName {
-    /// The server that an error is of: after redirects it is not the one that was asked.
+    /// The server that an error concerns. After redirects it is not the requested one.
     static func site(of error: DownloadError, from url: String) -> String {
         site(unnormalized: error.url ?? url)
     }
 }
 
 extension HostBudget {
-    /// Takes over the pauses that an earlier engine noted.
+    /// Restores the pauses of an earlier engine.
     ///
-    /// - Parameter longest: seconds; a wall clock that was set back must not make anybody wait for hours.
+    /// - Parameter longest: the maximum in seconds. Without it, a wall clock that was set back would cause a wait of
+    ///   hours.
     mutating func restorePauses(_ notice: WaitNotice, at clock: any EngineClock, atMost longest: Double) {
         for (site, host) in notice.hosts {
             guard let until = host.until else { continue }

@@ -1,21 +1,26 @@
 import Foundation
 
-/// Bytes a second, smoothed so that a person can read it: what happened t seconds ago counts e^(-t/5).
+/// A smoothed speed in bytes a second: bytes from t seconds ago count with the weight e^(-t/5).
 ///
-/// The first samples are not pulled towards 0. A counter that goes back (a transfer that starts again) and a clock that
-/// goes back count as nothing, so that a rate is never negative. A value type without locks.
+/// The first samples are not biased towards 0. A counter that decreases (a transfer that starts again) or a clock
+/// that goes back contributes nothing, so the speed is never negative. A value type without locks.
 package struct SpeedMeter: Sendable {
-    /// Seconds of the smoothing. Default 5.
+    /// The time constant in seconds.
     private let window: Double
     private var last: (time: Int64, bytes: Int64)?
     private var sum: Double = 0
     private var weight: Double = 0
 
+    /// Creates a meter without samples.
+    ///
+    /// - Parameter window: the time constant in seconds, at least 0.001. The default is 5.
     package init(window: Double = 5) { self.window = max(window, 0.001) }
 
+    /// Adds a sample.
+    ///
     /// - Parameters:
     ///   - time: nanoseconds of a monotonic clock.
-    ///   - bytes: how many bytes have arrived in all.
+    ///   - bytes: the number of bytes received in total.
     package mutating func add(time: Int64, bytes: Int64) {
         guard let last else {
             self.last = (time, bytes)
@@ -26,7 +31,7 @@ package struct SpeedMeter: Sendable {
             self.last = (time, bytes)
             return
         }
-        // Two samples at one moment: the bytes count with the next one.
+        // The bytes of a second sample at the same moment count with the next one.
         guard elapsed > 0 else { return }
         let seconds = Double(elapsed) / 1e9
         let kept = exp(-seconds / window)
@@ -35,6 +40,6 @@ package struct SpeedMeter: Sendable {
         self.last = (time, bytes)
     }
 
-    /// 0 before two samples.
+    /// The speed; 0 before the second sample.
     package var bytesPerSecond: Double { weight > 0 ? sum / weight : 0 }
 }

@@ -1,28 +1,28 @@
-/// A limit of bytes a second that allows short bursts: a bucket that fills at `rate` and that every byte empties.
+/// A limit in bytes a second that allows short bursts: a bucket that fills at `rate` and that every byte empties.
 ///
-/// A piece larger than the bucket is let through when the bucket is full and leaves it below zero, so that the
-/// average holds whatever the size of the pieces. Times are nanoseconds of a monotonic clock; one that goes back
-/// fills nothing. A value type without locks; `RateLimiter` is the shared one.
+/// A piece larger than the bucket passes when the bucket is full and leaves it below zero, so the average holds for
+/// any size of piece. Times are nanoseconds of a monotonic clock; a clock that goes back fills nothing. A value type
+/// without locks; `RateLimiter` is the shared form.
 package struct TokenBucket: Sendable {
-    /// Bytes a second; nil is no limit.
+    /// Bytes a second; nil for no limit.
     package private(set) var rate: Int64?
     private var tokens: Double = 0
     private var filledAt: Int64
 
-    /// The bucket begins empty, so that a limit holds from the first second.
+    /// Creates an empty bucket, so that the limit holds from the first second.
     ///
-    /// - Parameter rate: bytes a second; nil or anything below 1 is no limit.
+    /// - Parameter rate: bytes a second; nil or a value below 1 means no limit.
     package init(rate: Int64?, now: Int64) {
         self.rate = Self.checked(rate)
         filledAt = now
     }
 
-    /// Bytes that may come at once after a pause: a tenth of a second's worth, at least 64 KiB.
+    /// The number of bytes that may pass at once after a pause: a tenth of a second's worth, at least 64 KiB.
     package var burst: Int64 { max(64 << 10, (rate ?? 0) / 10) }
 
-    /// Asks for `n` bytes.
+    /// Takes `n` bytes.
     ///
-    /// - Returns: nil when they may pass, and are counted; else the seconds after which to ask again, above 0.
+    /// - Returns: nil if they may pass, else the number of seconds, above 0, after which to try again.
     package mutating func take(_ n: Int, now: Int64) -> Double? {
         guard let rate, n > 0 else { return nil }
         fill(now)
@@ -32,14 +32,13 @@ package struct TokenBucket: Sendable {
         return nil
     }
 
-    /// Gives back bytes that were taken and did not pass after all.
+    /// Returns bytes that were taken and did not pass.
     package mutating func giveBack(_ n: Int) {
         guard rate != nil else { return }
         tokens = min(tokens + Double(n), Double(burst))
     }
 
-    /// Changes the rate from now on. What went through under a higher rate is not held against a lower one for longer
-    /// than a bucketful.
+    /// Changes the rate. Bytes that passed under a higher rate delay later ones by at most one full bucket.
     package mutating func setRate(_ rate: Int64?, now: Int64) {
         fill(now)
         self.rate = Self.checked(rate)

@@ -1,4 +1,4 @@
-/// Which task is due when: retries, host pauses, waits for room on the disk.
+/// The times at which tasks are due: retries, host pauses, waits for disk space.
 ///
 /// Times are nanoseconds of a monotonic clock. `push` and `remove` are O(log n). A value type without locks.
 package struct WakeQueue: Sendable {
@@ -10,22 +10,25 @@ package struct WakeQueue: Sendable {
     private var heap: [Entry] = []
     private var places: [TaskID: Int32] = [:]
 
+    /// An empty queue.
     package init() {}
 
+    /// The number of waiting tasks.
     package var count: Int { heap.count }
+    /// True if no task waits.
     package var isEmpty: Bool { heap.isEmpty }
-    /// When the first task is due; nil without any.
+    /// The time at which the first task is due; nil if there is none.
     package var nextDue: Int64? { heap.first?.due }
-    /// Some of the tasks that wait, the one that is due first at the front.
+    /// Waiting tasks, at most `limit`. The first one is the next to be due; the others are in no order.
     package func first(_ limit: Int) -> [TaskID] { heap.prefix(limit).map(\.id) }
-    /// All tasks that wait, the one that is due first at the front. O(n log n).
+    /// All waiting tasks, earliest first. O(n log n).
     package func sorted() -> [TaskID] {
         heap.sorted { ($0.due, $0.id) < ($1.due, $1.id) }.map(\.id)
     }
-    /// When that task is due; nil when it is not waiting here.
+    /// The time at which a task is due; nil if it does not wait.
     package func due(of id: TaskID) -> Int64? { places[id].map { heap[Int($0)].due } }
 
-    /// Sets the time at which a task is due; a task has one.
+    /// Sets the time at which a task is due. A task has one such time.
     package mutating func push(_ id: TaskID, due: Int64) {
         if let place = places[id] {
             heap[Int(place)].due = due
@@ -37,6 +40,7 @@ package struct WakeQueue: Sendable {
         }
     }
 
+    /// Removes a task. Returns false if it does not wait.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Bool {
         guard let place = places.removeValue(forKey: id).map(Int.init) else { return false }
@@ -49,7 +53,7 @@ package struct WakeQueue: Sendable {
         return true
     }
 
-    /// Takes out every task that is due at `now`, the earliest first.
+    /// Removes and returns the tasks that are due at `now`, earliest first.
     package mutating func popDue(_ now: Int64) -> [TaskID] {
         var result: [TaskID] = []
         while let first = heap.first, first.due <= now {

@@ -1,16 +1,17 @@
 import FKMiddleware
 
-/// One copy of the texts that most tasks of a list have in common: folder, host, boot, barrels. A hundred thousand tasks
-/// read from disk have each their own otherwise, some 300 bytes a task.
+/// One copy of the texts that most tasks of a list have in common: folder, host, boot, barrels. Without it, a hundred
+/// thousand tasks read from disk have copies of about 300 bytes each.
 ///
-/// Texts are told apart by their bytes: an equivalent one in their place would be another folder.
+/// Texts are compared by their bytes, since an equivalent text would name another folder.
 struct SharedTexts {
     private var texts: Set<ExactText> = []
     private var lists: Set<[ExactText]> = []
 
-    /// What is not common after all is not kept: so many, and it begins anew.
+    /// The maximum number of stored texts and of lists. Beyond it, the store is emptied and begins again.
     private static let limit = 1_000
 
+    /// Replaces the texts of a task by the shared copies.
     mutating func share(_ entry: TaskEntry) {
         entry.host = shared(entry.host)
         if let directory = entry.record.task.directory { entry.record.task.directory = shared(directory) }
@@ -18,6 +19,7 @@ struct SharedTexts {
         if !entry.record.barrels.isEmpty { entry.record.barrels = shared(entry.record.barrels) }
     }
 
+    /// The shared copy of a text.
     mutating func shared(_ text: String) -> String {
         if texts.count >= Self.limit { texts = [] }
         return texts.insert(ExactText(text)).memberAfterInsert.text

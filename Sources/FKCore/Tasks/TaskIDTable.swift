@@ -1,41 +1,47 @@
-/// Gives task ids small numbers, so that what is kept for a hundred thousand tasks can be kept in arrays.
+/// Assigns small numbers to task ids, so that the data of a hundred thousand tasks can be stored in arrays.
 ///
-/// A dictionary with a task id for its key takes some 95 bytes for each at that size, this one 42: the ids stand in a
-/// list, and of 4 bytes for each place of the hash table at most a quarter is empty when it grows. A number stays the
-/// same until its id is removed; then the next new id gets it. All operations are O(1), iterating is O(capacity).
-/// A value type without locks.
+/// A dictionary with task ids as keys takes about 95 bytes for each at that size; this table takes 42. The ids are in
+/// a list, and the hash table has 4 bytes for each place, of which at most a quarter is free when it grows. A number
+/// stays the same until its id is removed; the next new id then gets it. All operations are O(1), iteration is
+/// O(capacity). A value type without locks.
 package struct TaskIDTable: Sendable {
     private var ids: [TaskID] = []
     private var freeNumbers: [Int32] = []
-    /// Numbers where their ids' hashes put them, or in the first free place behind (linear probing); -1: free.
+    /// The numbers, placed by the hashes of their ids, or in the next free place (linear probing). -1 means free.
     private var places: [Int32] = []
 
-    /// Lists of tasks may come from others, and ids are computed from URLs: nobody can foresee who meets whom here.
+    /// A random factor. Lists may come from others, and ids are computed from URLs, so collisions must not be
+    /// predictable.
     private static let factor = UInt64.random(in: 0 ... .max) | 1
 
+    /// An empty table.
     package init() {}
 
+    /// The number of ids.
     package var count: Int { ids.count - freeNumbers.count }
+    /// True if there are no ids.
     package var isEmpty: Bool { count == 0 }
 
-    /// The ids that are in it, in no order.
+    /// The ids and their numbers, in no order.
     package var all: some Sequence<(id: TaskID, number: Int32)> {
         places.lazy.filter { $0 >= 0 }.map { (ids[Int($0)], $0) }
     }
 
+    /// True if the table contains the id.
     package func contains(_ id: TaskID) -> Bool { number(of: id) != nil }
 
-    /// The number of an id; nil when it is not there.
+    /// The number of an id; nil if the table does not contain it.
     package func number(of id: TaskID) -> Int32? {
         guard !places.isEmpty else { return nil }
         let found = places[place(of: id)]
         return found < 0 ? nil : found
     }
 
-    /// The id of a number that has not been removed.
+    /// The id of a number. The number must be in use.
     package func id(of number: Int32) -> TaskID { ids[Int(number)] }
 
-    /// The number the id has already, or a new one: that of an id removed before, else the next.
+    /// Adds an id and returns its number. A present id keeps its number. A new id gets that of a removed one, else
+    /// the next.
     @discardableResult
     package mutating func insert(_ id: TaskID) -> Int32 {
         if 4 * (count + 1) > 3 * places.count { grow() }
@@ -53,7 +59,7 @@ package struct TaskIDTable: Sendable {
         return number
     }
 
-    /// Removes an id and returns the number it had; nil when it was not there.
+    /// Removes an id and returns its number; nil if the table does not contain it.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Int32? {
         guard !places.isEmpty else { return nil }
@@ -61,7 +67,7 @@ package struct TaskIDTable: Sendable {
         let number = places[hole]
         guard number >= 0 else { return nil }
         freeNumbers.append(number)
-        // Whoever stands behind the hole because it was taken moves up: a search ends at the first free place.
+        // Entries behind the hole that were displaced by it move up, because a search ends at the first free place.
         var next = hole
         while true {
             next = (next + 1) & (places.count - 1)
@@ -82,7 +88,7 @@ package struct TaskIDTable: Sendable {
         Int(truncatingIfNeeded: (id.leadingWord &* Self.factor) >> UInt64(1 + places.count.leadingZeroBitCount))
     }
 
-    /// Where the id stands, or the free place where it would.
+    /// The place of the id, or the free place for it.
     private func place(of id: TaskID) -> Int {
         var place = home(of: id)
         while places[place] >= 0, ids[Int(places[place])] != id { place = (place + 1) & (places.count - 1) }
@@ -96,17 +102,22 @@ package struct TaskIDTable: Sendable {
     }
 }
 
-/// A dictionary by task id in less room (`TaskIDTable`).
+/// A dictionary with task ids as keys that takes less memory (`TaskIDTable`).
 package struct TaskMap<Value> {
     private var table = TaskIDTable()
     private var slots: [Value?] = []
 
+    /// An empty map.
     package init() {}
 
+    /// The number of keys.
     package var count: Int { table.count }
+    /// The ids, in no order.
     package var keys: some Sequence<TaskID> { table.all.map(\.id) }
+    /// The values, in no order.
     package var values: some Sequence<Value> { table.all.lazy.compactMap { slots[Int($0.number)] } }
 
+    /// The value of an id; nil if there is none. Setting nil removes it.
     package subscript(id: TaskID) -> Value? {
         get { table.number(of: id).flatMap { slots[Int($0)] } }
         set {
