@@ -1,20 +1,19 @@
 import FKMiddleware
 
-/// The options that aria2 allows behind a URL of its input form (version 1.37), and what those mean here that mean
-/// something.
+/// The options that aria2 1.37 allows after a URL of its input format, and the effect of those that are supported.
 ///
-/// | option | here |
+/// | option | effect |
 /// | --- | --- |
 /// | `referer`, `user-agent`, `http-no-cache` | header fields |
 /// | `split`, `max-connection-per-server` | connections for the file: the smaller one |
-/// | `max-download-limit` | its rate; `K` and `M` are powers of 1024 |
-/// | `max-tries` | attempts; 0 is as many as there can be |
+/// | `max-download-limit` | rate limit of the file; `K` and `M` are powers of 1024 |
+/// | `max-tries` | attempts; 0 is the maximum |
 /// | `timeout`, `connect-timeout` | seconds for connecting and for silence: the larger one |
-/// | `all-proxy`, `http-proxy`, `https-proxy` | its proxy: the one for the scheme of the URL |
-/// | `allow-overwrite`, `auto-file-renaming` | what to do about a file that is there |
-/// | `no-netrc` | `false` takes user and password from `~/.netrc` |
+/// | `all-proxy`, `http-proxy`, `https-proxy` | the proxy for the scheme of the URL |
+/// | `allow-overwrite`, `auto-file-renaming` | treatment of an existing file |
+/// | `no-netrc` | `false` reads user and password from `~/.netrc` |
 package enum Aria2Options {
-    /// The options with a meaning here. The others are named in `Manifest.ignoredOptions`.
+    /// The supported options. Others are listed in `Manifest.ignoredOptions`.
     package static let used: Set<String> = [
         "referer", "user-agent", "http-no-cache", "split", "max-connection-per-server", "max-download-limit",
         "max-tries",
@@ -22,7 +21,7 @@ package enum Aria2Options {
         "no-netrc",
     ]
 
-    /// All of them but `out`, `dir`, `checksum` and `header`.
+    /// All options of aria2 except `out`, `dir`, `checksum` and `header`.
     package static let known: Set<String> = used.union([
         "all-proxy-passwd", "all-proxy-user", "allow-piece-length-change", "always-resume", "async-dns",
         "bt-enable-hook-after-hash-check", "bt-enable-lpd", "bt-exclude-tracker", "bt-external-ip",
@@ -47,7 +46,7 @@ package enum Aria2Options {
         "stream-piece-selector", "uri-selector", "use-head",
     ])
 
-    /// What is wrong with the value of an option that is used; nil for one that can be taken.
+    /// The fault in the value of a supported option; nil for a valid value.
     static func objection(to name: String, _ value: String) -> String? {
         let isRight =
             switch name {
@@ -64,12 +63,12 @@ package enum Aria2Options {
                 !value.unicodeScalars.contains { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }
             default: true
             }
-        // A proxy may hold a password.
+        // The URL of a proxy may contain a password.
         let shown = name.hasSuffix("-proxy") ? "its value" : "'\(Escaping.visible(value))'"
         return isRight ? nil : "option '\(name)': \(shown) cannot be used; see aria2's manual for what it takes"
     }
 
-    /// The header fields that options stand for. `referer=*` is the URL itself.
+    /// The header fields for options. `referer=*` is the URL itself.
     static func headers(_ options: [Manifest.Option], url: String) -> [ResponseHead.Field] {
         var fields: [ResponseHead.Field] = []
         if let value = last("referer", options), !value.isEmpty {
@@ -82,7 +81,7 @@ package enum Aria2Options {
         return fields
     }
 
-    /// Puts options without an objection onto those of a task.
+    /// Applies valid options to those of a task.
     package static func apply(_ options: [Manifest.Option], url: String, to task: inout TaskOptions) {
         let connections = ["split", "max-connection-per-server"].compactMap {
             last($0, options).flatMap { number($0, 1...Int.max) }
@@ -113,7 +112,7 @@ package enum Aria2Options {
         return value
     }
 
-    /// Bytes a second.
+    /// The rate in bytes a second.
     private static func rate(_ text: String) -> Int64? {
         let unit: Int64 =
             switch text.utf8.last {

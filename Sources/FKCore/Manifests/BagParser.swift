@@ -2,16 +2,16 @@ import FKMiddleware
 
 /// Reads the files of a bag (RFC 8493) one at a time; `Manifest.bag` puts them together.
 ///
-/// | file | what an entry gets of it |
+/// | file | values for an entry |
 /// | --- | --- |
 /// | `manifest-ALG.txt` | name and digest |
 /// | `fetch.txt` | name, address and size |
-/// | `bagit.txt` | nothing: version and encoding are checked |
+/// | `bagit.txt` | none: version and encoding are checked |
 struct BagParser: LinesOfList {
     private enum File {
         case declaration
         case manifest(ManifestDigest.Algorithm)
-        /// A manifest of an algorithm that is not known here.
+        /// A manifest of an unknown algorithm.
         case unknown(String)
         case fetch
     }
@@ -21,7 +21,8 @@ struct BagParser: LinesOfList {
     private var file: File?
     private var names = NameBook()
     private var positions = ExactMap<Int>()
-    /// Since version 1.0 a percent sign is encoded as well (section 2.1.3); before, it stands for itself.
+    /// True since version 1.0, where a percent sign is encoded as well (section 2.1.3). In earlier versions it is
+    /// literal.
     private let encodesPercent: Bool
     private(set) var version: String?
 
@@ -38,13 +39,13 @@ struct BagParser: LinesOfList {
         }
     }
 
-    /// `sha256` of `manifest-sha256.txt`; nil for another name.
+    /// The algorithm of a manifest's name: `sha256` for `manifest-sha256.txt`; nil for another name.
     static func algorithm(_ name: String) -> String? {
         guard name.hasPrefix("manifest-"), name.hasSuffix(".txt"), name.utf8.count > 13 else { return nil }
         return String(name.dropFirst(9).dropLast(4))
     }
 
-    /// `URL LENGTH data/NAME`
+    /// True for a line of the form `URL LENGTH data/NAME`.
     static func isFetchLine(_ line: ArraySlice<UInt8>) -> Bool {
         guard let parts = words(line) else { return false }
         return InputURL.fault(in: String(decoding: parts.0, as: UTF8.self)) == nil
@@ -89,7 +90,7 @@ struct BagParser: LinesOfList {
         ManifestError(form: .bagit, file: fileName, line: line, reason)
     }
 
-    /// The file's name is not known: its first line tells.
+    /// Detects the kind of a file without a name by its first line.
     private mutating func guess(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         if bytes.starts(with: "BagIt-Version:".utf8) {
             file = .declaration
@@ -124,13 +125,13 @@ struct BagParser: LinesOfList {
         }
     }
 
-    /// `HEX NAME`, blanks or tabs between them.
+    /// Reads a line `HEX NAME` with blanks or tabs between them.
     private mutating func takeManifest(
         _ bytes: ArraySlice<UInt8>, _ line: Int, _ algorithm: ManifestDigest.Algorithm
     ) throws(EntryFault) {
         let digits = bytes.prefix { $0 != 0x20 && $0 != 0x09 }
         var rest = bytes[digits.endIndex...].drop { $0 == 0x20 || $0 == 0x09 }
-        // What md5sum writes for a file that it has read as binary; names of a bag begin with `data/`.
+        // md5sum writes `*` for a file that it has read as binary. Names in a bag begin with `data/`.
         if rest.first == UInt8(ascii: "*") { rest = rest.dropFirst() }
         let hex = String(decoding: digits, as: UTF8.self)
         guard let digest = ManifestDigest(algorithm, hex: hex) else {
@@ -176,7 +177,7 @@ struct BagParser: LinesOfList {
         return name
     }
 
-    /// `%0D`, `%0A` and `%25` stand for CR, LF and the percent sign; no other byte is encoded.
+    /// Decodes `%0D`, `%0A` and `%25` to CR, LF and the percent sign. No other byte is encoded.
     private func decoded(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         guard bytes.contains(UInt8(ascii: "%")) else { return Array(bytes) }
         var result: [UInt8] = []
@@ -194,7 +195,7 @@ struct BagParser: LinesOfList {
         return result
     }
 
-    /// Two words and the rest.
+    /// Divides a line into two words and the rest.
     private static func words(
         _ line: ArraySlice<UInt8>
     ) -> (ArraySlice<UInt8>, ArraySlice<UInt8>, ArraySlice<UInt8>)? {

@@ -4,20 +4,20 @@ import FKMiddleware
 ///
 /// | form | written by |
 /// | --- | --- |
-/// | `HEX  NAME`, `HEX *NAME` | `sha256sum` and its like; `*` says that the file was read as binary |
+/// | `HEX  NAME`, `HEX *NAME` | `sha256sum` and similar programs; `*` means that the file was read as binary |
 /// | `SHA256 (NAME) = HEX` | `sha256sum --tag`, BSD |
 /// | `SHA2-256(NAME)= HEX` | `openssl dgst` |
 ///
-/// A backslash in front of the line says that `\\`, `\n` and `\r` stand in the name for a backslash, a line feed and
-/// a carriage return.
+/// A backslash before the line means that the name contains the escapes `\\`, `\n` and `\r` for a backslash, a line
+/// feed and a carriage return.
 struct ChecksumLine {
     var digest: ManifestDigest
     var name: String
 
-    /// What is wrong with a line.
+    /// A fault in a line.
     struct Objection: Error {
         let reason: String
-        /// In bytes, from 1; 0 when the whole line is meant.
+        /// The position in bytes, from 1; 0 for the whole line.
         let column: Int
         init(_ reason: String, column: Int = 0) {
             self.reason = reason
@@ -25,7 +25,7 @@ struct ChecksumLine {
         }
     }
 
-    /// - Throws: what is wrong, when the line is in neither form.
+    /// - Throws: the fault of a line in none of these forms.
     init(_ line: ArraySlice<UInt8>) throws(Objection) {
         let isEscaped = line.first == UInt8(ascii: "\\")
         let rest = isEscaped ? line.dropFirst() : line
@@ -45,7 +45,7 @@ struct ChecksumLine {
         self.name = text
     }
 
-    /// `HEX  NAME`
+    /// Reads the form `HEX  NAME`.
     private static func plain(_ line: ArraySlice<UInt8>) throws(Objection) -> (ManifestDigest, ArraySlice<UInt8>) {
         let digits = line.prefix { $0.hexValue != nil }
         var rest = line[digits.endIndex...]
@@ -60,14 +60,14 @@ struct ChecksumLine {
                     + "sha-224 56, "
                     + "sha-256 64, sha-384 96 and sha-512 128", column: 1)
         }
-        // One blank and a mark: ' ' for text, '*' for binary. Without a mark the name follows at once.
+        // A blank and a mark follow: ' ' for text, '*' for binary. Without a mark, the name follows directly.
         rest = rest.dropFirst()
         if rest.first == 0x20 || rest.first == UInt8(ascii: "*") { rest = rest.dropFirst() }
         guard !rest.isEmpty else { throw Objection("the name behind the digest is missing") }
         return (digest, rest)
     }
 
-    /// `SHA256 (NAME) = HEX`; nil for a line in another form.
+    /// Reads the form `SHA256 (NAME) = HEX`; nil for a line in another form.
     private static func tagged(
         _ line: ArraySlice<UInt8>
     ) throws(Objection) -> (ManifestDigest, ArraySlice<UInt8>)? {

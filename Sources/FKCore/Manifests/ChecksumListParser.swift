@@ -1,22 +1,21 @@
 import FKMiddleware
 
-/// Reads checksum lists: see `ChecksumLine` for their lines.
+/// Reads checksum lists. `ChecksumLine` reads their lines.
 ///
-/// Lines for one file with different algorithms become one entry. Comments (`#`), empty lines and lines `SIZE (NAME)
-/// = BYTES` of BSD's ports are understood, and so is the frame of a clear-signed list, whose signature is kept and
-/// not checked. A list that is a single digest belongs to the file that the list is named after: `a.iso.sha256` to
-/// `a.iso`.
+/// Lines with different algorithms for one file become one entry. The parser accepts comments (`#`), empty lines and
+/// lines `SIZE (NAME) = BYTES` of BSD's ports. It also accepts a clear-signed list, whose signature is stored and not
+/// verified. A list with a single digest belongs to the file that the list is named after: `a.iso.sha256` to `a.iso`.
 struct ChecksumListParser: LinesOfList {
     private var collector: ManifestCollector
     private let fileName: String?
     private let base: BaseURL?
     private var names = NameBook()
-    /// The entry of a name, by its position.
+    /// The positions of entries, by name.
     private var positions = ExactMap<Int>()
     private var frame = Frame.none
     private var signature: [String] = []
 
-    /// Where the reader is in a clear-signed list (RFC 4880 section 7).
+    /// The reader's position in a clear-signed list (RFC 4880 section 7).
     private enum Frame {
         case none
         case header
@@ -33,7 +32,7 @@ struct ChecksumListParser: LinesOfList {
 
     static func isSigned(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: signedStart.utf8) }
 
-    /// True for a line that belongs to such a list, whether its digest is right or not.
+    /// True for a line of such a list, even if its digest is invalid.
     static func isLine(_ line: ArraySlice<UInt8>) -> Bool {
         var line = line
         while line.last == 0x20 || line.last == 0x09 { line = line.dropLast() }
@@ -93,7 +92,7 @@ struct ChecksumListParser: LinesOfList {
         positions[name] = collector.manifest.entries.count - 1
     }
 
-    /// `SIZE (NAME) = BYTES` behind a digest of the same file.
+    /// Reads a line `SIZE (NAME) = BYTES` after a digest of the same file.
     private mutating func takeSize(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let close = text.range(of: ") = ", options: .backwards), let size = Int64(text[close.upperBound...]),
@@ -119,7 +118,7 @@ struct ChecksumListParser: LinesOfList {
 
     private static func isBareDigest(_ line: ArraySlice<UInt8>) -> Bool {
         let digits = line.prefix { $0.hexValue != nil }
-        // With three blanks or more the name is one of blanks.
+        // With three or more blanks, the name itself consists of blanks.
         let rest = line[digits.endIndex...]
         return ManifestDigest.Algorithm(digits: digits.count) != nil && rest.count < 3
             && rest.allSatisfy { $0 == 0x20 || $0 == 0x09 }
@@ -133,13 +132,13 @@ struct ChecksumListParser: LinesOfList {
 
     private static let signedStart = "-----BEGIN PGP SIGNED MESSAGE-----"
 
-    /// Returns true for a line that is part of the list itself.
+    /// Reads a line of the signature's frame. Returns true for a line of the list itself.
     private mutating func passFrame(_ bytes: inout ArraySlice<UInt8>, _ line: Int) throws(ManifestError) -> Bool {
         switch frame {
         case .none:
             guard Self.isSigned(bytes) else { return true }
             frame = .header
-            // What stands outside of the frame is not signed.
+            // Text outside of the frame is not signed.
             guard collector.manifest.entries.isEmpty else {
                 throw ManifestError(
                     form: .checksums, line: line, "a signed list begins behind other lines: divide the file")
@@ -183,7 +182,7 @@ extension ChecksumLine {
 }
 
 extension String {
-    /// Without blanks and tabs at both ends.
+    /// The text without leading and trailing blanks and tabs.
     var trimmingBlanks: String {
         let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
         guard let start = utf8.firstIndex(where: { !isBlank($0) }), let end = utf8.lastIndex(where: { !isBlank($0) })

@@ -1,20 +1,20 @@
 import FKMiddleware
 
-/// What is wrong with an entry that is left out.
+/// The fault of an entry that is left out.
 struct EntryFault: Error {
     let reason: String
     init(_ reason: String) { self.reason = reason }
 }
 
-/// Reads the members that JSON lists and lock files have in common.
+/// Reads the members common to JSON lists and lock files.
 enum EntryFields {
-    /// The name below the folder, checked.
+    /// Checks a name relative to the folder and returns it.
     static func name(_ text: String) throws(EntryFault) -> String {
         if let objection = ManifestName.objection(to: text) { throw EntryFault("'\(text)': \(objection)") }
         return ManifestName.plain(text)
     }
 
-    /// `url` and `mirrors`: texts, or objects with `url`, `priority` and `location`.
+    /// Reads `url` and `mirrors`: texts, or objects with `url`, `priority` and `location`.
     static func sources(_ object: JSONReader.Object) throws(EntryFault) -> [Manifest.Source] {
         var sources: [Manifest.Source] = []
         let values = (object["url"].map { [$0] } ?? []) + (object["mirrors"]?.array ?? [])
@@ -36,14 +36,14 @@ enum EntryFields {
         return sources
     }
 
-    /// A whole number that is not negative.
+    /// Reads a non-negative integer.
     static func size(_ value: JSONReader.Value?) throws(EntryFault) -> Int64? {
         guard let value else { return nil }
         guard let size = value.integer, size >= 0 else { throw EntryFault("its size is no whole number of bytes") }
         return size
     }
 
-    /// The members whose names are those of algorithms, such as `sha-256`.
+    /// Reads members named after algorithms, such as `sha-256`.
     static func digests(_ object: JSONReader.Object) throws(EntryFault) -> [ManifestDigest] {
         var digests: [ManifestDigest] = []
         for member in object.members where !member.value.isNull {
@@ -58,7 +58,7 @@ enum EntryFields {
         return digests
     }
 
-    /// `pieces`: objects with `length`, `type` and `hashes`, one text of all digests one behind the other.
+    /// Reads `pieces`: objects with `length`, `type` and `hashes`, a text of all digests in order.
     static func pieces(_ value: JSONReader.Value?, size: Int64?) throws(EntryFault) -> [Manifest.Pieces] {
         guard let value else { return [] }
         var all: [Manifest.Pieces] = []
@@ -77,7 +77,7 @@ enum EntryFields {
         return all.strongestFirst
     }
 
-    /// What is wrong with pieces; nil for those that fit the file.
+    /// The fault of pieces; nil if they match the size of the file.
     static func objection(to pieces: Manifest.Pieces, size: Int64?) -> String? {
         if pieces.length < 1 { return "the length of its pieces is not at least 1" }
         if pieces.count == 0, size != 0 { return "it has a piece length and no digests of pieces" }
@@ -88,7 +88,7 @@ enum EntryFields {
             + "\(pieces.count) digests are given"
     }
 
-    /// Our own outputs show secrets so.
+    /// True for a URL in which `fk` has masked a secret.
     static func isMasked(_ url: String) -> Bool {
         url.contains("=***") || url.contains("//***@") || url.contains(":***@") || url.hasSuffix("?***")
     }

@@ -1,12 +1,12 @@
 import FKMiddleware
 
 /// Reads a page of a Hugging Face hub's tree: an array of objects with `type`, `path`, `size`, `oid` and, for files
-/// in LFS,
-/// `lfs` with the SHA-256.
+/// in LFS, `lfs` with the SHA-256.
 ///
-/// Folders are skipped. A file outside of LFS has the SHA-1 that git has for it. Addresses are made of `Reading.hub`.
+/// Folders are skipped. Files outside of LFS have git's SHA-1 of the blob. `Reading.hub` supplies the base of their
+/// URLs.
 enum HubTreeParser {
-    /// True for an array whose first object looks like that of a tree.
+    /// True for an array whose first object looks like an entry of a tree.
     static func isTree(_ text: ArraySlice<UInt8>) -> Bool {
         let head = String(decoding: text.prefix(4_096), as: UTF8.self)
         return head.contains("\"path\"") && head.contains("\"oid\"") && head.contains("\"type\"")
@@ -44,7 +44,7 @@ enum HubTreeParser {
         return collector.manifest
     }
 
-    /// `ENDPOINT/REPOSITORY/resolve/COMMIT/PATH`
+    /// The URL of a file: `ENDPOINT/REPOSITORY/resolve/COMMIT/PATH`.
     static func url(_ hub: Manifest.Hub, _ name: String) -> String {
         let endpoint = hub.endpoint.hasSuffix("/") ? String(hub.endpoint.dropLast()) : hub.endpoint
         let commit = BaseURL.encoded(hub.commit).split(separator: "/", omittingEmptySubsequences: false)
@@ -52,7 +52,7 @@ enum HubTreeParser {
         return "\(endpoint)/\(BaseURL.encoded(hub.repository))/resolve/\(commit)/\(BaseURL.encoded(name))"
     }
 
-    /// nil for a folder.
+    /// Returns nil for a folder.
     private static func entry(_ object: JSONReader.Object) throws(EntryFault) -> Manifest.Entry? {
         guard let path = object["path"]?.string else { throw EntryFault("the entry has no 'path'") }
         switch object["type"]?.string {
@@ -83,7 +83,7 @@ enum HubTreeParser {
         entry.digests = [digest]
     }
 
-    /// The hub answers with an object where it refuses.
+    /// The error for an object in place of the array, which the hub sends when it refuses a request.
     private static func refusal(_ list: inout JSONList) throws(ManifestError) -> ManifestError {
         let text = try list.value().object?["error"]?.string
         return ManifestError(

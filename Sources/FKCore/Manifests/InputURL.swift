@@ -1,10 +1,10 @@
 import FKMiddleware
 import Foundation
 
-/// The first look at a URL, before anything is started: enough to tell a typing error from a URL. Encoding it and the
-/// finer rules are the builder's.
+/// A first check of a URL, which finds typing errors before anything starts. The builder encodes URLs and applies the
+/// detailed rules.
 package enum InputURL {
-    /// nil for a URL that can be tried, else what is wrong with it.
+    /// The fault of a URL; nil if it can be tried.
     package static func fault(in text: String) -> String? {
         if isPlain(text) { return nil }
         if text.isEmpty { return "the URL is empty" }
@@ -28,7 +28,7 @@ package enum InputURL {
         return nil
     }
 
-    /// The usual URL, at which nothing can be wrong here: a list may hold a hundred thousand of them.
+    /// True for a common URL without faults. It is a fast path, because a list may contain a hundred thousand URLs.
     private static func isPlain(_ text: String) -> Bool {
         let bytes = text.utf8
         let prefix = bytes.starts(with: "https://".utf8) ? 8 : bytes.starts(with: "http://".utf8) ? 7 : 0

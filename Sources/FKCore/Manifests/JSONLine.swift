@@ -1,10 +1,10 @@
-/// An object on one line, member by member. Members that are nil are left out.
+/// Writes an object on one line, member by member. Nil members are omitted.
 struct JSONLine {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
-    /// The object.
+    /// The complete object.
     var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
-    /// The object with a line end.
+    /// The complete object with a line end.
     var ended: [UInt8] { closed + [0x0a] }
 
     mutating func add(_ name: String, _ value: String?) {
@@ -24,12 +24,12 @@ struct JSONLine {
         bytes += object.closed
     }
 
-    /// Every digest under the name of its algorithm.
+    /// Adds each digest under the name of its algorithm.
     mutating func add(_ digests: [ManifestDigest]) {
         for digest in digests { add(digest.algorithm.rawValue, digest.hex) }
     }
 
-    /// A text each; an object where there is more to say than the address.
+    /// Adds each mirror as a text, or as an object if it has more than a URL.
     mutating func add(mirrors: ArraySlice<Manifest.Source>) {
         guard !mirrors.isEmpty else { return }
         begin("mirrors")
@@ -72,7 +72,7 @@ struct JSONLine {
         bytes.append(UInt8(ascii: "]"))
     }
 
-    /// A text in quotes. Everything that is no ASCII control character stands as it is.
+    /// Adds a text in quotes. All characters except ASCII controls, quotes and backslashes are literal.
     private static func quote(_ text: String, _ bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         for byte in text.utf8 {

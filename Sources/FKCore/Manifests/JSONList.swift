@@ -1,4 +1,4 @@
-/// Reads the objects of a JSON document one after the other, with the place of each.
+/// Reads the objects of a JSON document in order, with the position of each.
 struct JSONList {
     /// An element of the list.
     struct Element {
@@ -16,14 +16,14 @@ struct JSONList {
         reader = JSONReader(bytes)
     }
 
-    /// True when an object, and no array, comes next.
+    /// True if the next value is an object rather than an array.
     var isAtObject: Bool {
         mutating get { reader.peek() == UInt8(ascii: "{") }
     }
 
-    /// Passes the beginning of an array.
+    /// Reads the beginning of an array.
     ///
-    /// - Returns: false for an empty one, which is passed as a whole.
+    /// - Returns: false for an empty array, which is read completely.
     mutating func beginArray() throws(ManifestError) -> Bool {
         try expect(UInt8(ascii: "["))
         return !reader.skip(UInt8(ascii: "]"))
@@ -39,16 +39,16 @@ struct JSONList {
         return Element(object: object, line: place.line, column: place.column)
     }
 
-    /// Passes what is behind an element or a member: true for a comma, false for the end of the array or object.
+    /// Reads the separator after an element or a member: true for a comma, false for the end of the array or object.
     mutating func continues(until end: Unicode.Scalar) throws(ManifestError) -> Bool {
         if reader.skip(UInt8(ascii: ",")) { return true }
         try expect(UInt8(ascii: end))
         return false
     }
 
-    /// Passes the beginning of an object.
+    /// Reads the beginning of an object.
     ///
-    /// - Returns: false for an empty one, which is passed as a whole.
+    /// - Returns: false for an empty object, which is read completely.
     mutating func beginObject() throws(ManifestError) -> Bool {
         try expect(UInt8(ascii: "{"))
         return !reader.skip(UInt8(ascii: "}"))

@@ -1,9 +1,9 @@
 import FKMiddleware
 
-/// Reads what JSON exports of barrels have: an array of tasks, or an object with the array `members`.
+/// Reads JSON exports of barrels: an array of tasks, or an object with the array `members`.
 ///
-/// Of a task these members are read: `url`, `mirrors`, `fileName`, `directory`, `expected` (the size), `checksum`
-/// (`ALG=HEX`), `digests` (an object) and `pieces`. Others are skipped.
+/// It uses these members of a task: `url`, `mirrors`, `fileName`, `directory`, `expected` (the size), `checksum`
+/// (`ALG=HEX`), `digests` (an object) and `pieces`. Others are ignored.
 enum JSONListParser {
     static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
         var list = JSONList(.json, bytes)
@@ -13,7 +13,7 @@ enum JSONListParser {
         return collector.manifest
     }
 
-    /// `{"name":…,"members":[…]}`
+    /// Reads a document of the form `{"name":…,"members":[…]}`.
     private static func document(_ list: inout JSONList, _ collector: inout ManifestCollector) throws(ManifestError) {
         var hasMembers = false
         if try list.beginObject() {

@@ -1,11 +1,11 @@
-/// Reads JSON (RFC 8259) from memory, value by value, and knows where each object stands: Foundation's reader does
-/// not tell, and makes a tree of the whole document.
+/// Reads JSON (RFC 8259) from memory, value by value, with the position of each object. Foundation's reader has no
+/// positions and builds a tree of the whole document.
 struct JSONReader {
     /// A value with its members in order.
     indirect enum Value {
         case null
         case bool(Bool)
-        /// As written.
+        /// The number as written.
         case number(String)
         case string(String)
         case array([Value])
@@ -15,17 +15,17 @@ struct JSONReader {
         var object: Object? { if case .object(let object) = self { object } else { nil } }
         var array: [Value]? { if case .array(let values) = self { values } else { nil } }
         var isNull: Bool { if case .null = self { true } else { false } }
-        /// nil for what is no whole number.
+        /// The value of an integer; nil for any other value.
         var integer: Int64? { if case .number(let text) = self { Int64(text) } else { nil } }
     }
 
-    /// The members of an object. Of two with the same name the last one counts.
+    /// The members of an object. If two have the same name, the last one counts.
     struct Object {
         var members: [Member] = []
         /// The offset of its opening brace.
         var start: Int
 
-        /// nil for a member that is not there or null.
+        /// Returns nil for a missing or null member.
         subscript(name: String) -> Value? {
             guard let value = members.last(where: { $0.name.isExactly(name) })?.value, !value.isNull else { return nil }
             return value
@@ -37,13 +37,13 @@ struct JSONReader {
         var value: Value
     }
 
-    /// What is wrong, and where.
+    /// A fault and its position.
     struct Fault: Error {
         let reason: String
         let offset: Int
     }
 
-    /// Deeper nesting is refused: it is no list, and would exhaust the stack.
+    /// The maximum depth of nesting. No list is deeper, and deeper documents could exhaust the stack.
     static let maxDepth = 32
 
     let bytes: [UInt8]
@@ -54,7 +54,7 @@ struct JSONReader {
         index = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
     }
 
-    /// The byte that the next value begins with; nil at the end.
+    /// The first byte of the next value; nil at the end.
     mutating func peek() -> UInt8? {
         while index < bytes.count {
             switch bytes[index] {
@@ -65,20 +65,20 @@ struct JSONReader {
         return nil
     }
 
-    /// Passes `byte`.
+    /// Reads `byte`, which must be next.
     mutating func expect(_ byte: UInt8) throws(Fault) {
         guard peek() == byte else { throw unexpected("'\(Character(Unicode.Scalar(byte)))'") }
         index += 1
     }
 
-    /// Passes `byte` if it is the next one.
+    /// Reads `byte` if it is next.
     mutating func skip(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         index += 1
         return true
     }
 
-    /// Nothing but blanks may follow.
+    /// Checks that only white space follows.
     mutating func expectEnd() throws(Fault) {
         if peek() != nil { throw unexpected("the end") }
     }
@@ -116,7 +116,7 @@ struct JSONReader {
         return object
     }
 
-    /// Passes a member's name and its colon.
+    /// Reads a member's name and its colon.
     mutating func memberName() throws(Fault) -> String {
         guard peek() == UInt8(ascii: "\"") else { throw unexpected("a member's name in quotes") }
         let name = try string()

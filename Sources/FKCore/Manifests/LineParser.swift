@@ -2,26 +2,26 @@
 protocol LinesOfList: Sendable {
     /// Takes the next line, without its end.
     ///
-    /// - Parameter line: from 1.
+    /// - Parameter line: the number of the line, from 1.
     mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError)
-    /// The entries to which nothing can be added any more.
+    /// Removes and returns the complete entries, which later lines cannot change.
     mutating func takeEntries() -> [Manifest.Entry]
     mutating func finish() throws(ManifestError) -> Manifest
 }
 
-/// Divides a list into lines as it comes, and hands them to the parser of its form.
+/// Divides incoming portions of a list into lines and passes them to the parser of its form.
 ///
-/// A byte order mark is skipped. Lines end with LF or CRLF; in lists of addresses and in bags with CR as well.
+/// A byte order mark is skipped. Lines end with LF or CRLF, in lists of URLs and in bags also with CR.
 struct LineParser: Sendable {
-    /// Longest line in bytes: one of a lock file holds the digests of all pieces of a file.
+    /// The maximum length of a line in bytes. A line of a lock file contains the digests of all pieces of a file.
     static let maxLine = 64 << 20
 
     private let form: Manifest.Form
     private var list: any LinesOfList
     private let endsAtCR: Bool
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     private var carry: [UInt8] = []
-    /// The last portion ended with CR: an LF that follows belongs to it.
+    /// True if the last portion ended with CR. A following LF belongs to it.
     private var isAfterCR = false
     private var line = 0
 

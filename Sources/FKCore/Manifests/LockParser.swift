@@ -1,16 +1,16 @@
 import FKMiddleware
 
-/// Reads lock files: JSON Lines, a header first, then one member a line, sorted by name (`LockWriter`).
+/// Reads lock files: JSON Lines with a header first, then one member on each line, sorted by name (`LockWriter`).
 ///
 /// ```text
 /// {"fk-lock":1,"barrel":"models","origin":"hf:OWNER/REPO","commit":"…"}
 /// {"name":"a.bin","size":12,"sha-256":"…","url":"https://h/a.bin","mirrors":["https://m/a.bin"]}
 /// ```
 ///
-/// Members that are not known are skipped, so that a later version can add some; it raises `fk-lock` when that would
-/// be wrong.
+/// Unknown members are ignored, so later versions can add members. A version in which ignoring them would be wrong
+/// increases `fk-lock`.
 struct LockParser: LinesOfList {
-    /// The version that is written, and the latest that is read.
+    /// The version of written files, and the latest version that can be read.
     static let version: Int64 = 1
 
     private var collector: ManifestCollector

@@ -1,14 +1,14 @@
 import FKMiddleware
 
 extension Manifest {
-    /// Puts the files of a bag together (RFC 8493).
+    /// Combines the files of a bag (RFC 8493).
     ///
-    /// An entry that `fetch.txt` does not have is a file of the bag itself: it has digests and no address. One that
-    /// `fetch.txt` has must be in every manifest (section 2.2.3).
+    /// An entry that is not in `fetch.txt` is a file of the bag itself, with digests and without URLs. An entry in
+    /// `fetch.txt` must be in every manifest (section 2.2.3).
     ///
-    /// - Parameter files: `bagit.txt`, every `manifest-ALG.txt` and, where there is one, `fetch.txt`, with names. Others,
-    ///   such as tag manifests, are skipped.
-    /// - Throws: `ManifestError` where the bag is not one, or is of a later version.
+    /// - Parameter files: `bagit.txt`, every `manifest-ALG.txt` and, if there is one, `fetch.txt`, with their names.
+    ///   Other files, such as tag manifests, are ignored.
+    /// - Throws: `ManifestError` if the files are not a bag, or the bag has a later version.
     public static func bag(
         _ files: [(name: String, bytes: [UInt8])], _ reading: Reading = Reading()
     ) throws(ManifestError) -> Manifest {
@@ -39,13 +39,15 @@ extension Manifest {
         return collector.manifest
     }
 
-    /// What the manifests have. Line 0 marks an entry that is left out.
+    /// The content of the manifests. Line 0 marks an entry that is left out.
     private struct Merged {
         var entries: [Entry] = []
         var positions = ExactMap<Int>()
     }
 
-    /// - Returns: true when a percent sign in names is encoded.
+    /// Reads the version.
+    ///
+    /// - Returns: true if percent signs in names are encoded.
     private static func version(_ bytes: [UInt8], _ reading: Reading) throws(ManifestError) -> Bool {
         var parser = BagParser("bagit.txt", reading)
         var number = 0

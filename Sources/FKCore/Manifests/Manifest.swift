@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// A list of files as some format describes it: where they are, what they are called and how to know them.
+/// A list of files from one of several formats: their URLs, names, sizes and digests.
 ///
 /// ```swift
 /// let manifest = try Manifest(parsing: bytes, fileName: "release.meta4")
@@ -8,25 +8,26 @@ import FKMiddleware
 /// for fault in manifest.faults { print("left out:", fault) }
 /// ```
 ///
-/// Parsing is pure: no network, no file system, no clock. No name in `entries` leaves the folder it is put into
-/// (`ManifestName`), and every digest has the length of its algorithm.
+/// Parsing uses no network, file system or clock. No name in `entries` leaves the folder of the list
+/// (`ManifestName`), and every digest has the length of its algorithm. A list is a value and safe to use from any
+/// thread.
 public struct Manifest: Sendable, Hashable {
-    /// The format it was written in.
+    /// The format of the list.
     public var form: Form
     /// The files, in the order of the list.
     public var entries: [Entry]
-    /// What the list says about itself.
+    /// Information about the list itself.
     public var facts: Facts
-    /// Entries that were left out, and why: at most 1,000 of them.
+    /// The faults of entries that were left out, at most 1,000.
     public var faults: [ManifestError]
-    /// How many entries were left out.
+    /// The number of entries that were left out.
     public var faultCount: Int
-    /// Sources and digests of kinds that are not used here, counted by kind: `ftp`, `rsync`, `torrent`, `hash tiger`.
+    /// The number of unsupported sources and digests by kind: `ftp`, `rsync`, `torrent`, `hash tiger`.
     public var passedOver: [String: Int]
-    /// Option names of aria2's form that have no meaning here, each once, in the order they were met.
+    /// Names of unsupported options in aria2's form, each once, in the order of first use.
     public var ignoredOptions: [String]
 
-    /// A list of the given files.
+    /// Creates a list. The default is empty.
     public init(form: Form, entries: [Entry] = [], facts: Facts = Facts()) {
         self.form = form
         self.entries = entries
@@ -39,30 +40,30 @@ public struct Manifest: Sendable, Hashable {
 
     /// One file of a list.
     public struct Entry: Sendable, Hashable {
-        /// Path of the file below its folder, with `/` between folders. nil where the list gives only an address.
+        /// The path of the file relative to its folder, with `/` between folders; nil if the list has only a URL.
         public var name: String?
-        /// The folder that the list chooses, as written; relative paths are still relative.
+        /// The folder from the list, as written; relative paths stay relative. Nil for none.
         public var directory: String?
-        /// Where the file can be fetched, best first. Empty where the list has no addresses.
+        /// The URLs of the file, best first. Empty if the list has none.
         public var sources: [Source]
-        /// Bytes.
+        /// The size in bytes; nil if unknown.
         public var size: Int64?
         /// Digests of the whole file, at most one for each algorithm, strongest first.
         public var digests: [ManifestDigest]
         /// Digests of pieces, at most one set for each algorithm, strongest first.
         public var pieces: [Pieces]
-        /// Kept as it is; nothing here checks it.
+        /// The detached signature, which is stored and not verified; nil for none.
         public var signature: Signature?
         /// Header fields to send with every request, in order.
         public var headers: [ResponseHead.Field]
-        /// Options of aria2's form other than `out`, `dir`, `checksum` and `header`, in order.
+        /// Options of aria2's form except `out`, `dir`, `checksum` and `header`, in order.
         public var options: [Option]
-        /// Other facts, such as `version`, `language` and `description` of a Metalink.
+        /// Other information, such as `version`, `language` and `description` of a Metalink.
         public var attributes: [String: String]
-        /// Where the entry begins in the list, from 1; 0 when it comes from no list.
+        /// The line at which the entry begins, from 1; 0 if it comes from no list.
         public var line: Int
 
-        /// An entry with nothing else.
+        /// Creates an entry. All other values are empty.
         public init(name: String? = nil, sources: [Source] = [], line: Int = 0) {
             self.name = name
             self.sources = sources
@@ -75,23 +76,24 @@ public struct Manifest: Sendable, Hashable {
             attributes = [:]
         }
 
-        /// The strongest digest that a finished file can be compared with; nil when there is none.
+        /// The strongest digest with which a finished file can be verified; nil if there is none.
         public var checksum: Checksum? { digests.lazy.compactMap(\.checksum).first }
     }
 
-    /// One address of a file.
+    /// A URL of a file.
     public struct Source: Sendable, Hashable {
         /// As written.
         public var url: String
-        /// 1...999,999: a smaller number is tried first (RFC 5854 section 4.2.16). 999,999 where none is given.
+        /// The priority, 1...999,999. A smaller number is tried first (RFC 5854 section 4.2.16). The default is
+        /// 999,999.
         public var priority: Int
-        /// ISO 3166-1 code of the country, in lower case.
+        /// The ISO 3166-1 code of the country, in lower case; nil if unknown.
         public var location: String?
 
-        /// The priority of an address that has none.
+        /// The priority of a source without one.
         public static let lowestPriority = 999_999
 
-        /// An address of a file.
+        /// Creates a source. The default has the lowest priority.
         public init(_ url: String, priority: Int = lowestPriority, location: String? = nil) {
             self.url = url
             self.priority = priority
@@ -99,16 +101,18 @@ public struct Manifest: Sendable, Hashable {
         }
     }
 
-    /// Digests of pieces of one length. The last piece may be shorter.
+    /// Digests of pieces of equal length. The last piece may be shorter.
     public struct Pieces: Sendable, Hashable {
-        /// Bytes of every piece but the last, at least 1.
+        /// The length in bytes of every piece except the last, at least 1.
         public var length: Int64
-        /// Which digest it is.
+        /// The algorithm of the digests.
         public var algorithm: ManifestDigest.Algorithm
-        /// All digests one behind the other, `algorithm.byteCount` bytes each: a list may hold millions.
+        /// All digests in order, `algorithm.byteCount` bytes each. One array, because a list may contain millions.
         public var bytes: [UInt8]
 
-        /// - Parameter bytes: a multiple of `algorithm.byteCount`.
+        /// Creates digests of pieces.
+        ///
+        /// - Parameter bytes: all digests in order; a multiple of `algorithm.byteCount` bytes.
         public init(length: Int64, algorithm: ManifestDigest.Algorithm, bytes: [UInt8]) {
             self.length = length
             self.algorithm = algorithm
@@ -118,7 +122,9 @@ public struct Manifest: Sendable, Hashable {
         /// The number of pieces.
         public var count: Int { bytes.count / algorithm.byteCount }
 
-        /// The digest of a piece, from 0.
+        /// The digest of a piece.
+        ///
+        /// - Parameter index: the number of the piece, from 0.
         public subscript(index: Int) -> ArraySlice<UInt8> {
             bytes[index * algorithm.byteCount..<(index + 1) * algorithm.byteCount]
         }
@@ -126,12 +132,12 @@ public struct Manifest: Sendable, Hashable {
 
     /// A detached signature of a file.
     public struct Signature: Sendable, Hashable {
-        /// `application/pgp-signature` for OpenPGP.
+        /// The media type; `application/pgp-signature` for OpenPGP.
         public var mediaType: String
         /// As written.
         public var text: String
 
-        /// A signature as written.
+        /// Creates a signature.
         public init(mediaType: String, text: String) {
             self.mediaType = mediaType
             self.text = text
@@ -142,32 +148,33 @@ public struct Manifest: Sendable, Hashable {
     public struct Option: Sendable, Hashable {
         /// One of `Aria2Options.known`.
         public var name: String
-        /// As written, without blanks around it.
+        /// The value as written, without surrounding blanks.
         public var value: String
 
-        /// A pair as written.
+        /// Creates an option.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// What a list says about itself, for the barrel that is made of it.
+    /// Information of a list about itself, for the barrel that is created from it. Each value is nil if the list does
+    /// not contain it.
     public struct Facts: Sendable, Hashable {
-        /// The name of the barrel it was written from.
+        /// The name of the barrel from which it was exported.
         public var barrel: String?
-        /// Where the list or its files come from: the address of a Metalink, or `hf:OWNER/REPO`.
+        /// The origin of the list or its files: the URL of a Metalink, or `hf:OWNER/REPO`.
         public var origin: String?
         /// The commit that a repository is pinned to.
         public var commit: String?
         /// The program that wrote it.
         public var generator: String?
-        /// When it was written, as the list has it.
+        /// The date of the list, as written.
         public var published: String?
-        /// The signature around the whole list, such as a clear-signed checksum list has; nothing here checks it.
+        /// The signature around the whole list, such as that of a clear-signed checksum list. It is not verified.
         public var signature: Signature?
 
-        /// Nothing.
+        /// No information.
         public init() {}
     }
 }

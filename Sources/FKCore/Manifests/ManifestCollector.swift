@@ -1,11 +1,11 @@
-/// What a parser has found so far: entries, and what is wrong with those that are left out.
+/// The results of a parser so far: entries, and the faults of those that are left out.
 struct ManifestCollector: Sendable {
     var manifest: Manifest
     let reading: Manifest.Reading
     private let skips: Bool
     private var count = 0
 
-    /// More faults than this are only counted.
+    /// The maximum number of stored faults. Further faults are only counted.
     static let maxFaults = 1_000
 
     init(_ form: Manifest.Form, _ reading: Manifest.Reading) {
@@ -14,7 +14,9 @@ struct ManifestCollector: Sendable {
         skips = reading.skipsBadEntries(form)
     }
 
-    /// - Throws: when there are more entries than are allowed.
+    /// Adds an entry.
+    ///
+    /// - Throws: an error if there are more entries than allowed.
     mutating func add(_ entry: Manifest.Entry) throws(ManifestError) {
         try countOne(entry.line)
         manifest.entries.append(entry)
@@ -22,22 +24,22 @@ struct ManifestCollector: Sendable {
 
     /// Leaves an entry out.
     ///
-    /// - Throws: the fault, where nothing is left out.
+    /// - Throws: the fault, if bad entries are not skipped.
     mutating func leaveOut(_ fault: ManifestError) throws(ManifestError) {
         guard skips else { throw fault }
         try countOne(fault.line)
         note(fault)
     }
 
-    /// Reports a part of an entry that is left out, such as one of several addresses.
+    /// Leaves out a part of an entry, such as one of several URLs.
     ///
-    /// - Throws: the fault, where nothing is left out.
+    /// - Throws: the fault, if bad entries are not skipped.
     mutating func leaveOutPart(_ fault: ManifestError) throws(ManifestError) {
         guard skips else { throw fault }
         note(fault)
     }
 
-    /// Takes over what a part of the list has left out and passed over.
+    /// Adds the faults and unsupported kinds of a part of the list.
     mutating func take(_ part: Manifest) {
         manifest.faultCount += part.faultCount - part.faults.count
         for fault in part.faults { note(fault) }
@@ -45,7 +47,7 @@ struct ManifestCollector: Sendable {
     }
 
     mutating func passOver(_ kind: String) {
-        // A list must not fill the memory with kinds of its own.
+        // This limits the memory for a list with many different kinds.
         let kind = manifest.passedOver.count < 100 || manifest.passedOver[kind] != nil ? kind : "other"
         manifest.passedOver[kind, default: 0] += 1
     }

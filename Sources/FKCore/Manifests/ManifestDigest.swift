@@ -1,16 +1,16 @@
 import FKMiddleware
 
-/// A digest as a list gives it: always of the right length, in lower case.
+/// A digest from a list. It always has the length of its algorithm and is in lower case.
 public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
-    /// The digests that lists are read and written with.
+    /// The digest algorithms of lists.
     public enum Algorithm: String, Sendable, Hashable, CaseIterable {
         /// Shows damage, not forgery.
         case md5
         /// Shows damage, not forgery.
         case sha1 = "sha-1"
-        /// Of `blob LENGTH\0` and the bytes: the id that git has for a file.
+        /// SHA-1 of `blob LENGTH\0` and the bytes: git's id of a file.
         case gitBlob = "git-blob-sha-1"
-        /// SHA-2 with 28 bytes. The engine does not compare files with it.
+        /// SHA-2 with 28 bytes. The engine cannot verify files with it.
         case sha224 = "sha-224"
         /// SHA-2 with 32 bytes.
         case sha256 = "sha-256"
@@ -31,7 +31,8 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
-        /// Reads `sha256`, `SHA-256`, `SHA2-256`, `sha_256` and the like, but never `gitBlob`.
+        /// Parses a name such as `sha256`, `SHA-256`, `SHA2-256` or `sha_256`. Returns nil for an unknown name and
+        /// for `gitBlob`.
         public init?(name: String) {
             switch name.lowercased().utf8.filter({ $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: "_") }) {
             case Array("md5".utf8): self = .md5
@@ -44,30 +45,30 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
-        /// The algorithm whose digests have so many hexadecimal digits; SHA-2 where there are several.
+        /// Returns the algorithm for a number of hexadecimal digits; SHA-2 if several match, nil if none does.
         public init?(digits: Int) {
             let all: [Self] = [.md5, .sha1, .sha224, .sha256, .sha384, .sha512]
             guard let match = all.first(where: { $0.byteCount * 2 == digits }) else { return nil }
             self = match
         }
 
-        /// A stronger algorithm has a higher number.
+        /// The strength. A stronger algorithm has a higher number.
         var strength: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
-    /// Which digest it is.
+    /// The algorithm.
     public let algorithm: Algorithm
-    /// Lower-case hexadecimal digits, two a byte.
+    /// The digest in lower-case hexadecimal digits, two for each byte.
     public let hex: String
 
-    /// nil when `hex` is no digest of `algorithm`.
+    /// Creates a digest. Returns nil if `hex` is not a digest of `algorithm`.
     public init?(_ algorithm: Algorithm, hex: some StringProtocol) {
         guard hex.utf8.count == algorithm.byteCount * 2, hex.utf8.allSatisfy({ $0.hexValue != nil }) else { return nil }
         self.algorithm = algorithm
         self.hex = hex.lowercased()
     }
 
-    /// The same for the engine; nil where the engine cannot compare files with it.
+    /// The checksum for the engine; nil if the engine cannot verify files with this algorithm.
     public var checksum: Checksum? {
         switch algorithm {
         case .md5: try? Checksum(.md5, hex: hex)
@@ -79,10 +80,10 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `ALG=HEX`
+    /// The form `ALG=HEX`.
     public var description: String { "\(algorithm.rawValue)=\(hex)" }
 
-    /// What is wrong with a text that is no digest of the algorithm.
+    /// The fault of a text that is not a digest of the algorithm.
     static func objection(to text: some StringProtocol, _ algorithm: Algorithm) -> String {
         let digits = algorithm.byteCount * 2
         guard text.utf8.count == digits else {
@@ -92,10 +93,10 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
         return "a \(algorithm.rawValue) digest has only hexadecimal digits"
     }
 
-    /// Lower-case hexadecimal digits, two a byte.
+    /// The lower-case hexadecimal digits of bytes, two for each byte.
     static func hex(_ bytes: some Collection<UInt8>) -> String { Digester.hex(bytes) }
 
-    /// The bytes of hexadecimal digits; nil when they are none.
+    /// The bytes of hexadecimal digits; nil for any other text.
     static func bytes(hex: some StringProtocol) -> [UInt8]? {
         var result: [UInt8] = []
         result.reserveCapacity(hex.utf8.count / 2)
@@ -114,9 +115,9 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension [ManifestDigest] {
-    /// Adds a digest where it belongs.
+    /// Inserts a digest in order of strength.
     ///
-    /// - Returns: false when another digest of the same algorithm is there already.
+    /// - Returns: false if the list contains another digest of the same algorithm.
     mutating func add(_ digest: ManifestDigest) -> Bool {
         if let same = first(where: { $0.algorithm == digest.algorithm }) { return same == digest }
         let place = firstIndex { $0.algorithm.strength < digest.algorithm.strength } ?? endIndex

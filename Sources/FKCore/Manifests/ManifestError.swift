@@ -1,20 +1,22 @@
 import FKMiddleware
 import Foundation
 
-/// What is wrong with a list, or with one entry of it, and where.
+/// A fault of a list or of one of its entries, and its position.
 public struct ManifestError: Error, Sendable, Hashable, LocalizedError, CustomStringConvertible {
-    /// The format that the list was read as; nil when none was recognised.
+    /// The format of the list; nil if none was recognized.
     public var form: Manifest.Form?
-    /// The file of the list that is meant, where there are several, such as the `fetch.txt` of a bag.
+    /// The file that contains the fault, if a list has several, such as the `fetch.txt` of a bag; nil otherwise.
     public var file: String?
-    /// From 1; 0 when the whole list is meant.
+    /// The line, from 1; 0 for the whole list.
     public var line: Int
-    /// Bytes from the beginning of the line, from 1; 0 when the whole line is meant.
+    /// The position in the line in bytes, from 1; 0 for the whole line.
     public var column: Int
-    /// What is wrong and what to do, without a full stop at its end. Control characters are shown as escapes.
+    /// The fault and its remedy, without a final full stop. Control characters are escaped.
     public var reason: String
 
-    /// - Parameter reason: is made safe to show.
+    /// Creates an error. The default position is the whole list.
+    ///
+    /// - Parameter reason: control characters in it are escaped.
     public init(form: Manifest.Form?, file: String? = nil, line: Int = 0, column: Int = 0, _ reason: String) {
         self.form = form
         self.file = file
@@ -23,7 +25,7 @@ public struct ManifestError: Error, Sendable, Hashable, LocalizedError, CustomSt
         self.reason = Escaping.visible(reason)
     }
 
-    /// `Metalink 4, line 3, column 5: …`
+    /// A line such as `Metalink 4, line 3, column 5: …`.
     public var description: String {
         var place: [String] = []
         if let form { place.append(form.title) }
@@ -33,6 +35,6 @@ public struct ManifestError: Error, Sendable, Hashable, LocalizedError, CustomSt
         return place.isEmpty ? reason : "\(place.joined(separator: ", ")): \(reason)"
     }
 
-    /// The same as `description`.
+    /// Equal to `description`.
     public var errorDescription: String? { description }
 }

@@ -1,26 +1,26 @@
 extension Manifest {
     /// The formats of lists.
     public enum Form: String, Sendable, Hashable, CaseIterable {
-        /// One address a line.
+        /// One URL on each line.
         case urls
-        /// Addresses with indented options, as `aria2c -i` reads them.
+        /// URLs with indented options, as `aria2c -i` reads them.
         case aria2
         /// RFC 5854.
         case metalink4 = "metalink"
         /// metalinker.org, version 3.
         case metalink3
-        /// What `sha256sum` and its like write: GNU's form, and BSD's `--tag` form.
+        /// Checksum lists of `sha256sum` and similar programs: GNU's format, and BSD's `--tag` format.
         case checksums
         /// RFC 8493: the files `bagit.txt`, `manifest-ALG.txt` and `fetch.txt`.
         case bagit
-        /// What a barrel's JSON export has.
+        /// The JSON export of a barrel.
         case json
-        /// Our own lock file: one member a line.
+        /// The lock file of `fk`: one member on each line.
         case lock
         /// A page of `/api/models/OWNER/REPO/tree/REV` of a Hugging Face hub.
         case hubTree = "hf"
 
-        /// For messages.
+        /// The name for messages.
         public var title: String {
             switch self {
             case .urls: "URL list"
@@ -35,21 +35,22 @@ extension Manifest {
             }
         }
 
-        /// True for forms that are read as a whole.
+        /// True for forms that are parsed as a whole.
         var isDocument: Bool { self == .metalink4 || self == .metalink3 || self == .json || self == .hubTree }
 
-        /// In a list of lines a bad line often means that the list is another one than thought.
+        /// The default of `Reading.skipsBadEntries`. It is false for lists of URLs and checksums, where a
+        /// bad line often means a list of another form.
         var leavesOutBadEntries: Bool { self != .urls && self != .aria2 && self != .checksums }
 
-        /// How much of a list is looked at: 64 KiB.
+        /// The number of bytes used to recognize a list: 64 KiB.
         static let recognizedBytes = 64 << 10
 
-        /// Recognises a list by its content.
+        /// Recognizes the format of a list by its content.
         ///
         /// - Parameters:
-        ///   - bytes: the beginning; more than 64 KiB are not looked at.
-        ///   - fileName: the name of the list's file; it decides where the content is empty.
-        /// - Returns: nil for what is none of the forms, such as another XML document or binary data.
+        ///   - bytes: the beginning of the list; only the first 64 KiB are used.
+        ///   - fileName: the name of the list's file; it decides if the content is empty.
+        /// - Returns: nil for any other content, such as another XML document or binary data.
         public static func recognize(_ bytes: [UInt8], fileName: String? = nil) -> Form? {
             let head = Array(bytes.prefix(recognizedBytes))
             let start = head.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
@@ -65,7 +66,7 @@ extension Manifest {
             return lines(head[start...], fileName)
         }
 
-        /// The form that the first line tells which is neither empty nor a comment.
+        /// The form of the first line that is neither empty nor a comment.
         private static func lines(_ text: ArraySlice<UInt8>, _ fileName: String?) -> Form? {
             if text.starts(with: "BagIt-Version:".utf8) { return .bagit }
             if ChecksumListParser.isSigned(text) { return .checksums }
@@ -83,7 +84,7 @@ extension Manifest {
 
         private static func conflict(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<<<<<<< ".utf8) }
 
-        /// Zero bytes are in no text.
+        /// True for gzip data and for data with zero bytes, which no text contains.
         private static func isBinary(_ head: [UInt8]) -> Bool { head.starts(with: [0x1f, 0x8b]) || head.contains(0) }
 
         static func objection(to bytes: [UInt8]) -> String {

@@ -1,12 +1,12 @@
 import FKMiddleware
 
-/// The rules for the path of a file that a list gives: it stays below the folder that the files go to, in which it
-/// may name subfolders. Bytes are kept, a backslash or a line feed as well.
+/// The rules for a file's path in a list. It stays in the folder of the list and may contain subfolders. Its bytes
+/// are not changed, including backslashes and line feeds.
 package enum ManifestName {
-    /// Longest path in bytes.
+    /// The maximum length of a path in bytes.
     package static let maxBytes = 4_000
 
-    /// What is wrong with a name; nil for one that can be used.
+    /// The fault of a name; nil for a valid one.
     package static func objection(to name: String) -> String? {
         if name.isEmpty { return "the name is empty" }
         let bytes = name.utf8
@@ -33,7 +33,7 @@ package enum ManifestName {
         return nil
     }
 
-    /// The name without `.` parts and doubled slashes: two names of one file become one.
+    /// The name without `.` parts and doubled slashes, so that all names of one file are equal.
     static func plain(_ name: String) -> String {
         let all = name.utf8.split(separator: slash, omittingEmptySubsequences: false)
         guard all.contains(where: { $0.isEmpty || $0.elementsEqual(".".utf8) }) else { return name }
@@ -52,7 +52,7 @@ package enum ManifestName {
             && (start[2] == slash || start[2] == backslash)
     }
 
-    /// C0 and C1 controls and DEL, but for those that checksum lists and bags have an escape for, and the tab.
+    /// True for C0 and C1 controls and DEL, except the tab and those with an escape in checksum lists and bags.
     private static func isRefused(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x09, 0x0a, 0x0d: false
@@ -65,20 +65,20 @@ package enum ManifestName {
     private static let backslash = UInt8(ascii: "\\")
 }
 
-/// The names of a list so far: two entries must not want one file.
+/// The names of a list so far. Two entries must not use one file.
 struct NameBook {
     private var files = ExactMap<Int>()
     private var folders = ExactMap<Int>()
 
-    /// The position that was given with the same name; nil for a new one.
+    /// The position of an equal name; nil for a new one.
     subscript(name: String) -> Int? { files[name] }
 
     /// Registers a name.
     ///
     /// - Parameters:
-    ///   - name: `plain`, without an objection.
-    ///   - line: where it stands.
-    /// - Returns: what is wrong with it here; nil when it is new.
+    ///   - name: a `plain` and valid name.
+    ///   - line: its line in the list.
+    /// - Returns: the reason why it conflicts with an earlier name; nil if it does not.
     mutating func add(_ name: String, line: Int) -> String? {
         if let other = files[name] { return "line \(other) has the same name" }
         if let other = folders[name] { return "line \(other) needs a folder of this name" }

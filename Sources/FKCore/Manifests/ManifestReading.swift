@@ -1,20 +1,22 @@
 extension Manifest {
-    /// How a list is read.
+    /// Settings for reading a list.
     public struct Reading: Sendable, Hashable {
-        /// The folder that relative names and addresses of the list are in, such as `https://host/pub/`.
+        /// The URL of the folder that relative names and URLs refer to, such as `https://host/pub/`; nil for none.
+        /// The default is nil.
         public var baseURL: String?
-        /// The repository that the files of a hub's tree are fetched from.
+        /// The repository of a hub's tree, from which its files are fetched; nil for none. The default is nil.
         public var hub: Hub?
-        /// True leaves bad entries out and reports them in `faults`; false throws the first of them. nil does what
-        /// fits the form: Metalink, bags, JSON, lock files and hub trees leave them out, lists of lines are refused.
+        /// True skips bad entries and reports them in `faults`. False throws the first one. Nil, the default, skips
+        /// them in Metalink, bags, JSON, lock files and hub trees, and throws for lists of URLs
+        /// and checksums.
         public var skipsBadEntries: Bool?
-        /// The largest list that is read, in bytes. Default: 1 GiB for lists of lines, 256 MiB for documents, which
-        /// are in memory as a whole.
+        /// The maximum size of a list in bytes. Nil, the default, means 1 GiB for lists of lines and 256 MiB for
+        /// documents, which are read into memory as a whole.
         public var maxBytes: Int?
-        /// The most entries, bad ones included. Default: 10,000,000.
+        /// The maximum number of entries, including bad ones. The default is 10,000,000.
         public var maxEntries = 10_000_000
 
-        /// The defaults.
+        /// Creates the default settings.
         public init() {}
 
         func limit(_ form: Form) -> Int { maxBytes ?? (form.isDocument ? 256 << 20 : 1 << 30) }
@@ -23,14 +25,14 @@ extension Manifest {
 
     /// A repository of a hub.
     public struct Hub: Sendable, Hashable {
-        /// Such as `https://huggingface.co`.
+        /// The URL of the hub, such as `https://huggingface.co`.
         public var endpoint: String
-        /// `OWNER/REPO`, with `datasets/` in front of it for a data set.
+        /// The repository as `OWNER/REPO`, with the prefix `datasets/` for a data set.
         public var repository: String
-        /// The commit that the tree is of.
+        /// The commit of the tree.
         public var commit: String
 
-        /// A repository at a commit.
+        /// Creates a repository at a commit.
         public init(endpoint: String, repository: String, commit: String) {
             self.endpoint = endpoint
             self.repository = repository
@@ -38,13 +40,13 @@ extension Manifest {
         }
     }
 
-    /// Parses a list that is in memory.
+    /// Parses a list in memory.
     ///
     /// - Parameters:
-    ///   - form: nil recognises it by its content.
-    ///   - fileName: the name of the list's file, which some forms need.
-    /// - Throws: `ManifestError` for a list that is not read at all: unrecognised, malformed, too large, or with a bad
-    ///   entry where those are not left out.
+    ///   - form: the format; nil recognizes it by its content.
+    ///   - fileName: the name of the list's file, which some formats need.
+    /// - Throws: `ManifestError` if the list is unrecognized, malformed, too large, or has a bad entry that is not
+    ///   skipped.
     public init(
         parsing bytes: [UInt8], as form: Form? = nil, fileName: String? = nil, _ reading: Reading = Reading()
     ) throws(ManifestError) {
@@ -54,22 +56,24 @@ extension Manifest {
     }
 }
 
-/// Reads a list that comes in portions.
+/// Reads a list in portions.
 ///
-/// Lists of lines are parsed as they come, and `takeEntries()` empties what has been parsed, so that memory stays
-/// bounded. Documents (Metalink, JSON) are kept until `finish()`.
+/// Lists of lines are parsed as they arrive, and `takeEntries()` removes parsed entries, so memory stays bounded.
+/// Documents (Metalink, JSON) are kept in memory until `finish()`.
 public struct ManifestReader: Sendable {
     private let fileName: String?
     private let reading: Manifest.Reading
     private var form: Manifest.Form?
-    /// What came before the form was known, or the whole document.
+    /// The bytes received before the form was known, or the whole document.
     private var kept: [UInt8] = []
     private var count = 0
     private var lines: LineParser?
 
+    /// Creates a reader.
+    ///
     /// - Parameters:
-    ///   - form: nil recognises it by the first 64 KiB.
-    ///   - fileName: the name of the list's file, which some forms need.
+    ///   - form: the format; nil recognizes it by the first 64 KiB.
+    ///   - fileName: the name of the list's file, which some formats need.
     public init(_ form: Manifest.Form? = nil, fileName: String? = nil, _ reading: Manifest.Reading = Manifest.Reading())
     {
         self.form = form
@@ -78,9 +82,9 @@ public struct ManifestReader: Sendable {
         if let form { begin(form) }
     }
 
-    /// Takes the next portion.
+    /// Reads the next portion.
     ///
-    /// - Throws: `ManifestError`; the reader is of no use afterwards.
+    /// - Throws: `ManifestError`; the reader is unusable afterwards.
     public mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
         count += bytes.count
         if form == nil {
@@ -93,13 +97,13 @@ public struct ManifestReader: Sendable {
         if lines != nil { try lines?.take(bytes) } else { keep(bytes) }
     }
 
-    /// The entries that are whole, without those taken before. The last one so far stays: lines behind it may belong
-    /// to it.
+    /// Removes and returns the complete entries. The last entry stays, because later lines may belong to it.
     public mutating func takeEntries() -> [Manifest.Entry] { lines?.takeEntries() ?? [] }
 
     /// Ends the list.
     ///
     /// - Returns: the list without the entries that `takeEntries()` has returned.
+    /// - Throws: `ManifestError`, as `init(parsing:)`.
     public mutating func finish() throws(ManifestError) -> Manifest {
         if form == nil { try recognize() }
         try checkSize()
@@ -135,7 +139,7 @@ public struct ManifestReader: Sendable {
         }
     }
 
-    /// A list that comes at once is not copied.
+    /// Stores a portion. A list that arrives in one portion is not copied.
     private mutating func keep(_ bytes: [UInt8]) {
         if kept.isEmpty { kept = bytes } else { kept += bytes }
     }

@@ -1,29 +1,29 @@
 import FKMiddleware
 
 extension Manifest {
-    /// The formats that a list is written in.
+    /// The formats for writing a list.
     public enum Output: String, Sendable, Hashable, CaseIterable {
-        /// Our lock file: a header and one member a line, sorted by name.
+        /// The lock file of `fk`: a header and one member on each line, sorted by name.
         case lock
-        /// As `sha256sum` writes and checks it.
+        /// The format that `sha256sum` writes and checks.
         case sha256sums
         /// Metalink 4.
         case metalink
-        /// An array of objects, as JSON exports of barrels have them.
+        /// An array of objects, as in JSON exports of barrels.
         case json
     }
 
-    /// A list as text.
+    /// A written list.
     public struct Written: Sendable, Hashable {
-        /// UTF-8; ends with a line feed.
+        /// The text in UTF-8, with a final line feed.
         public var bytes: [UInt8]
-        /// Entries that the form cannot hold, and why.
+        /// The entries that the format cannot represent, and the reasons.
         public var leftOut: [ManifestError]
     }
 
-    /// Writes the list. The same entries give the same bytes, whatever their order was.
+    /// Writes the list. The same entries produce the same bytes, whatever their order.
     ///
-    /// A form that needs a name, an address or a SHA-256 leaves entries without it out and says so.
+    /// If the format requires a name, a URL or a SHA-256, entries without it are left out and reported.
     public func written(as output: Output) -> Written {
         switch output {
         case .lock: LockWriter.write(self)
@@ -33,7 +33,7 @@ extension Manifest {
         }
     }
 
-    /// Calls `body` for every entry with a name of its own, in their order. The others are left out.
+    /// Calls `body` for every entry with a unique name, in order. The others are left out.
     func eachNamed(_ form: Form, _ written: inout Written, _ body: (Entry, String, inout Written) -> Void) {
         var last: String?
         for entry in sortedEntries {
@@ -50,7 +50,7 @@ extension Manifest {
         }
     }
 
-    /// The entries by the bytes of their names; those without one come last, by address.
+    /// The entries sorted by the bytes of their names. Entries without a name are last, sorted by URL.
     var sortedEntries: [Entry] {
         entries.sorted { one, other in
             switch (one.name, other.name) {
@@ -64,8 +64,8 @@ extension Manifest {
     }
 }
 
-/// Writes what `sha256sum --check` reads: a name with a backslash or a line end has them escaped, and a backslash in
-/// front of its line.
+/// Writes the format of `sha256sum --check`. Backslashes and line ends in a name are escaped, and the line then
+/// begins with a backslash.
 enum SumsWriter {
     static func write(_ manifest: Manifest) -> Manifest.Written {
         var written = Manifest.Written(bytes: [], leftOut: [])
@@ -76,7 +76,7 @@ enum SumsWriter {
             let isEscaped = name.utf8.contains { $0 == UInt8(ascii: "\\") || $0 == 0x0a || $0 == 0x0d }
             if isEscaped { written.bytes.append(UInt8(ascii: "\\")) }
             written.bytes += digest.hex.utf8
-            // `-` alone is standard input to sha256sum.
+            // sha256sum reads a single `-` as standard input.
             written.bytes += name.isExactly("-") ? "  ./".utf8 : "  ".utf8
             for byte in name.utf8 {
                 switch byte {
@@ -92,7 +92,7 @@ enum SumsWriter {
     }
 }
 
-/// Writes lock files: see `LockParser` for the form.
+/// Writes lock files in the format that `LockParser` describes.
 enum LockWriter {
     static func write(_ manifest: Manifest) -> Manifest.Written {
         var written = Manifest.Written(bytes: [], leftOut: [])
@@ -119,7 +119,7 @@ enum LockWriter {
     }
 }
 
-/// Writes an array of objects, one a line, with the members that JSON exports of barrels have.
+/// Writes an array of objects, one on each line, with the members of JSON exports of barrels.
 enum JSONListWriter {
     static func write(_ manifest: Manifest) -> Manifest.Written {
         var written = Manifest.Written(bytes: Array("[".utf8), leftOut: [])

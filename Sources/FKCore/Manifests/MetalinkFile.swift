@@ -1,14 +1,14 @@
 import FKMiddleware
 
-/// A file of a Metalink while its elements are read. The first thing that is wrong with it is kept: the file is left
-/// out for it.
+/// A file of a Metalink while its elements are read. Its first fault is stored, and the file is left out because of
+/// it.
 struct MetalinkFile {
-    /// What becomes of an address.
+    /// The result for a URL.
     enum Address {
         case taken
-        /// Of a kind that is not fetched here.
+        /// A kind of URL that is not supported.
         case passedOver(String)
-        /// No address at all, and why.
+        /// An invalid URL and the reason.
         case refused(String)
     }
 
@@ -16,7 +16,7 @@ struct MetalinkFile {
     private(set) var fault: (reason: String, offset: Int)?
     /// The offset of its tag.
     let start: Int
-    /// As written, for messages.
+    /// The name as written, for messages.
     let shownName: String
     private var hashType: String?
     private var pieces: Pieces?
@@ -27,12 +27,12 @@ struct MetalinkFile {
     /// A set of pieces while it is read.
     private struct Pieces {
         var length: Int64
-        /// nil for a kind of digest that is not known here.
+        /// Nil for an unknown algorithm.
         var algorithm: ManifestDigest.Algorithm?
         var bytes: [UInt8] = []
-        /// The number of each piece, where version 3 gives it.
+        /// The number of each piece, which version 3 contains.
         var numbers: [Int] = []
-        /// The number that the tag of the piece being read has.
+        /// The number from the tag of the piece that is being read.
         var number: Int?
 
         mutating func add(_ digest: [UInt8]) {
@@ -41,7 +41,7 @@ struct MetalinkFile {
         }
     }
 
-    /// Longest fact about a file in bytes; the rest is dropped.
+    /// The maximum length of a text about a file in bytes. The rest is discarded.
     private static let maxFact = 10_000
 
     init(_ name: String, line: Int, start: Int) {
@@ -51,12 +51,12 @@ struct MetalinkFile {
         if let objection = ManifestName.objection(to: name) { refuse(objection, at: start) }
     }
 
-    /// Notes what is wrong, unless something was before.
+    /// Stores a fault if it is the first.
     mutating func refuse(_ reason: String, at offset: Int) {
         if fault == nil { fault = (reason, offset) }
     }
 
-    /// Checks what can only be checked at the end.
+    /// Performs the checks that need the whole file.
     mutating func finish() {
         entry.sources = Self.sorted(entry.sources)
         entry.pieces = entry.pieces.strongestFirst
@@ -69,7 +69,7 @@ struct MetalinkFile {
                 ? "it has no address" : "it has no http or https address, only \(passedOver) of other kinds", at: start)
     }
 
-    /// By priority; equal ones stay in their order.
+    /// Sorts by priority. Equal ones keep their order.
     private static func sorted(_ sources: [Manifest.Source]) -> [Manifest.Source] {
         sources.enumerated().sorted { ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset) }
             .map(\.element)
@@ -103,7 +103,7 @@ struct MetalinkFile {
 
     mutating func begin(hash type: String?) { hashType = type ?? "" }
 
-    /// - Returns: the kind, where it is not known here.
+    /// - Returns: the name of an unknown algorithm; nil for a known one.
     mutating func end(hash text: String, at offset: Int) -> String? {
         let type = hashType ?? ""
         guard let algorithm = ManifestDigest.Algorithm(name: type) else { return "hash \(type.lowercased())" }
@@ -115,7 +115,7 @@ struct MetalinkFile {
         return nil
     }
 
-    /// - Returns: the kind, where it is not known here.
+    /// - Returns: the name of an unknown algorithm; nil for a known one.
     mutating func begin(pieces type: String?, length: String?, at offset: Int) -> String? {
         let algorithm = ManifestDigest.Algorithm(name: type ?? "")
         let bytes = length.flatMap { Int64($0) } ?? 0

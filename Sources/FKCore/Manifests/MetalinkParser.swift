@@ -2,8 +2,8 @@ import FKMiddleware
 
 /// Reads Metalink 4 (RFC 5854) and Metalink 3 (metalinker.org).
 ///
-/// An element counts only where its form has it: a `hash` inside of anything but a file, its `verification` or its
-/// `pieces` belongs to something else. Elements of other namespaces are skipped with all that is in them.
+/// An element counts only where its format allows it. A `hash` outside of a file, its `verification` or its `pieces`
+/// belongs to something else. Elements of other namespaces are skipped with their content.
 struct MetalinkParser {
     static let namespace4 = "urn:ietf:params:xml:ns:metalink"
     static let namespace3 = "http://www.metalinker.org/"
@@ -14,14 +14,14 @@ struct MetalinkParser {
     private let base: BaseURL?
     private var names = NameBook()
     private var namespace = ""
-    /// What is open, the root first, each with its text so far.
+    /// The open elements, the root first, each with its text so far.
     private var open: [(node: Node, text: String)] = []
     private var file: MetalinkFile?
 
-    /// The elements that mean something, by what they are and where they stand.
+    /// The elements with a meaning, by kind and position.
     private enum Node {
         case root
-        /// Groups without a meaning of their own: `files` and `resources` of version 3.
+        /// Groups without further meaning: `files` and `resources` of version 3.
         case files
         case resources
         case verification
@@ -33,14 +33,14 @@ struct MetalinkParser {
         case url
         case metaurl
         case signature
-        /// A fact about a file, by its name.
+        /// Information about a file, by its name.
         case fact(String)
-        /// A fact about the list, by its name.
+        /// Information about the list, by its name.
         case listFact(String)
         case other
     }
 
-    /// Longest text of an element in bytes, such as a signature.
+    /// The maximum length of an element's text in bytes, such as a signature.
     private static let maxText = 1 << 20
 
     static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
@@ -48,9 +48,9 @@ struct MetalinkParser {
         return try parser.parse()
     }
 
-    /// The form of a document by its root element; nil for what is no Metalink.
+    /// The form of a document by its root element; nil if it is not a Metalink.
     ///
-    /// - Parameter head: the beginning of a document.
+    /// - Parameter head: the beginning of the document.
     static func form(of head: [UInt8]) -> Manifest.Form? {
         var reader = XMLReader(head)
         do {
@@ -62,7 +62,7 @@ struct MetalinkParser {
                 }
             }
         } catch {
-            // What is wrong with it is said when it is read.
+            // Faults are reported when the document is read.
             let text = String(decoding: head, as: UTF8.self)
             return text.contains("<metalink") || text.contains("DOCTYPE metalink") ? .metalink4 : nil
         }
@@ -216,7 +216,7 @@ struct MetalinkParser {
 }
 
 extension String {
-    /// Without blanks and line ends at both ends.
+    /// The text without leading and trailing white space.
     var trimmingWhitespace: String {
         let isBlank: (UInt8) -> Bool = { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }
         guard let start = utf8.firstIndex(where: { !isBlank($0) }), let end = utf8.lastIndex(where: { !isBlank($0) })

@@ -1,8 +1,8 @@
 import FKMiddleware
 
-/// Writes Metalink 4 (RFC 5854). It has no date, so that the same list gives the same bytes.
+/// Writes Metalink 4 (RFC 5854). It contains no date, so the same list produces the same bytes.
 ///
-/// A git blob's id is no digest that Metalink has a name for: it is not written.
+/// Metalink has no name for the id of a git blob, so it is not written.
 enum MetalinkWriter {
     static func write(_ manifest: Manifest) -> Manifest.Written {
         var written = Manifest.Written(bytes: [], leftOut: [])
@@ -47,7 +47,7 @@ enum MetalinkWriter {
         text += "  </file>\n"
     }
 
-    /// The characters that mean something to XML as references, tabs and line ends in attributes as well.
+    /// Escapes the special characters of XML as references, including tabs and line ends in attributes.
     private static func escaped(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

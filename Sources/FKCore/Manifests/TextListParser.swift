@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Reads lists of addresses, with or without aria2's options.
+/// Reads lists of URLs, with or without aria2's options.
 ///
 /// ```text
 /// # one URL a line; empty lines and comments are skipped
@@ -12,9 +12,9 @@ import FKMiddleware
 /// ```
 struct TextListParser: LinesOfList {
     private var collector: ManifestCollector
-    /// The entry whose options may follow.
+    /// The last entry, whose options may follow.
     private var entry: Manifest.Entry?
-    /// True while the options of an entry that is left out are skipped.
+    /// True while the options of a skipped entry are read.
     private var isSkipping = false
     private var hasEntry = false
 
@@ -55,7 +55,7 @@ struct TextListParser: LinesOfList {
         return collector.manifest
     }
 
-    /// What is wrong with a line.
+    /// A fault of a line.
     private struct Objection: Error {
         let reason: String
         init(_ reason: String) { self.reason = reason }

@@ -1,10 +1,11 @@
-/// Lines and columns of offsets. Going on from the last one asked for takes as long as the bytes between them.
+/// Converts offsets to lines and columns. Increasing offsets are cheap: only the bytes since the last one are
+/// scanned.
 struct TextPlaces {
     private var offset = 0
     private var line = 1
     private var lineStart = 0
 
-    /// Line and column, both from 1. Lines end with LF, CRLF or CR.
+    /// The line and column of an offset, both from 1. Lines end with LF, CRLF or CR.
     mutating func place(of target: Int, in bytes: [UInt8]) -> (line: Int, column: Int) {
         let end = min(target, bytes.count)
         while offset < end {

@@ -1,6 +1,6 @@
-/// The parts of XML below its elements: names, attributes, text, references, comments. `XMLReader` puts them together.
+/// Reads the parts of XML below elements: names, attributes, text, references, comments. `XMLReader` combines them.
 struct XMLCursor {
-    /// What is wrong, and where.
+    /// A fault and its position.
     struct Fault: Error {
         let reason: String
         let offset: Int
@@ -15,7 +15,7 @@ struct XMLCursor {
     }
 
     var isAtEnd: Bool { index >= bytes.count }
-    /// The byte so many places further; 0 behind the end.
+    /// The byte at a distance from the current one; 0 after the end.
     func byte(_ distance: Int = 0) -> UInt8 { index + distance < bytes.count ? bytes[index + distance] : 0 }
 
     mutating func readAttribute() throws(Fault) -> (name: ArraySlice<UInt8>, value: String, start: Int) {
@@ -38,7 +38,7 @@ struct XMLCursor {
             switch byte {
             case UInt8(ascii: "<"): throw fault("'<' stands in the value of an attribute; write &lt;")
             case UInt8(ascii: "&"): try readReference(into: &value)
-            // Section 3.3.3: blanks that are not written as references become spaces, a CRLF one of them.
+            // Section 3.3.3: white space not written as a reference becomes spaces; a CRLF becomes one.
             case 0x0d where index + 1 < bytes.count && bytes[index + 1] == 0x0a: index += 1
             case 0x09, 0x0a, 0x0d:
                 value.append(0x20)
@@ -55,7 +55,7 @@ struct XMLCursor {
 
     // MARK: Text
 
-    /// Text up to the next tag; nil for blanks outside of the root element.
+    /// Reads the text up to the next tag; nil for white space outside of the root element.
     mutating func readText(isInside: Bool) throws(Fault) -> String? {
         let start = index
         var text: [UInt8] = []
@@ -86,7 +86,7 @@ struct XMLCursor {
         return !isInside ? nil : result
     }
 
-    /// A comment, or CDATA with its text.
+    /// Reads a comment, or CDATA with its text.
     mutating func readSpecial(isInside: Bool) throws(Fault) -> String? {
         let start = index
         let rest = bytes[index...]
@@ -130,7 +130,7 @@ struct XMLCursor {
         throw fault("'<!' begins neither a comment nor CDATA")
     }
 
-    /// `&amp;` and the like, and `&#10;`.
+    /// Reads a reference such as `&amp;` or `&#10;`.
     mutating func readReference(into result: inout [UInt8]) throws(Fault) {
         let start = index
         guard let end = bytes[index..<min(bytes.count, index + 64)].firstIndex(of: UInt8(ascii: ";")) else {
@@ -158,7 +158,7 @@ struct XMLCursor {
 
     // MARK: Bytes
 
-    /// The declaration at the beginning: `<?xml version="1.0" encoding="UTF-8"?>`
+    /// Reads the declaration at the beginning: `<?xml version="1.0" encoding="UTF-8"?>`
     mutating func readDeclaration() throws(Fault) {
         if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0x3c, 0]) {
             throw fault("the document is in UTF-16: save it as UTF-8")
@@ -249,7 +249,7 @@ struct XMLCursor {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw fault("the text is not UTF-8", at: offset)
         }
-        // U+FFFE and U+FFFF are no characters of XML.
+        // XML does not allow the characters U+FFFE and U+FFFF.
         if bytes.contains(0xef), text.unicodeScalars.contains(where: { !Self.isAllowed($0) }) {
             throw fault("the text holds a character that XML does not allow", at: offset)
         }
@@ -262,7 +262,7 @@ struct XMLCursor {
         }
     }
 
-    /// Section 2.2.
+    /// True for a character that XML allows (section 2.2).
     static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x09, 0x0a, 0x0d, 0x20...0xd7ff, 0xe000...0xfffd, 0x10000...0x10ffff: true
@@ -272,7 +272,7 @@ struct XMLCursor {
 
     static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0a || byte == 0x0d }
 
-    /// Section 2.3, for characters outside of ASCII; those within it are looked at byte by byte.
+    /// True for the first character of a name (section 2.3), outside of ASCII. ASCII is checked byte by byte.
     static func isNameStart(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x80: true

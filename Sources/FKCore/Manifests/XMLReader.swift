@@ -1,27 +1,25 @@
-/// Reads XML 1.0 from memory, one event at a time: the part of it that data formats use, and strictly.
+/// Reads XML 1.0 from memory, one event at a time: strictly, and only the parts that data formats use.
 ///
-/// It has no document types, so there are neither entities to expand nor external ones to load: both end with an
-/// error. It reads UTF-8 only, knows namespaces, and knows where everything stands. A document that ends early is an
-/// error.
+/// Document types are an error, so there are no entities to expand and no external ones to load. It reads only UTF-8,
+/// resolves namespaces, and reports positions. A document that ends early is an error.
 ///
-/// Foundation's parser is not used: it is libxml2, which the program would have to load at every start, ICU's data
-/// with it.
+/// Foundation's parser is not used, because it is libxml2: the program would load it and ICU's data at every start.
 struct XMLReader {
     enum Event {
         case start(Element)
         case end
-        /// A piece of text: the whole of it may come in several.
+        /// A part of a text, which may consist of several events.
         case text(String)
-        /// Nothing follows.
+        /// The end of the document.
         case done
     }
 
     struct Element {
-        /// Without its prefix.
+        /// The name without its prefix.
         var name: String
-        /// The address of its namespace; empty for none.
+        /// The URL of its namespace; empty for none.
         var namespace: String
-        /// Those without a prefix, and `xml:` ones with it.
+        /// The attributes without a prefix, and those with the prefix `xml:`.
         var attributes: [(name: String, value: String)]
         /// The offset of its `<`.
         var start: Int
@@ -31,15 +29,15 @@ struct XMLReader {
 
     typealias Fault = XMLCursor.Fault
 
-    /// Deeper nesting is refused.
+    /// The maximum depth of nesting.
     static let maxDepth = 100
     private static let xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 
     private var cursor: XMLCursor
     private var open: [(name: ArraySlice<UInt8>, scopes: Int, start: Int)] = []
-    /// Prefixes in force, the latest last; the empty one is the default namespace.
+    /// The prefixes in scope, the latest last. The empty prefix is the default namespace.
     private var scopes: [(prefix: String, namespace: String)] = []
-    /// The element that was read is empty: its end comes next.
+    /// True after an empty element: its end is the next event.
     private var endsAtOnce = false
     private var hasBegun = false
     private var hasRoot = false
@@ -49,10 +47,10 @@ struct XMLReader {
     }
 
     var bytes: [UInt8] { cursor.bytes }
-    /// How far the document has been read.
+    /// The number of bytes read so far.
     var index: Int { cursor.index }
 
-    /// The next event.
+    /// Reads the next event.
     mutating func next() throws(Fault) -> Event {
         if endsAtOnce {
             endsAtOnce = false
@@ -113,7 +111,7 @@ struct XMLReader {
             }
             guard hasBlank else { throw cursor.fault("a blank is missing between attributes") }
             let attribute = try cursor.readAttribute()
-            // Tags with very many attributes would take the square of their number.
+            // Checking for duplicates is quadratic in the number of attributes.
             guard attributes.count < 200 else {
                 throw cursor.fault("the element has more than 200 attributes", at: start)
             }
