@@ -2,6 +2,18 @@ import FKMiddleware
 
 /// The end of a run that went well, and what others hear of one that did not.
 extension TaskRun {
+    /// The bytes are all there: makes the finished file of them, now where nothing has to be waited for.
+    func finishSoon() {
+        let publisher = Publisher(run: self)
+        guard publisher.waitsForNothing else { return wants(.finish) }
+        do throws(DownloadError) {
+            try publisher.publishAtOnce()
+            complete()
+        } catch {
+            fail(error)
+        }
+    }
+
     /// The bytes are all there: makes the finished file of them.
     func finish(isolation: isolated (any Actor)? = #isolation) async {
         do throws(DownloadError) {

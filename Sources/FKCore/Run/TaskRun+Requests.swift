@@ -9,7 +9,7 @@ import Foundation
 extension TaskRun {
     /// With no lane at work: asks for the first range that is missing, or goes on to verifying when none is.
     func fetchNext() {
-        guard let lane = laneSet.first(entry.record.ranges) else { return wants(.finish) }
+        guard let lane = laneSet.first(entry.record.ranges) else { return finishSoon() }
         ask(with: lane)
     }
 
