@@ -238,16 +238,15 @@ package actor Engine {
         if schedule.takePauseNews() { tellWaits() }
     }
 
-    /// Performs the asynchronous work of a run. Work that never suspends is complete when this returns.
+    /// Performs the asynchronous work of a run, if it asks for any.
     private func perform(_ run: TaskRun) {
-        while let work = run.takeWork() {
-            let task = Task.immediate {
-                await run.perform(work)
-                perform(run)
-                startNext()
-            }
-            run.performs(task)
+        guard let work = run.takeWork() else { return }
+        let task = Task {
+            await run.perform(work)
+            perform(run)
+            startNext()
         }
+        run.performs(task)
     }
 
     // MARK: The timer

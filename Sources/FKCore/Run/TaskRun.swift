@@ -175,6 +175,8 @@ final class TaskRun {
     func takeWork() -> Work? { work.take() }
 
     func perform(_ work: Work, isolation: isolated (any Actor)? = #isolation) async {
+        // Somebody may have stopped it since the work was asked for.
+        if stop != nil { return stopped() }
         switch work {
         case .finish: await finish()
         case .prove: await prove()

@@ -54,6 +54,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private var meter = BodyMeter()
     private var outcome: Result<Void, DownloadError>?
     private var interims = 0
+    private var blindLooks = 0
     private var wasChallenged = false
     /// The bytes that arrived after the handler paused, with the refused piece first. The size is bounded by the
     /// bytes that libcurl delivers between two checks of its queue.
@@ -109,6 +110,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private func send(_ next: OutgoingRequest) {
         current = next
         self.next = nil
+        blindLooks = 0
         if flow.withLock({ $0.isCancelled }) { return finish(.failure(Self.cancelled)) }
         if let objection = URLSessionOptions.objection(to: request.options, url: next.url) {
             return finish(.failure(objection))
@@ -171,6 +173,8 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private static let maxRedirectBody: Int64 = 64 << 10
     private static let redirectSeconds = 0.5
+    /// So often a response is looked for that Foundation has told the length of.
+    private static let maxBlindLooks = 4
 
     // MARK: Callbacks
 
@@ -201,6 +205,9 @@ final class URLSessionTransfer: @unchecked Sendable {
     private func judgeSilentResponse(of number: Int, _ line: URLSessionLine) {
         guard flow.withLock({ $0.requests == number }), head == nil, next == nil, !isOver else { return }
         guard let response = line.silentResponse else {
+            // Foundation may just have ended the transfer, and says so in a later turn of the queue.
+            blindLooks += 1
+            if blindLooks <= Self.maxBlindLooks { return }
             return endNow(
                 .failure(
                     DownloadError(
