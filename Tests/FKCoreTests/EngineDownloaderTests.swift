@@ -45,6 +45,29 @@ struct EngineDownloaderTests {
         #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
     }
 
+    @Test("nor does one with transfers under way keep its thread, the lock, or a run")
+    func droppedWhileRunning() async throws {
+        let folder = try TemporaryFolder()
+        let gate = FakeGate()
+        weak var engine: Engine?
+        weak var executor: EngineExecutor?
+        var run = Weak(nil)
+        do {
+            let bench = try await Bench(in: folder) { request, _ in
+                .file(Self.content, to: request, gate: gate, pauseAt: 1)
+            }
+            let id = try await bench.add("a")
+            await gate.reached()
+            engine = bench.engine
+            executor = bench.engine.executor
+            run = await bench.engine.run(of: id)
+            #expect(run.isThere)
+        }
+        gate.open()
+        while engine != nil || executor != nil || run.isThere { await Task.yield() }
+        #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
+    }
+
     @Test("a closed downloader answers, refuses verbs and new tasks, and closes again at once")
     func closed() async throws {
         let bench = try await Bench(content: Self.content)
@@ -153,4 +176,16 @@ struct EngineDownloaderTests {
             await one.close()
         }
     }
+}
+
+extension Engine {
+    /// To be looked at by nobody else: whether it is still there.
+    fileprivate func run(of id: TaskID) -> Weak { Weak(book[id]?.run) }
+}
+
+/// A run seen from outside of its engine. Sendable because only its being there is asked for.
+fileprivate struct Weak: @unchecked Sendable {
+    private weak var run: TaskRun?
+    init(_ run: TaskRun?) { self.run = run }
+    var isThere: Bool { run != nil }
 }

@@ -39,7 +39,8 @@ final class TaskRun {
     }
 
     let entry: TaskEntry
-    let room: RunRoom
+    /// The engine holds it; nothing of a run happens without the engine.
+    unowned let room: RunRoom
     /// Attempts of this engine, counted: its place in the running list.
     let order: UInt64
     /// When it began, in nanoseconds of the monotonic clock.

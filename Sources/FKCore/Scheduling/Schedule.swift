@@ -42,6 +42,11 @@ final class Schedule {
         alarms = Alarms(now: clock.now)
     }
 
+    /// An engine that nobody holds any more may leave runs behind: a run and its task hold each other.
+    deinit {
+        for entry in running.values { entry.run = nil }
+    }
+
     /// Applies a changed configuration.
     func update(_ configure: Configure) {
         if configure.order != self.configure.order { ready.setOrder(configure.order) }
