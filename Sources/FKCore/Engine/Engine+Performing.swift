@@ -19,6 +19,9 @@ extension Engine {
         /// Runs are being stopped, or finished files are being compared.
         case waiting(Task<EngineReply, Never>)
 
+        /// A request that is answered by a line.
+        static func done(note: String) -> Begun { .done(.done(note: note)) }
+
         var reply: EngineReply {
             get async {
                 switch self {
@@ -44,26 +47,23 @@ extension Engine {
             case .chosen(let choices): return try finish(choices)
             case .limited(let limits, let request): return await begin(request, own: limits)
             case .limits: return .done(.limits(try limits.report()))
-            default: return .done(.done(note: try note(of: request, group)))
+            case .setAttributes(let selector, let attributes):
+                let count = try book.setAttributes(selector, attributes)
+                return .done(note: "attributes of \(Plural.count(count, "task")) changed")
+            case .markUsed(let selector):
+                return .done(note: "\(Plural.count(try book.markUsed(selector), "task")) marked as used")
+            case .createBarrel(let name, let options):
+                return .done(note: try control.createBarrel(name, options: options))
+            case .removeFromBarrel(let name, let urls):
+                return .done(note: try control.remove(urls, fromBarrel: name))
+            case .deleteBarrel(let name): return .done(note: try control.deleteBarrel(name))
+            case .run(let selector): return .done(note: try control.admit(selector, group: group))
+            case .limit(let rate, let barrel): return .done(note: try limits.set(rate, barrel: barrel))
+            case .setLimits(let maxAction, let rateLimit):
+                return .done(note: try setLimits(maxAction, rateLimit))
             }
         } catch {
             return .done(.failed(DownloadError(wrapping: error, code: .disk, message: "The request failed.")))
-        }
-    }
-
-    /// Performs requests that complete immediately. Returns a line for the answer.
-    private func note(of request: EngineRequest, _ group: Int32?) throws -> String {
-        switch request {
-        case .setAttributes(let selector, let attributes):
-            "attributes of \(Plural.count(try book.setAttributes(selector, attributes), "task")) changed"
-        case .markUsed(let selector): "\(Plural.count(try book.markUsed(selector), "task")) marked as used"
-        case .createBarrel(let name, let options): try control.createBarrel(name, options: options)
-        case .removeFromBarrel(let name, let urls): try control.remove(urls, fromBarrel: name)
-        case .deleteBarrel(let name): try control.deleteBarrel(name)
-        case .run(let selector): try control.admit(selector, group: group)
-        case .limit(let rate, let barrel): try limits.set(rate, barrel: barrel)
-        case .setLimits(let maxAction, let rateLimit): try setLimits(maxAction, rateLimit)
-        case .add, .verb, .toggle, .chosen, .limited, .limits: preconditionFailure("answered in another way")
         }
     }
 

@@ -116,12 +116,6 @@ final class RateLimits {
         return "barrel \(name): \(text)"
     }
 
-    /// Applies replaced settings of a barrel.
-    func barrelChanged(_ name: String) {
-        guard let limiter = ofBarrels[name] else { return }
-        limiter.setRate(barrels.book[name]?.options.rateLimit, now: clock.now)
-    }
-
     /// Ends the limit of a deleted barrel.
     func barrelDeleted(_ name: String) {
         ofBarrels[name] = nil
