@@ -2,8 +2,8 @@ import Foundation
 
 /// A task as its middlewares see it.
 public struct TaskContext: Sendable, Hashable {
-    /// The task's id: 64 lower-case hexadecimal digits.
-    public var id: String
+    /// The task's id.
+    public var id: TaskID
     /// The URL that the task was created with, percent-encoded. Mirrors and redirects do not change it.
     public var originalURL: URL
     /// The number of the attempt, counted from 1.
@@ -15,7 +15,7 @@ public struct TaskContext: Sendable, Hashable {
 
     /// Creates a context for tests of a middleware. The engine creates its own.
     public init(
-        id: String, originalURL: URL, attempt: Int = 1, barrels: [String] = [], attributes: [String: String] = [:]
+        id: TaskID, originalURL: URL, attempt: Int = 1, barrels: [String] = [], attributes: [String: String] = [:]
     ) {
         self.id = id
         self.originalURL = originalURL

@@ -128,7 +128,7 @@ struct FaultByteNameTests {
         let folder = try TemporaryFolder()
         let target = URL(fileURLWithPath: "\(folder.path)/\(Self.decomposed)", isDirectory: true)
         try folder.write([1, 2, 3], to: "\(Self.composed)/x")
-        let context = TaskContext(id: String(repeating: "0", count: 64), originalURL: URL(string: "http://h/x")!)
+        let context = TaskContext(id: TaskID(url: "http://h/x"), originalURL: URL(string: "http://h/x")!)
         let response = DownloadResponse(
             task: context, response: nil, fileURL: URL(fileURLWithPath: "\(folder.path)/\(Self.composed)/x"))
         _ = try await MoveToFolderMiddleware(folder: target).process(response)

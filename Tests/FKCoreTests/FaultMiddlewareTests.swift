@@ -59,8 +59,7 @@ struct FaultMiddlewareTests {
         let bench = try await Bench(content: Self.content)
         let notes = Observed<[String]>([])
         let isOver = once(stage, bench) { [control = bench.control] task in
-            let id = try #require(TaskID(hex: task.id))
-            let results = try await control.suspend(.id(id))
+            let results = try await control.suspend(.id(task.id))
             notes.update { $0 = results.filter(\.applied).map(\.note) }
         }
         let id = try await bench.add("a")
@@ -79,7 +78,7 @@ struct FaultMiddlewareTests {
     func drop(_ stage: Stage, _ verb: Verb) async throws {
         let bench = try await Bench(content: Self.content)
         let isOver = once(stage, bench) { [control = bench.control] task in
-            let id = TaskSelector.id(try #require(TaskID(hex: task.id)))
+            let id = TaskSelector.id(task.id)
             _ = try await verb == .cancel ? control.cancel(id) : control.trash(id)
         }
         let id = try await bench.add("a")
@@ -101,7 +100,7 @@ struct FaultMiddlewareTests {
         let bench = try await Bench(content: Self.content)
         let out = bench.out
         let isOver = once(stage, bench) { [downloader = bench.downloader] task in
-            let id = TaskSelector.id(try #require(TaskID(hex: task.id)))
+            let id = TaskSelector.id(task.id)
             try await downloader.control.suspend(id)
             try await downloader.control.resume(id)
             try await downloader.control.cancel(id)
@@ -202,7 +201,7 @@ struct FaultMiddlewareTests {
             guard task.attempt == 1 else { return }
             inside.update { $0 += 1 }
             _ = await inside.wait { $0 == 2 }
-            try await control.cancel(.id(ids[task.id == ids[0].hex ? 1 : 0]))
+            try await control.cancel(.id(ids[task.id == ids[0] ? 1 : 0]))
             over.update { $0 += 1 }
         }
         if stage == .request {

@@ -94,7 +94,7 @@ struct MiddlewareChainTests {
         chains.register(response: Named(priority: 3))
         #expect(chains.response.ordered.count == 1)
         // Doing nothing is what a download middleware does by default.
-        let task = TaskContext(id: "0", originalURL: URL(fileURLWithPath: "/"))
+        let task = TaskContext(id: TaskID(url: "http://h/x"), originalURL: URL(fileURLWithPath: "/"))
         for middleware in chains.download.ordered {
             middleware.download(task, didChangeTo: .action, error: nil)
             middleware.download(task, didReceive: ByteCount())

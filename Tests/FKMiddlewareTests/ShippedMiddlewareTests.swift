@@ -39,7 +39,8 @@ final class Lines: Sendable {
 func address(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
 func context(_ url: String = "https://example.com/a.bin", attributes: [String: String] = [:]) throws -> TaskContext {
-    TaskContext(id: String(repeating: "ab", count: 32), originalURL: try address(url), attributes: attributes)
+    let id = try #require(TaskID(hex: String(repeating: "ab", count: 32)))
+    return TaskContext(id: id, originalURL: try address(url), attributes: attributes)
 }
 
 @Suite("Request middlewares")

@@ -106,7 +106,9 @@ extension TaskControl {
         guard stat(path, &status) == 0 else { return .gone }
         if record.isForeign == true { return .foreign }
         // Of one that awaits its proof, the proof decides.
-        return Int64(status.st_size) == expected || entry.awaitsProof || !book.chains.response.isEmpty ? .own : .gone
+        let isOwn =
+            Int64(status.st_size) == expected || entry.awaitsProof || entry.isHandled(by: book.chains.response)
+        return isOwn ? .own : .gone
     }
 
     /// Attributes are added to and not replaced (`addAttributes`).

@@ -21,7 +21,7 @@ struct Publisher {
 
     /// Nothing has to be waited for: `publishAtOnce` will do.
     var waitsForNothing: Bool {
-        durability == .process && room.chains.response.isEmpty
+        durability == .process && !entry.isHandled(by: room.chains.response)
             && (entry.expectedDigest == nil || entry.expectedDigest?.algorithm == run.digest?.algorithm)
     }
 
@@ -196,7 +196,7 @@ struct Publisher {
     /// is the record that gets synced: one written after the rename would be lost with the power, and a task that was told
     /// to be complete would not be.
     private func saveBeforeRename() throws(DownloadError) {
-        guard room.chains.response.isEmpty else {
+        guard !entry.isHandled(by: room.chains.response) else {
             run.openInfo = run.openInfo ?? OpenInfoFile()
             return try book.save(entry)
         }
@@ -218,7 +218,7 @@ struct Publisher {
     // MARK: The response chain
 
     private func respond(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        let chain = room.chains.response.ordered
+        let chain = entry.middlewares(of: room.chains.response)
         guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return }
         // A chain registered in this moment may move the file: the record is then written once more.
         run.isRecordedComplete = false

@@ -38,7 +38,7 @@ extension TaskRun {
 
     /// After the last attempt has failed, response middlewares hear of it. What they throw changes nothing.
     func tellResponseChain(_ error: DownloadError) {
-        let chain = room.chains.response.ordered
+        let chain = entry.middlewares(of: room.chains.response)
         guard !chain.isEmpty, let context = entry.context else { return }
         let response = DownloadResponse(task: context, response: head?.httpURLResponse, error: error)
         Task { _ = await ResponseChainEnd.run(chain, response) }

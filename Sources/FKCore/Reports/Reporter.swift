@@ -128,7 +128,7 @@ final class Reporter {
     }
 
     private func tellMiddlewares(_ entry: TaskEntry) {
-        let middlewares = chains.download.ordered
+        let middlewares = entry.middlewares(of: chains.download)
         guard !middlewares.isEmpty, let context = entry.context else { return }
         let state = entry.record.state
         let error = state == .error ? entry.record.error : nil
@@ -177,14 +177,15 @@ final class Reporter {
 
     /// Calls the polled callbacks, every `distributeSpeed` x 0.2 s while tasks run.
     func report() {
-        let middlewares = chains.download.ordered
         for entry in schedule.running.values {
             entry.refresh()
             sample(entry)
             account(entry)
             tell(entry)
             if let run = entry.run { tellAttempt(entry, run, .progressed(ByteCount())) }
-            guard !middlewares.isEmpty, entry.received != entry.reported, let context = entry.context else { continue }
+            guard !chains.download.isEmpty, entry.received != entry.reported else { continue }
+            let middlewares = entry.middlewares(of: chains.download)
+            guard !middlewares.isEmpty, let context = entry.context else { continue }
             let count = countForMiddlewares(entry)
             callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
         }

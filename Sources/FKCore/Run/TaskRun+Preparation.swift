@@ -6,7 +6,7 @@ extension TaskRun {
     func fetch() throws(DownloadError) {
         let folder = try room.folders.folder(folderPath, now: clock.now)
         if entry.record.isPublished {
-            if room.chains.response.isEmpty { return complete() }
+            if !entry.isHandled(by: room.chains.response) { return complete() }
             try unpublish(in: folder)
         }
         if let name = try existingFile(in: folder) { return try settleExisting(name, in: folder) }

@@ -36,7 +36,7 @@ extension TaskRun {
         lane.lastAsk = ask
         lane.known = known
         let request = request(lane.mirror ?? url, ask: ask)
-        let chain = room.chains.request.ordered
+        let chain = entry.middlewares(of: room.chains.request, url: lane.mirror ?? url)
         guard !chain.isEmpty, let context = entry.context else { return send(.init(request: request), with: lane) }
         lane.chain = Task { [inbox = room.inbox, engine = room.engine, id = entry.id, number = lane.number] in
             let result = await MiddlewareCall.inChain(of: engine) { await PreparedRequest.run(chain, request, context) }

@@ -13,7 +13,7 @@ extension TaskBook {
         entry.record.finishRename()
         if entry.record.state == .complete, entry.record.removeSetAside() { write(entry) }
         switch entry.record.state {
-        case .action where entry.record.isPublished && chains.response.isEmpty:
+        case .action where entry.record.isPublished && !entry.isHandled(by: chains.response):
             entry.record.finish(received: entry.received, at: clock.date)
             _ = entry.record.removeSetAside()
             entry.record.forgetPart()

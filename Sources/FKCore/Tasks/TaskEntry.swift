@@ -89,10 +89,20 @@ final class TaskEntry {
     var context: TaskContext? {
         URL(string: record.task.url).map {
             TaskContext(
-                id: id.hex, originalURL: $0, attempt: record.attempts, barrels: record.barrels,
+                id: id, originalURL: $0, attempt: record.attempts, barrels: record.barrels,
                 attributes: record.task.attributes)
         }
     }
+
+    /// The middlewares of a chain that handle this task. Nothing is made where none is registered.
+    ///
+    /// - Parameter url: the URL whose host counts; nil, the default, takes the task's own.
+    func middlewares<Middleware>(of chain: MiddlewareChain<Middleware>, url: String? = nil) -> [Middleware] {
+        chain.ordered(for: context, url: url.flatMap { URL(string: $0) })
+    }
+
+    /// True if a middleware of that chain handles this task.
+    func isHandled<Middleware>(by chain: MiddlewareChain<Middleware>) -> Bool { !chain.isEmpty(for: context) }
 
     /// The digest the finished file must have: the one the task was given, else the one a server told.
     var expectedDigest: Checksum? { record.task.options.checksum ?? record.validator?.digest }

@@ -1,8 +1,10 @@
+import Foundation
+
 /// An ordered list of middlewares of one kind that can be changed while downloads run.
 ///
 /// Middlewares run by priority, lowest first, and in registration order when priorities are equal (FKDownloader left
-/// that order undefined). A task that has started on the chain keeps the list of that moment. All members are safe to
-/// use from any thread.
+/// that order undefined). Their scopes do not change the order. A task that has started on the chain keeps the list of
+/// that moment. All members are safe to use from any thread.
 public final class MiddlewareChain<Element: Sendable>: Sendable {
     /// Identifies one registration, for `remove(_:)`.
     public struct Registration: Sendable, Hashable {
@@ -12,13 +14,23 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     private struct Entry {
         let priority: Int
         let number: UInt64
+        let scope: MiddlewareScope
         let middleware: Element
     }
 
     private struct State {
         var nextNumber: UInt64 = 0
+        /// In the order in which they run.
         var entries: [Entry] = []
+        /// The middlewares of `entries`.
         var snapshot: [Element] = []
+        /// True when any scope is not `.all`.
+        var hasScopes = false
+
+        mutating func refresh() {
+            snapshot = entries.map(\.middleware)
+            hasScopes = !entries.allSatisfy(\.scope.isAll)
+        }
     }
 
     private let state = Locked(State())
@@ -26,18 +38,22 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     /// Creates an empty chain.
     public init() {}
 
-    /// Adds a middleware. A middleware that is registered twice runs twice.
+    /// Adds a middleware. A middleware that is registered twice runs twice, also in one scope and under one name: names
+    /// are for messages and identify nothing.
     ///
-    /// - Parameter priority: values below 1 count as 1.
+    /// - Parameters:
+    ///   - priority: values below 1 count as 1.
+    ///   - scope: the tasks it handles; the default is all.
     /// - Returns: the registration, for `remove(_:)`.
     @discardableResult
-    public func register(_ middleware: Element, priority: Int) -> Registration {
+    public func register(_ middleware: Element, priority: Int, for scope: MiddlewareScope = .all) -> Registration {
         state.withLock { state in
-            let entry = Entry(priority: max(1, priority), number: state.nextNumber, middleware: middleware)
+            let entry = Entry(
+                priority: max(1, priority), number: state.nextNumber, scope: scope, middleware: middleware)
             state.nextNumber += 1
             let index = state.entries.firstIndex { $0.priority > entry.priority } ?? state.entries.endIndex
             state.entries.insert(entry, at: index)
-            state.snapshot = state.entries.map(\.middleware)
+            state.refresh()
             return Registration(number: entry.number)
         }
     }
@@ -50,14 +66,31 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
                 return false
             }
             state.entries.remove(at: index)
-            state.snapshot = state.entries.map(\.middleware)
+            state.refresh()
             return true
         }
     }
 
-    /// The middlewares in the order in which they currently run.
+    /// The middlewares of all scopes, in the order in which they currently run.
     public var ordered: [Element] { state.withLock { $0.snapshot } }
 
-    /// True when nothing is registered. The engine then skips the stage.
+    /// The middlewares that handle a task, in the order in which they currently run.
+    ///
+    /// - Parameters:
+    ///   - task: made only if a scope has to look at it; without a context, the middlewares of the scope `.all` run.
+    ///   - url: the URL whose host counts for `.host`; nil, the default, takes the task's own.
+    package func ordered(for task: @autoclosure () -> TaskContext?, url: @autoclosure () -> URL? = nil) -> [Element] {
+        let (snapshot, scoped) = state.withLock { ($0.snapshot, $0.hasScopes ? $0.entries : nil) }
+        guard let scoped else { return snapshot }
+        // A scope may be a closure of the application, which may use the chain: the lock is not held here.
+        guard let task = task() else { return scoped.filter(\.scope.isAll).map(\.middleware) }
+        let url = url()
+        return scoped.filter { $0.scope.includes(task, url: url) }.map(\.middleware)
+    }
+
+    /// True when no registered middleware handles a task. Parameters as for `ordered(for:url:)`.
+    package func isEmpty(for task: @autoclosure () -> TaskContext?) -> Bool { ordered(for: task()).isEmpty }
+
+    /// True when nothing is registered, in any scope. The engine then skips the stage.
     public var isEmpty: Bool { state.withLock { $0.snapshot.isEmpty } }
 }

@@ -96,6 +96,6 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     }
 
     private func line(_ task: TaskContext, _ text: String) {
-        write(Escaping.visible("\(task.id.prefix(12)) \(URLMasking.mask(task.originalURL.absoluteString)) \(text)"))
+        write(Escaping.visible("\(task.id.short) \(URLMasking.mask(task.originalURL.absoluteString)) \(text)"))
     }
 }

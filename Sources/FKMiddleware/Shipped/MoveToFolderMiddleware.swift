@@ -66,7 +66,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         let place = folder.appendingPathComponent(name).standardizedFileURL.path
         if file.standardizedFileURL.path.isExactly(place) { return response }
         var response = response
-        let aside = folder.appendingPathComponent(".fk-\(response.task.id.prefix(16)).moving", isDirectory: false)
+        let aside = folder.appendingPathComponent(".fk-\(response.task.id.hex.prefix(16)).moving", isDirectory: false)
         if let place = try link(file, name: name) {
             response.fileURL = place
         } else {

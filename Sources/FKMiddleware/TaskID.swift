@@ -1,5 +1,3 @@
-import FKMiddleware
-
 /// The id of a task: the SHA-256 of its URL, or of URL, newline and destination if it has a destination of its own.
 ///
 /// Its text form is 64 lower-case hexadecimal digits.
@@ -10,9 +8,8 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     ///
     /// - Parameters:
     ///   - url: the percent-encoded URL.
-    ///   - destination: the absolute folder, `/`, and the file name if one was set; nil, the default, without a
-    ///     destination of its
-    ///     own.
+    ///   - destination: the absolute folder, `/`, and the file name if one was set; nil, the default, for a task
+    ///     without a destination of its own.
     public init(url: String, destination: String? = nil) {
         let bytes = Digester.bytes(of: destination.map { "\(url)\n\($0)" } ?? url, .sha256)
         self.init(bytes: bytes)
