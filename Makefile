@@ -14,12 +14,19 @@ RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-
 else
 RELEASE := -c release
 endif
+# The path of this folder is not in the program: a build in another folder has the same bytes.
+RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-ffile-prefix-map=$(CURDIR)=/fkdownloader"
 BIN := .build/release/fk
+VERSION := $(shell sed -n 's/.*static let text = "\(.*\)".*/\1/p' Sources/FKCore/Version.swift)
+# The day of the release, from which packages take the times of their files.
+export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date = "\(.*\)".*/\1/p' \
+  Sources/FKCore/Version.swift)" +%s 2>/dev/null)
 
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build demo test test-threads test-addresses fuzz bench torture examples lint format install uninstall clean
+.PHONY: help build demo test test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
+  deb dist test-deb test-dist test-package
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -76,17 +83,42 @@ lint: ## check the format of all sources
 format: ## format all sources
 	$(SWIFT) format --in-place --recursive $(wildcard Package.swift Sources Tests Examples)
 
-install: build ## install fk and its completions under PREFIX (/usr/local); DESTDIR is honoured
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" \
-	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
+# What install writes, below $(DESTDIR)$(PREFIX). uninstall removes the same files.
+SHARED := share/man/man1/fk.1 share/bash-completion/completions/fk share/zsh/site-functions/_fk \
+  share/fish/vendor_completions.d/fk.fish
+
+install: build ## install fk, its manual page and completions under PREFIX (/usr/local); DESTDIR is honoured
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	for file in $(SHARED); do install -d "$(DESTDIR)$(PREFIX)/$$(dirname "$$file")" || exit; done
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/fk"
+	$(BIN) man > "$(DESTDIR)$(PREFIX)/share/man/man1/fk.1"
 	$(BIN) completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fk"
 	$(BIN) completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_fk"
 	$(BIN) completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fk.fish"
+	cd "$(DESTDIR)$(PREFIX)" && chmod 644 $(SHARED)
 
 uninstall: ## remove what install put there
-	rm -f "$(DESTDIR)$(PREFIX)/bin/fk" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fk" \
-	  "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_fk" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/fk.fish"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/fk"
+	for file in $(SHARED); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
+
+deb: build ## build a Debian package: .build/packages/fk_VERSION_ARCH.deb
+	@.ci/needs deb
+	Packaging/deb/build $(VERSION) .build/packages
+
+dist: build ## build tarballs of the source and of the program, with SHA256SUMS: .build/dist
+	Packaging/dist $(VERSION) .build/dist
+
+test-deb: deb ## install, run and remove the package in a fresh Debian root (as root; not part of make test)
+	@.ci/needs test-deb
+	Packaging/deb/test .build/packages/fk_$(VERSION)-1_*.deb
+
+test-dist: ## build the tarballs in two folders and compare their bytes (not part of make test)
+	@.ci/needs build
+	Packaging/test-dist
+
+test-package: ## use the libraries by URL and version from a git server on this machine (not part of make test)
+	@.ci/needs build test
+	Packaging/test-package $(VERSION)
 
 clean: ## remove everything that was built
 	rm -rf .build Examples/.build

@@ -29,6 +29,8 @@ struct OptionSpec: Sendable, Hashable {
     var hint: CompletionHint
     /// Options with the same non-empty group exclude each other.
     var group: String
+    /// The heading of the option in the help.
+    var topic = OptionTopic.general
 
     static func flag(_ long: String, _ short: Character? = nil, group: String = "", _ help: String) -> Self {
         Self(long: long, short: short, valueName: "", kind: .flag, help: help, hint: .none, group: group)
@@ -44,6 +46,15 @@ struct OptionSpec: Sendable, Hashable {
         _ long: String, _ short: Character? = nil, _ valueName: String, hint: CompletionHint = .none, _ help: String
     ) -> Self {
         Self(long: long, short: short, valueName: valueName, kind: .repeated, help: help, hint: hint, group: "")
+    }
+
+    /// The options under one heading of the help.
+    static func under(_ topic: OptionTopic, _ options: [Self]) -> [Self] {
+        options.map { option in
+            var option = option
+            option.topic = topic
+            return option
+        }
     }
 
     /// The usual spelling: `-d` if there is a short form, else `--limit-rate`.

@@ -1,18 +1,25 @@
 /// Every command of `fk`. The parser, the help and the completions use this table.
 enum CommandTable {
     static let globalOptions: [OptionSpec] = [
-        .value("work-path", nil, "DIR", hint: .directory, "folder of the tasks' records (or FK_WORK_PATH)"),
-        .flag("json", nil, "print JSON: one document, or one object a line for a run"),
+        .value("work-path", nil, "DIR", hint: .directory, "folder of the task records (default: FK_WORK_PATH)"),
+        .flag("json", nil, "print JSON: a document for a query, an object a line for a run"),
         .flag("quiet", "q", "print errors only"),
-        .flag("no-progress", nil, "no live view; one line for each finished file"),
-        .value("color", nil, "WHEN", hint: .choices(ColorChoice.allCases.map(\.rawValue)), "auto, always or never"),
+        .flag("no-progress", nil, "no live view; print a line for each finished file"),
+        .value(
+            "color", nil, "WHEN", hint: .choices(ColorChoice.allCases.map(\.rawValue)),
+            "use colours: auto (default), always or never"),
         .flag("help", "h", "show help"),
         .flag("version", nil, "show the version"),
     ]
 
+    /// The commands under the headings of the overview.
+    static let sections: [(title: String, commands: [CommandSpec])] = [
+        ("Download", TransferCommands.all), ("Inspect", QueryCommands.all), ("Control", VerbCommands.all),
+        ("Barrels (named groups)", BarrelCommands.all), ("Tools", ToolCommands.all),
+    ]
+
     /// The commands in the order of the overview.
-    static let all: [CommandSpec] =
-        TransferCommands.all + BarrelCommands.all + QueryCommands.all + VerbCommands.all + ToolCommands.all
+    static let all: [CommandSpec] = sections.flatMap(\.commands)
 
     static let parser = ArgumentParser(commands: all, globalOptions: globalOptions)
 

@@ -51,28 +51,15 @@ struct HelpText: Sendable {
     private func overview() -> [String] {
         var lines = ["fk \(Version.text) - downloads that resume after interruptions", ""]
         lines += [heading("Usage"), "  fk <command> [options] [arguments]", ""]
-        for (title, specs) in Self.sections {
+        for (title, specs) in CommandTable.sections {
             lines.append(heading(title))
-            lines += list(specs.map { ($0.0, $0.1) })
+            lines += list(specs.map { ($0.name, $0.summary) })
             lines.append("")
         }
         lines += options(CommandTable.globalOptions, title: "Options of every command")
         lines.append(heading("Exit status"))
-        lines += list([
-            ("0", "everything asked for is done"), ("1", "at least one file failed"), ("2", "wrong usage"),
-            ("3", "the work path cannot be used"), ("4", "nothing by that name"),
-            ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; everything is saved"),
-        ])
-        return lines + [""] + Columns.wrap("'fk help <command>' tells more about a command.", to: Self.width)
-    }
-
-    private static var sections: [(String, [(String, String)])] {
-        func entries(_ specs: [CommandSpec]) -> [(String, String)] { specs.map { ($0.name, $0.summary) } }
-        return [
-            ("Download", entries(TransferCommands.all)), ("Look", entries(QueryCommands.all)),
-            ("Steer", entries(VerbCommands.all)), ("Barrels: named groups", entries(BarrelCommands.all)),
-            ("Tools", entries(ToolCommands.all)),
-        ]
+        lines += list(ExitStatus.meanings)
+        return lines + [""] + Columns.wrap("Run 'fk help <command>' for the details of a command.", to: Self.width)
     }
 
     private func group(_ topic: [String]) -> [String] {
@@ -80,7 +67,7 @@ struct HelpText: Sendable {
         let name = topic.joined(separator: " ")
         return [heading("Usage"), "  fk \(name) <command> [options] [arguments]", "", heading("Commands")]
             + list(specs.map { ($0.name, $0.summary) }) + [""]
-            + Columns.wrap("'fk help \(name) <command>' tells more about a command.", to: Self.width)
+            + Columns.wrap("Run 'fk help \(name) <command>' for the details of a command.", to: Self.width)
     }
 
     private func command(_ spec: CommandSpec) -> [String] {
@@ -92,7 +79,7 @@ struct HelpText: Sendable {
             lines.append(heading("Arguments"))
             lines += list(spec.operands.map { ("<\($0.name)>", $0.help) }) + [""]
         }
-        if !spec.options.isEmpty { lines += options(spec.options, title: "Options") }
+        for (topic, specs) in OptionTopic.sections(spec.options) { lines += options(specs, title: topic.title) }
         if !spec.examples.isEmpty {
             lines.append(heading("Examples"))
             for example in spec.examples {

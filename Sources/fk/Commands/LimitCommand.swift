@@ -18,9 +18,9 @@ struct LimitCommand: Command {
     static let spec = CommandSpec(
         path: ["limit"], summary: "show or change the current rate limit",
         discussion: [
-            "The limit holds for all tasks of the work path together, or with -b for the members of a barrel. It acts at "
-                + "once on what runs, whoever runs it, and lasts until it is changed. The lowest of several limits applies; "
-                + "a new limit replaces the --limit-rate of running commands for these tasks."
+            "The limit applies to all tasks of the work path together, or with -b to the members of a barrel. It takes "
+                + "effect at once, also if another process runs the downloads, and lasts until it is changed. The lowest "
+                + "of several limits applies; a new limit replaces the --limit-rate of running commands for these tasks."
         ],
         operands: [OperandSpec("RATE|none", "bytes a second, such as 500K or 1.5M; none or 0: no limit", 0, 1)],
         options: [.value("barrel", "b", "NAME", "the limit of this barrel's members")],

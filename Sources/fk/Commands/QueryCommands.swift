@@ -6,19 +6,25 @@ enum QueryCommands {
 
     static let list = CommandSpec(
         path: ["list"], summary: "list tasks", options: ListOptions.specs,
-        examples: [.init("fk list --state error", "what failed")],
+        examples: [.init("fk list --state error", "the failed tasks")],
         make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let info = CommandSpec(
-        path: ["info"], summary: "all details of a task", operands: [task],
-        options: [.flag("raw", nil, "the record as it is stored")],
+        path: ["info"], summary: "show all details of a task", operands: [task],
+        options: [.flag("raw", nil, "print the record as it is stored")],
+        examples: [.init("fk info https://example.com/a.iso", "path, size, attempts and times")],
         make: { try InfoCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let why = CommandSpec(
-        path: ["why"], summary: "why a task is not running, and what happened to it", operands: [task],
+        path: ["why"], summary: "explain why a task does not run",
+        discussion: ["Prints the state of the task, what it waits for, and the history of its attempts."],
+        operands: [task],
+        examples: [.init("fk why https://example.com/a.iso", "the reason and the attempts")],
         make: { try WhyCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let watch = CommandSpec(
-        path: ["watch"], summary: "live view of the work path, whichever process runs it",
+        path: ["watch"], summary: "show the progress of all tasks until Ctrl-C",
+        discussion: ["Works for downloads that another process runs."],
+        examples: [.init("fk watch", "in a second terminal")],
         make: { try WatchCommand(barrel: nil, global: GlobalOptions($0, $1), context: $1) })
 }

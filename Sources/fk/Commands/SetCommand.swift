@@ -12,13 +12,14 @@ struct SetCommand: Command {
     static let spec = CommandSpec(
         path: ["set"], summary: "change the attributes of a task",
         discussion: [
-            "Attributes are your own pairs of name and value, stored with a task and shown by fk info. "
-                + "fk list --attribute and fk list --text find tasks by them."
+            "Attributes are pairs of name and value that are stored with a task. fk info shows them; fk list --attribute "
+                + "and fk list --text find tasks by them."
         ],
         operands: [
             OperandSpec("url|id", "the task: its URL, or the beginning of its id"),
             OperandSpec("NAME=VALUE", "pairs to set; NAME= removes one", 1, nil),
         ],
+        examples: [.init("fk set https://example.com/a.iso owner=me", "store one attribute")],
         make: { arguments, context in
             try SetCommand(
                 reference: TaskReference.parse(arguments.operands[0], arguments),

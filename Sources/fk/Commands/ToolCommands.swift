@@ -1,22 +1,23 @@
-/// `config`, `completions`, `demo` and `help`.
+/// `config`, `completions`, `man`, `demo` and `help`.
 enum ToolCommands {
-    static let all: [CommandSpec] = [configShow, configSet, configPath, completions, demo, help]
+    static let all: [CommandSpec] = [configShow, configSet, configPath, completions, manual, demo, help]
 
     static let configShow = CommandSpec(
         path: ["config", "show"], summary: "show the saved settings",
+        examples: [.init("fk config show", "one setting a line")],
         make: { try ConfigCommand(action: .show, global: GlobalOptions($0, $1), context: $1) })
 
     static let configSet = CommandSpec(
         path: ["config", "set"], summary: "save a setting; an empty value removes it",
         discussion: [
-            "Settings: \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", ")). They are kept with the work path; "
-                + "an option given on the command line wins."
+            "Settings: \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", ")). They are stored in the work path. "
+                + "Options on the command line take precedence."
         ],
         operands: [
             OperandSpec("key", "the setting", hint: .choices(Settings.Key.allCases.map(\.rawValue))),
             OperandSpec("value", "its value, as the option of that name takes it"),
         ],
-        examples: [.init("fk config set limit-rate 5M", "from now on, unless --limit-rate is given")],
+        examples: [.init("fk config set limit-rate 5M", "the default for commands without --limit-rate")],
         make: { arguments, context in
             let key = try arguments.parseChoice(arguments.operands[0], "key", of: Settings.Key.self)
             var value = arguments.operands[1]
@@ -30,7 +31,8 @@ enum ToolCommands {
         })
 
     static let configPath = CommandSpec(
-        path: ["config", "path"], summary: "print where the settings are saved",
+        path: ["config", "path"], summary: "print the path of the file with the settings",
+        examples: [.init("fk config path", "by default ~/.local/state/fk/config")],
         make: { try ConfigCommand(action: .path, global: GlobalOptions($0, $1), context: $1) })
 
     static let completions = CommandSpec(
@@ -47,18 +49,25 @@ enum ToolCommands {
             )
         })
 
+    static let manual = CommandSpec(
+        path: ["man"], summary: "print the manual page fk(1)",
+        discussion: ["The output is mdoc source, which man and mandoc display. 'make install' installs it."],
+        examples: [.init("fk man | mandoc -a", "read it without an installed copy")],
+        make: { _, context in ManualCommand(output: context.output) })
+
     static let demo = CommandSpec(
-        path: ["demo"], summary: "show a download on this machine: serve, interrupt, resume, verify",
+        path: ["demo"], summary: "demonstrate an interrupted and resumed download on this machine",
         discussion: [
-            "Starts a server of its own on 127.0.0.1 with files of 200 MiB in all, fetches them as a barrel, is "
-                + "interrupted halfway, continues, and compares the digest of every file. Needs no network."
+            "Starts a server on 127.0.0.1 with files of 200 MiB in all, downloads them as a barrel, kills the download "
+                + "halfway, resumes it, and compares the digest of every file. Needs no network."
         ],
-        options: DemoOptions.specs, usesSettings: false,
+        options: DemoOptions.specs, examples: [.init("fk demo", "takes about ten seconds")], usesSettings: false,
         make: { try DemoCommand(options: DemoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let help = CommandSpec(
         path: ["help"], summary: "show help for a command",
-        operands: [OperandSpec("command", "its words, such as 'barrel create'", 0, nil)],
+        operands: [OperandSpec("command", "the words of a command, such as 'barrel create'", 0, nil)],
+        examples: [.init("fk help barrel create", "the options of fk barrel create")],
         make: { arguments, context in
             try HelpCommand(topic: arguments.operands, global: GlobalOptions(arguments, context), context: context)
         })

@@ -5,16 +5,16 @@ enum TransferCommands {
     static let get = CommandSpec(
         path: ["get"], summary: "download URLs",
         discussion: [
-            "Fetches the URLs into the folder and ends when all of them are done. The same command given again continues "
-                + "what was interrupted, and only reports files that are complete already.",
-            "If another process already runs downloads of this work path, the URLs are handed to it and its progress is "
-                + "followed.",
+            "Downloads the URLs into the folder and exits when all files are finished. To resume after an interruption, run "
+                + "the same command again: it continues unfinished files and skips complete ones.",
+            "If another process runs the downloads of this work path, that process fetches the files, and this command "
+                + "shows their progress.",
         ],
         operands: [OperandSpec("url", "what to download: http or https", 0, nil)], options: GetOptions.specs,
         examples: [
-            .init("fk get https://example.com/a.iso", "into this folder"),
-            .init("fk get -d isos -j4 -i list.txt", "a list, four files at once"),
-            .init("fk get --checksum sha-256=2cf2… https://example.com/a.iso", "refuse anything else"),
+            .init("fk get https://example.com/a.iso", "one file into the current folder"),
+            .init("fk get -d isos -j4 -i list.txt", "the URLs of a list into the folder isos, four files at once"),
+            .init("fk get --checksum sha-256=2cf2… https://example.com/a.iso", "fail if the digest differs"),
         ],
         make: { try GetCommand(options: GetOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
@@ -22,6 +22,6 @@ enum TransferCommands {
         path: ["run"], summary: "run everything that is waiting",
         discussion: ["Ends when no task is left that can run. It does not wait for suspended tasks."],
         options: RunOptions.specs,
-        examples: [.init("fk run --limit-rate 2M", "at most 2 MiB a second, all of its files together")],
+        examples: [.init("fk run --limit-rate 2M", "everything that waits, together at most 2 MiB a second")],
         make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 }

@@ -8,8 +8,9 @@ struct GetOptions: Sendable {
     var barrel: String?
 
     static let specs: [OptionSpec] =
-        [.value("barrel", "b", "NAME", "make the files members of this barrel; made when missing")] + TaskInput.specs
-        + RunOptions.specs
+        OptionSpec.under(
+            .files, [.value("barrel", "b", "NAME", "add the files to this barrel; it is created if missing")])
+        + TaskInput.specs + RunOptions.specs
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         input = try TaskInput(arguments, urls: arguments.operands, context: context, needsTask: true)
@@ -66,7 +67,9 @@ struct BarrelCreateOptions: Sendable {
     var name: String
     var input: TaskInput
 
-    static let specs: [OptionSpec] = TaskInput.specs + [RunOptions.connectionsSpec, RunOptions.minFreeSpec]
+    static let specs: [OptionSpec] =
+        TaskInput.specs + OptionSpec.under(.speed, [RunOptions.connectionsSpec])
+        + OptionSpec.under(.files, [RunOptions.minFreeSpec])
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
@@ -167,9 +170,10 @@ struct DemoOptions: Sendable {
 
     static let specs: [OptionSpec] = [
         .value(
-            "directory", "d", "DIR", hint: .directory, "keep the files in DIR (default: a temporary folder, removed)"),
+            "directory", "d", "DIR", hint: .directory,
+            "keep the files in DIR (default: a temporary folder, which is removed)"),
         .value("jobs", "j", "N", "download N files at once (1 to 64)"),
-        .value("limit-rate", nil, "RATE", "speed of one connection of the server; 0: as fast as it goes"),
+        .value("limit-rate", nil, "RATE", "limit of each connection of the server; 0: no limit"),
     ]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {

@@ -22,27 +22,40 @@ struct RunOptions: Sendable, Hashable {
 
     static let connectionsSpec = OptionSpec.value(
         "connections", "x", "N|auto", hint: .choices(["auto"]),
-        "connections for one file: 1 to 256, or auto (default), which adds some while throughput improves")
+        "connections for one file: 1 to 256, or auto (the default), which adds some while throughput improves")
 
     static let minFreeSpec = OptionSpec.value(
         "min-free", nil, "SIZE",
-        "fetch nothing that would leave less than SIZE free on the disk (default: 64M; 0: fill it)")
+        "keep at least SIZE free on the disk (default: 64M; 0 disables the check)")
 
-    static let specs: [OptionSpec] = [
-        .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
-        connectionsSpec,
-        .value(
-            "limit-rate", nil, "RATE",
-            "bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
-        minFreeSpec,
-        .value(
-            "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
-            "durability of finished files: process (default) or power"),
-        .value(
-            "transport", nil, "KIND", hint: .choices(TransportKind.allCases.map(\.rawValue)),
-            "library for transfers: automatic (default), curl or urlsession"),
-        .flag("detach", nil, "leave the downloads to a background process and return at once"),
-    ]
+    static let specs: [OptionSpec] =
+        OptionSpec.under(
+            .files,
+            [
+                minFreeSpec,
+                .value(
+                    "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
+                    "when a file counts as complete: once it is written (process, the default), or once it is synced "
+                        + "to the disk (power)"),
+            ])
+        + OptionSpec.under(
+            .speed,
+            [
+                .value("jobs", "j", "N", "download N files at once (1 to 256; default: 3)"),
+                connectionsSpec,
+                .value(
+                    "limit-rate", nil, "RATE",
+                    "limit in bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
+            ])
+        + OptionSpec.under(
+            .network,
+            [
+                .value(
+                    "transport", nil, "KIND", hint: .choices(TransportKind.allCases.map(\.rawValue)),
+                    "library for transfers: automatic (default), curl or urlsession")
+            ])
+        + OptionSpec.under(
+            .background, [.flag("detach", nil, "leave the downloads to a background process and return at once")])
 
     init(_ arguments: ParsedArguments) throws {
         jobs = try arguments.integer("jobs", "-j", in: 1...256)

@@ -12,28 +12,45 @@ struct TaskInput: Sendable {
     var shared: TaskOptions
 
     static let inputSpec = OptionSpec.value(
-        "input", "i", "FILE", hint: .file, "read URLs from FILE, or from standard input with '-'")
+        "input", "i", "FILE", hint: .file, "read URLs from FILE; '-' is standard input")
 
-    static let specs: [OptionSpec] = [
-        .value(
-            "directory", "d", "DIR", hint: .directory, "folder for the files; made when missing (default: this one)"),
-        .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
-        .repeated("mirror", nil, "URL", "another address of the same file; for a single URL"),
-        .value("checksum", nil, "ALG=HEX", "digest the file must have: md5, sha-1, sha-256, sha-384, sha-512"),
-        .repeated("header", "H", "'Name: value'", "header to send; most do not follow a redirect to another host"),
-        inputSpec,
-        .value("retry", nil, "N", "attempts after the first one (0 to 1000; default: 4)"),
-        .value("timeout", nil, "S", "seconds for connecting, and for any silence (1 to 86400; default: 30, and 60)"),
-        .value("max-size", nil, "SIZE", "fail when a file is larger, such as 700M"),
-        .value("proxy", nil, "URL", "proxy to use; an empty value uses none"),
-        .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
-        .repeated("attribute", nil, "NAME=VALUE", "attribute to store with the task (fk info, fk list)"),
-        .flag("insecure", nil, "accept any server certificate without checking it"),
-        .flag("netrc", nil, "take user and password from ~/.netrc"),
-        .flag("overwrite", nil, group: "existing", "replace an existing file"),
-        .flag("rename", nil, group: "existing", "take the next free name instead"),
-        .flag("skip", nil, group: "existing", "keep an existing file and count it as done"),
-    ]
+    static let specs: [OptionSpec] =
+        OptionSpec.under(
+            .files,
+            [
+                .value(
+                    "directory", "d", "DIR", hint: .directory,
+                    "folder for the files; created if missing (default: the current folder)"),
+                .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
+                inputSpec,
+                .value("max-size", nil, "SIZE", "fail if a file is larger than SIZE, such as 700M"),
+                .flag("overwrite", nil, group: "existing", "replace an existing file"),
+                .flag("rename", nil, group: "existing", "choose the next free name if the file exists"),
+                .flag("skip", nil, group: "existing", "keep an existing file and count it as complete"),
+                .repeated("attribute", nil, "NAME=VALUE", "attribute to store with the task (see fk info, fk list)"),
+            ])
+        + OptionSpec.under(
+            .network,
+            [
+                .repeated("mirror", nil, "URL", "another address of the same file; for a single URL"),
+                .repeated(
+                    "header", "H", "'Name: value'", "header to send; most are dropped on a redirect to another host"),
+                .value("retry", nil, "N", "attempts after the first one (0 to 1000; default: 4)"),
+                .value(
+                    "timeout", nil, "S",
+                    "time-out in seconds for connecting and for silence (1 to 86400; default: 30 and 60)"),
+                .value("proxy", nil, "URL", "proxy server; an empty value disables proxies"),
+            ])
+        + OptionSpec.under(
+            .security,
+            [
+                .value(
+                    "checksum", nil, "ALG=HEX",
+                    "expected digest of the file; ALG is md5, sha-1, sha-256, sha-384 or sha-512"),
+                .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
+                .flag("insecure", nil, "accept any server certificate without checking it"),
+                .flag("netrc", nil, "read user name and password from ~/.netrc"),
+            ])
 
     /// Reads the options and creates the tasks.
     ///
