@@ -21,6 +21,8 @@ public final class Downloader: Sendable {
     /// The three middleware chains. Middlewares can be registered and removed at any time.
     public let middlewares: MiddlewareChains
 
+    /// Counts who waits for the files of tasks.
+    let waiters = DownloadWaiters()
     /// The engine of the work path.
     package let engine: Engine
 

@@ -48,7 +48,7 @@ final class Heard<Value: Sendable>: Sendable {
     func add(_ value: Value) { continuation.yield(value) }
 
     /// The values up to the first that is meant.
-    func until(_ isMeant: (Value) -> Bool) async -> [Value] {
+    func until(_ isMeant: @Sendable (Value) -> Bool) async -> [Value] {
         var values: [Value] = []
         for await value in stream {
             values.append(value)

@@ -57,6 +57,7 @@ struct EngineVerbTests {
             case .cancel: try await control.cancel(selector)
             case .retry: try await control.retry(selector)
             case .trash: try await control.trash(selector)
+            case .forget: try await control.forget(selector)
             }
         #expect(results.count == 1)
         return try #require(results.first)
@@ -79,7 +80,7 @@ struct EngineVerbTests {
             #expect(scene.bench.names == names)
         case .to(let after, let effect):
             #expect(result.applied && result.after == after)
-            if effect == .forget {
+            if effect == .forget || effect == .forgetKeepingFile {
                 #expect(await !scene.bench.messager.exists(.id(scene.id)))
                 #expect(!FileManager.default.fileExists(atPath: scene.bench.workPath.infoPath(scene.id)))
                 #expect(!scene.bench.names.contains { $0.contains("waits") || $0.contains(scene.id.hex.prefix(16)) })

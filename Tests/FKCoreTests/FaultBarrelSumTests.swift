@@ -118,7 +118,7 @@ struct FaultBarrelSumTests {
     func random() {
         var random = SeededRandom(seed: 115)
         for _ in 0..<300 {
-            var barrel = Barrel(record: BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0)))
+            var barrel = BarrelEntry(record: BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0)))
             barrel.count([])
             var members: [TaskID: TaskEntry.Account] = [:]
             var last: Double?

@@ -12,7 +12,7 @@ struct RulesStateTests {
         var testDescription: String { "\(verb) in \(state)" }
     }
 
-    /// The whole table: 8 states, 6 verbs. No `after` means that nothing changes.
+    /// The whole table: 8 states, 7 verbs. No `after` means that nothing changes.
     static let table: [Row] = [
         .init(verb: .action, state: .prepare, after: .idle, effect: .queue),
         .init(verb: .action, state: .idle),
@@ -67,6 +67,15 @@ struct RulesStateTests {
         .init(verb: .trash, state: .error, after: .unknown, effect: .forget),
         .init(verb: .trash, state: .complete, after: .unknown, effect: .forget),
         .init(verb: .trash, state: .unknown),
+
+        .init(verb: .forget, state: .prepare, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .idle, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .action, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .suspend, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .cancel, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .error, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .complete, after: .unknown, effect: .forgetKeepingFile),
+        .init(verb: .forget, state: .unknown),
     ]
 
     @Test("does what the table says", arguments: table)

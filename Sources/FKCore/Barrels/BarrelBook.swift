@@ -18,7 +18,7 @@ struct BarrelBook {
     static let share = 4
 
     private let workPath: WorkPath
-    private var barrels = ExactMap<Barrel>()
+    private var barrels = ExactMap<BarrelEntry>()
     /// The barrels with a mark beside their file.
     private var marked: Set<ExactText> = []
     /// The number of requests in progress for each barrel. Their marks stay.
@@ -31,14 +31,14 @@ struct BarrelBook {
     init(_ workPath: WorkPath) { self.workPath = workPath }
 
     /// The open barrel with this name; nil if there is none.
-    subscript(name: String) -> Barrel? { barrels[name] }
+    subscript(name: String) -> BarrelEntry? { barrels[name] }
 
     /// True if the task is a member. False if the barrel is not open.
     func contains(_ id: TaskID, in name: String) -> Bool { barrels[name]?.contains(id) ?? false }
 
     // MARK: Opening
 
-    mutating func open(_ barrel: Barrel) { barrels[barrel.name] = barrel }
+    mutating func open(_ barrel: BarrelEntry) { barrels[barrel.name] = barrel }
 
     /// Deletes the barrel and its file.
     mutating func delete(_ name: String) throws {
@@ -111,7 +111,7 @@ struct BarrelBook {
     /// Saves all changed barrels. Returns the errors.
     mutating func saveAll() -> [String] { save { _ in true } }
 
-    private mutating func save(where isDue: (Barrel) -> Bool) -> [String] {
+    private mutating func save(where isDue: (BarrelEntry) -> Bool) -> [String] {
         var problems: [String] = []
         for name in marked {
             guard let barrel = barrels[name.text], barrel.pending > 0 else {

@@ -35,8 +35,8 @@ final class Barrels {
     ///
     /// - Throws: `.notFound` if there is no such barrel and `creating` is false.
     @discardableResult
-    func open(_ name: String, creating: Bool) throws -> Barrel {
-        guard tenure.mayWrite else { return Barrel(record: try BarrelFile.load(name, in: workPath)) }
+    func open(_ name: String, creating: Bool) throws -> BarrelEntry {
+        guard tenure.mayWrite else { return BarrelEntry(record: try BarrelFile.load(name, in: workPath)) }
         if let barrel = book[name] { return barrel }
         try BarrelName.validate(name)
         var record: BarrelRecord
@@ -56,7 +56,7 @@ final class Barrels {
             try BarrelFile.save(record, in: workPath)
             BarrelFile.removeMark(name, in: workPath)
         }
-        let barrel = Barrel(record: record)
+        let barrel = BarrelEntry(record: record)
         book.open(barrel)
         return barrel
     }

@@ -67,6 +67,14 @@ public struct Control: Sendable {
         try await engine.apply(.retry, to: selector)
     }
 
+    /// Forgets tasks in any state and keeps the finished files of complete tasks, which are the application's from then
+    /// on: the same URL asked for again is a new task, and finds the name of its file taken. Unfinished bytes are
+    /// deleted.
+    @discardableResult
+    public func forget(_ selector: TaskSelector) async throws -> [VerbResult] {
+        try await engine.apply(.forget, to: selector)
+    }
+
     /// Forgets tasks in any state and deletes every file they wrote, also finished ones.
     @discardableResult
     public func trash(_ selector: TaskSelector) async throws -> [VerbResult] {

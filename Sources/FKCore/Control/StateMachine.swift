@@ -10,6 +10,7 @@ import FKMiddleware
 /// cancel     cancel    cancel    cancel    cancel    -         cancel    -         -
 /// retry      -         -         -         -         idle      idle      -         -
 /// trash      unknown   unknown   unknown   unknown   unknown   unknown   unknown   -
+/// forget     unknown   unknown   unknown   unknown   unknown   unknown   unknown   -
 /// ```
 ///
 /// `-` changes nothing. `(idle)` applies if the verb is given to all tasks at once: `resume` then also queues
@@ -26,6 +27,8 @@ package enum StateMachine {
         case stopDroppingBytes
         /// Stop it and delete every file it wrote, its info file and its callbacks.
         case forget
+        /// The same, but the finished file of a complete task stays.
+        case forgetKeepingFile
     }
 
     /// The result of a verb in a state.
@@ -48,6 +51,7 @@ package enum StateMachine {
         case .cancel: cancel(in: state)
         case .retry: retry(in: state)
         case .trash: .to(.unknown, .forget)
+        case .forget: .to(.unknown, .forgetKeepingFile)
         }
     }
 

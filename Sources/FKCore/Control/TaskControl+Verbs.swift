@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// The six verbs, as `StateMachine` decides them.
+/// The verbs, as `StateMachine` decides them.
 extension TaskControl {
     /// Which verb each task is given. Asked for all tasks before the first one changes.
     func choose(_ selector: TaskSelector, _ choose: (DownloadState) -> Verb) throws -> [VerbChoice] {
@@ -72,6 +72,8 @@ extension TaskControl {
             if effect == .stopDroppingBytes {
                 entry.record.drop()
             }
+            // Decided now: the file of a run that is being stopped has its final name before the task is complete.
+            entry.keepsFile = effect == .forgetKeepingFile && before == .complete
             if let run = entry.run {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)
                 begun.stops.append(Stop(place: place, entry: entry, run: run, effect: effect))
@@ -94,7 +96,8 @@ extension TaskControl {
             if stop.entry.run === stop.run {
                 results[stop.place].note = Self.accepted(effect)
             } else {
-                results[stop.place].note = effect == .forget ? stop.run.trashNote : stopped(stop.entry, effect)
+                let note = stop.run.forgottenNote
+                results[stop.place].note = effect.isForgetting ? note : stopped(stop.entry, effect)
             }
         }
         if !begun.stops.isEmpty { barrels.save() }
@@ -116,7 +119,7 @@ extension TaskControl {
             dropBytes(of: entry)
             book.write(entry)
             return "cancelled, unfinished bytes dropped"
-        case .forget:
+        case .forget, .forgetKeepingFile:
             // An attempt forgets its task itself when it ends.
             return room.forget(entry)
         }
@@ -129,9 +132,14 @@ extension TaskControl {
             case .queue, .stopKeepingBytes: "suspended, its bytes are kept"
             case .stopDroppingBytes: "cancelled, unfinished bytes are dropped"
             case .forget: "forgotten, its files are deleted"
+            case .forgetKeepingFile: "forgotten, its unfinished bytes are deleted"
             }
         return "\(what): takes effect when its middleware has returned"
     }
+}
+
+extension StateMachine.Effect {
+    fileprivate var isForgetting: Bool { self == .forget || self == .forgetKeepingFile }
 }
 
 extension TaskSelector {

@@ -8,7 +8,7 @@ import Foundation
 /// if they ran one after the other.
 ///
 /// After a crash between a request's effect and its answer, the request runs a second time, before any later one.
-/// Most requests have the same effect twice. A toggle or trash is replaced in the mailbox by its result before it
+/// Most requests have the same effect twice. A toggle, trash or forget is replaced in the mailbox by its result before it
 /// runs.
 extension Engine {
     /// Takes the requests that other processes have posted since the last call.
@@ -68,7 +68,8 @@ extension Engine {
             let choices: [VerbChoice]
             switch request {
             case .toggle(let selector): choices = try control.choose(selector, StateMachine.toggled)
-            case .verb(.trash, let selector): choices = try control.choose(selector) { _ in .trash }
+            case .verb(let verb, let selector) where verb == .trash || verb == .forget:
+                choices = try control.choose(selector) { _ in verb }
             default: return request
             }
             try post.mailbox.replace(id, by: .chosen(choices))

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// The six verbs for a task. `StateMachine` decides what each does in each state.
+/// The verbs for a task. `StateMachine` decides what each does in each state.
 public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
     /// Queues a task: prepare, cancel, error -> idle.
     case action
@@ -14,6 +14,8 @@ public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
     case retry
     /// Removes the task in any state and deletes every file that it wrote.
     case trash
+    /// Removes the task in any state. The finished file of a complete task stays, unfinished bytes are deleted.
+    case forget
 }
 
 /// Selects the tasks for a verb.
@@ -60,7 +62,7 @@ public struct VerbResult: Codable, Sendable, Hashable {
     public var verb: Verb
     /// The state before the verb.
     public var before: DownloadState
-    /// The state after the verb: equal to `before` if nothing changed, `.unknown` for a trashed task.
+    /// The state after the verb: equal to `before` if nothing changed, `.unknown` for a trashed or forgotten task.
     public var after: DownloadState
     /// False if the verb does not apply in that state.
     public var applied: Bool

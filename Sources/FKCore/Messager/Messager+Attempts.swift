@@ -1,14 +1,17 @@
+import Foundation
+
 /// Reports on the start, progress and end of each attempt (ZFRetryDownloader).
 extension Messager {
     /// Registers a callback for the attempts of a task. The task need not exist yet. An attempt that is already
     /// running is reported from its next report on. `removeInfo` removes the callback.
     ///
+    /// - Parameter queue: same as for `addInfo`.
     /// - Throws: same as `addInfo`.
     @discardableResult
     public func addAttempts(
-        _ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void
+        _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws -> Registration {
-        Registration(number: try await engine.observeAttempts(selector, callback))
+        Registration(number: try await engine.observeAttempts(selector, queue.calling(callback)))
     }
 
     /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.

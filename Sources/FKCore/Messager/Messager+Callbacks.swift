@@ -3,7 +3,7 @@ import Foundation
 
 /// Three callbacks of a task (KADownloadManager). Each is optional.
 ///
-/// They run like callbacks of `Messager.addInfo`: on one serial queue, never on the main thread.
+/// They run like callbacks of `Messager.addInfo`: on one serial queue of the library, or on a queue of the application.
 public struct TaskCallbacks: Sendable {
     /// The state at registration, and each later state.
     public var stateChanged: (@Sendable (DownloadState) -> Void)?
@@ -51,11 +51,14 @@ extension Messager {
     /// Registers the three callbacks of a task; `removeInfo` removes them. Registered by URL, they report on every
     /// task of that URL.
     ///
+    /// - Parameter queue: same as for `addInfo`.
     /// - Throws: same as `addInfo`.
     @discardableResult
-    public func addCallbacks(_ selector: TaskSelector, _ callbacks: TaskCallbacks) async throws -> Registration {
+    public func addCallbacks(
+        _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callbacks: TaskCallbacks
+    ) async throws -> Registration {
         let states = Locked<[TaskID: DownloadState]>([:])
-        return try await addInfo(selector) { info in
+        return try await addInfo(selector, on: queue) { info in
             let previous = states.withLock { states in
                 // A trashed task may be created again.
                 let previous = states.removeValue(forKey: info.id)

@@ -3,7 +3,7 @@ import Foundation
 
 /// Answers questions about tasks and barrels, and reports on them while they run.
 ///
-/// Callbacks run on one serial queue, never on the main thread: every `Configure.distributeSpeed` x 0.2 s while the
+/// Callbacks run on one serial queue of the library, or on a queue of the application: every `Configure.distributeSpeed` x 0.2 s while the
 /// task runs, and once for each change of state. All members are safe to use from any thread.
 public struct Messager: Sendable {
     let engine: Engine
@@ -50,14 +50,17 @@ public struct Messager: Sendable {
 
     /// Registers a polled callback. It is called once immediately if the task exists.
     ///
-    /// - Parameter selector: a URL or an id; the task need not exist yet. Use `addBarrelInfo` for barrels.
+    /// - Parameters:
+    ///   - selector: a URL or an id; the task need not exist yet. Use `addBarrelInfo` for barrels.
+    ///   - queue: where the callback runs; nil, the default, uses the library's serial queue. Calls keep their order on a
+    ///     serial queue. `Downloader.close()` does not wait for calls on a queue of the application.
     /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for `.barrel` and `.all`, `.cancelled` for a
     ///   closed downloader.
     @discardableResult
     public func addInfo(
-        _ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+        _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async throws -> Registration {
-        Registration(number: try await engine.observe(selector, callback))
+        Registration(number: try await engine.observe(selector, queue.calling(callback)))
     }
 
     /// Removes a callback of a task or barrel. It does not wait for a call that is running.
@@ -125,12 +128,13 @@ public struct Messager: Sendable {
 
     /// Registers a polled callback for the sum. It is called once immediately.
     ///
+    /// - Parameter queue: same as for `addInfo`.
     /// - Throws: `.notFound` if there is no such barrel.
     @discardableResult
     public func addBarrelInfo(
-        _ name: String, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+        _ name: String, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) async throws -> Registration {
-        Registration(number: try await engine.observeBarrel(name, callback))
+        Registration(number: try await engine.observeBarrel(name, queue.calling(callback)))
     }
 
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends

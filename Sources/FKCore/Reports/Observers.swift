@@ -75,6 +75,8 @@ struct Observers {
 
     private var nextNumber: UInt64 = 0
     private(set) var tasks: [Target: [TaskListener]] = [:]
+    /// The targets of the listeners in `tasks`, by their numbers.
+    private var targets: [UInt64: Target] = [:]
     private(set) var barrels: [BarrelListener] = []
     private(set) var attempts: [AttemptListener] = []
     private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
@@ -96,6 +98,7 @@ struct Observers {
     /// - Parameter end: for a sequence; called once after the last value, when no other can follow.
     mutating func add(_ listener: TaskListener, for target: Target, end: (@Sendable () -> Void)?) {
         tasks[target, default: []].append(listener)
+        targets[listener.number] = target
         ends[listener.number] = end
     }
 
@@ -123,9 +126,9 @@ struct Observers {
     }
 
     mutating func remove(_ number: UInt64) {
-        for (target, listeners) in tasks where listeners.contains(where: { $0.number == number }) {
-            let left = listeners.filter { $0.number != number }
-            tasks[target] = left.isEmpty ? nil : left
+        if let target = targets.removeValue(forKey: number) {
+            tasks[target]?.removeAll { $0.number == number }
+            if tasks[target]?.isEmpty == true { tasks[target] = nil }
         }
         barrels.removeAll { $0.number == number }
         attempts.removeAll { $0.number == number }
@@ -136,9 +139,9 @@ struct Observers {
 
     /// - Returns: closures to call once the listeners have received all pending values.
     mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
-        let numbers =
-            (tasks.removeValue(forKey: target) ?? []).map(\.number)
-            + attempts.filter { $0.target == target }.map(\.number)
+        let listeners = tasks.removeValue(forKey: target) ?? []
+        for listener in listeners { targets[listener.number] = nil }
+        let numbers = listeners.map(\.number) + attempts.filter { $0.target == target }.map(\.number)
         attempts.removeAll { $0.target == target }
         return numbers.compactMap { ends.removeValue(forKey: $0) }
     }

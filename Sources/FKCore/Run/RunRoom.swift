@@ -42,7 +42,7 @@ final class RunRoom {
     /// - Returns: what became of the files.
     func forget(_ entry: TaskEntry) -> String {
         guard book.tenure.mayWrite else { return "forgotten" }
-        let note = entry.record.removeFiles(of: book.workPath)
+        let note = entry.record.removeFiles(of: book.workPath, keepsFinished: entry.keepsFile)
         let barrels = entry.record.barrels
         for name in barrels { book.leave(entry, barrel: name) }
         entry.isAdmitted = false

@@ -77,8 +77,8 @@ final class TaskRun {
     /// A response middleware is at work for it.
     var isResponding = false
     private var waiters = Waiters()
-    /// What became of the files of its task, which was trashed meanwhile.
-    private(set) var trashNote = "forgotten"
+    /// What became of the files of its task, which was trashed or forgotten meanwhile.
+    private(set) var forgottenNote = "forgotten"
     /// Digest of the whole file, where its bytes came in order.
     var digest: (algorithm: Checksum.Algorithm, hex: String)?
     /// The record on disk says that the task is complete.
@@ -349,7 +349,7 @@ final class TaskRun {
             schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
         }
         book.retire(entry)
-        if state == .unknown { trashNote = room.forget(entry) }
+        if state == .unknown { forgottenNote = room.forget(entry) }
         waiters.end()
     }
 

@@ -84,6 +84,8 @@ struct FileOwner: Sendable {
 
     static func mark(of path: String) -> Mark { withFile(path) { read($0, nameText) } ?? .unknown }
 
+    static func clear(_ path: String) { _ = withFile(path) { clear($0) } }
+
     static func clear(_ file: Int32) { _ = fk_remove_attribute(file, pointer(nameText)) }
 
     private static func withFile<Result>(_ path: String, _ body: (Int32) -> Result) -> Result? {

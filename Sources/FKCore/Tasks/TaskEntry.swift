@@ -27,6 +27,8 @@ final class TaskEntry {
     /// It was complete in another boot, and its file is compared before that counts again. Until then the record on disk
     /// says `complete` and names the other boot; only in memory the task queues for a slot and has a run.
     var awaitsProof = false
+    /// The task is being forgotten, and its finished file stays.
+    var keepsFile = false
     /// Bytes that download middlewares were last told of.
     var reported: Int64 = 0
     /// Counted among the tasks that can still run.

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// `insert` and `remove` are O(1) on average, whatever the number of members. The sum is counted once, on first use,
 /// and then updated by the difference for each change of a member.
-struct Barrel {
+struct BarrelEntry {
     let name: String
     let created: Date
     private(set) var options: BarrelOptions

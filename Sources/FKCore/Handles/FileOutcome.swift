@@ -1,0 +1,57 @@
+import FKMiddleware
+import Foundation
+
+/// Decides what a wait for a task's file returns or throws once the task's infos have ended.
+///
+/// | the task | then |
+/// | --- | --- |
+/// | complete | its file |
+/// | in error | its error |
+/// | cancelled, trashed or forgotten during the wait | `.cancelled` |
+/// | never there | `.notFound` |
+/// | able to run, or suspended, and the waiting Swift task is cancelled | `.cancelled` |
+/// | able to run, or suspended, and the downloader is closed | `.cancelled` |
+///
+/// An end of the task counts more than the cancellation of the wait.
+enum FileOutcome {
+    /// - Parameters:
+    ///   - last: the last info that was reported; nil if there was none.
+    ///   - present: the info after that; nil if there is no such task.
+    ///   - isCancelled: true if the waiting Swift task is cancelled.
+    static func judge(last: DownloadInfo?, present: DownloadInfo?, isCancelled: Bool) -> Result<URL, DownloadError> {
+        // A task that was queued again since its end counts as it ended.
+        let info = last.flatMap { $0.state.isOver ? $0 : nil } ?? present
+        guard let info else {
+            if isCancelled { return .failure(waitCancelled) }
+            guard let last else { return .failure(.init(.notFound, "There is no such task: add it first.")) }
+            return .failure(gone(last))
+        }
+        switch info.state {
+        case .complete:
+            guard let path = info.path else { return .failure(gone(info)) }
+            return .success(URL(fileURLWithPath: path))
+        case .error:
+            return .failure(info.error ?? DownloadError(.disk, "The task failed.", url: URLMasking.mask(info.url)))
+        case .cancel, .unknown: return .failure(gone(info))
+        case .prepare, .idle, .action, .suspend: return .failure(isCancelled ? waitCancelled : closed)
+        }
+    }
+
+    static let waitCancelled = DownloadError(.cancelled, "The waiting Swift task was cancelled: wait again.")
+
+    private static let closed = DownloadError(
+        .cancelled, "The downloader was closed: its tasks keep their bytes for the next one.")
+
+    private static func gone(_ info: DownloadInfo) -> DownloadError {
+        let text =
+            info.state == .cancel
+            ? "The task was cancelled: retry or add it again."
+            : "The task was trashed or forgotten: add it again."
+        return DownloadError(.cancelled, text, url: URLMasking.mask(info.url))
+    }
+}
+
+extension DownloadState {
+    /// True if a task in this state does not run again unless it is queued again. A suspended task is expected to.
+    fileprivate var isOver: Bool { [.complete, .error, .cancel, .unknown].contains(self) }
+}

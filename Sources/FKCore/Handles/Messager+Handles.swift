@@ -1,0 +1,29 @@
+import FKMiddleware
+
+/// What handles and models need beside the public questions.
+extension Messager {
+    /// The infos of a task without an end: also those after it has ended and was queued again. A slow reader receives the
+    /// newest. It ends at once if the downloader is closed.
+    func changes(_ selector: TaskSelector) -> AsyncStream<DownloadInfo> {
+        sequence(.firstAndNewest) { engine, yield, _ in try await engine.observe(selector, end: nil, yield) }
+    }
+
+    /// The sums of a barrel without an end; otherwise like `changes(_:)`.
+    func changes(ofBarrel name: String) -> AsyncStream<BarrelInfo> {
+        sequence(.firstAndNewest) { engine, yield, _ in try await engine.observeBarrel(name, end: nil, yield) }
+    }
+
+    /// Removes the selected tasks from a barrel. The tasks are kept.
+    ///
+    /// - Parameter selector: `.all` means all members, another barrel the members that both have.
+    /// - Throws: `.notFound` if there is no such barrel or none of the tasks is in it, `.invalidURL` for an invalid URL.
+    public func remove(_ selector: TaskSelector, fromBarrel name: String) async throws {
+        let texts: [String] =
+            switch selector {
+            case .url(let url): [url]
+            case .id(let id): [id.hex]
+            case .barrel, .all: try await engine.infos(selector == .all ? .barrel(name) : selector).map(\.id.hex)
+            }
+        _ = try await engine.remove(texts, fromBarrel: name)
+    }
+}

@@ -1,0 +1,21 @@
+import FKMiddleware
+
+/// Calls a component whose errors are all `DownloadError`, and tells the compiler so.
+func typed<Value>(
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
+) async throws(DownloadError) -> Value {
+    do {
+        return try await body()
+    } catch {
+        throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
+    }
+}
+
+/// The same for a call that does not wait.
+func typedNow<Value>(_ body: () throws -> Value) throws(DownloadError) -> Value {
+    do {
+        return try body()
+    } catch {
+        throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
+    }
+}

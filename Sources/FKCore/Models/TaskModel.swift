@@ -1,0 +1,103 @@
+import FKMiddleware
+import Foundation
+import Observation
+
+/// A task for a view: values on the main actor that change as the task does.
+///
+/// ```swift
+/// struct TaskRow: View {
+///     let model: TaskModel
+///     var body: some View { ProgressView(model.name, value: model.fraction) }
+/// }
+/// ```
+///
+/// It follows the task in every state, also after it has ended and was queued again, until the model is released. It
+/// works with SwiftUI and with everything else that uses `Observation`.
+@MainActor
+@Observable
+public final class TaskModel: Identifiable {
+    /// The task that the model follows.
+    public nonisolated let task: DownloadTask
+    /// The task's id.
+    public nonisolated var id: TaskID { task.id }
+    /// The task as it was last reported; nil until the first report, and for a task that never was there.
+    public private(set) var info: DownloadInfo?
+    /// The error of the last verb that was given here; nil if it was accepted.
+    public private(set) var verbError: DownloadError?
+
+    @ObservationIgnored private var following: Task<Void, Never>?
+    /// The last verb. The next one waits for it.
+    @ObservationIgnored private var lastVerb: Task<Void, Never>?
+
+    /// Creates a model, which follows the task from now on.
+    public init(_ task: DownloadTask) {
+        self.task = task
+        following = Task { [weak self] in
+            for await info in task.downloader.messager.changes(.id(task.id)) { self?.info = info }
+        }
+    }
+
+    deinit { following?.cancel() }
+
+    // MARK: Values
+
+    /// The state; `.unknown` until the first report and for a task that is gone.
+    public var state: DownloadState { info?.state ?? .unknown }
+    /// The progress, in 0...1; nil while the length is unknown.
+    public var fraction: Double? { info?.count.fraction }
+    /// The bytes received.
+    public var received: Int64 { info?.count.received ?? 0 }
+    /// The length of the file in bytes; nil until a server has reported it.
+    public var expected: Int64? { info?.count.expected }
+    /// The speed, smoothed over about five seconds; 0 while the task does not run.
+    public var bytesPerSecond: Double { info?.bytesPerSecond ?? 0 }
+    /// The time until the file is complete at the present speed; nil while unknown.
+    public var estimatedTimeRemaining: Duration? { info.map { TaskProgress($0) }?.estimatedTimeRemaining }
+    /// The error of a failed task, or of the last attempt while a retry is due; else nil.
+    public var error: DownloadError? { info?.error }
+    /// The finished file; nil until the task is complete.
+    public var file: URL? { info?.path.map { URL(fileURLWithPath: $0) } }
+    /// A name to show: that of the file once it is known, else the end of the URL.
+    public var name: String {
+        info?.fileName ?? file?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent ?? ""
+    }
+    /// True if `suspend()` applies: the task runs or waits for its turn.
+    public var canSuspend: Bool { [.prepare, .idle, .action].contains(state) }
+    /// True if `start()` applies: the task is suspended, failed or cancelled.
+    public var canStart: Bool { [.suspend, .error, .cancel].contains(state) }
+
+    // MARK: Verbs
+
+    /// Stops the task and keeps its bytes. Like every verb here, it returns at once; `info` and `verbError` show what
+    /// came of it. Verbs take effect in the order in which they are given.
+    public func suspend() { give { task throws(DownloadError) in try await task.suspend() } }
+
+    /// Resumes a suspended task, and queues a failed or cancelled one again.
+    public func start() {
+        give { task throws(DownloadError) in
+            let result = try await task.resume()
+            return result.applied ? result : try await task.retry()
+        }
+    }
+
+    /// Stops the task and deletes its unfinished bytes.
+    public func cancel() { give { task throws(DownloadError) in try await task.cancel() } }
+
+    /// Forgets the task and deletes every file it wrote.
+    public func trash() { give { task throws(DownloadError) in try await task.trash() } }
+
+    /// Forgets the task and keeps its finished file.
+    public func forget() { give { task throws(DownloadError) in try await task.forget() } }
+
+    private func give(_ verb: @escaping @Sendable (DownloadTask) async throws(DownloadError) -> VerbResult) {
+        lastVerb = Task { [weak self, task, lastVerb] in
+            await lastVerb?.value
+            do throws(DownloadError) {
+                _ = try await verb(task)
+                self?.verbError = nil
+            } catch {
+                self?.verbError = error
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Observation
+import Testing
+
+@Suite("The public API: models for views", .timeLimit(.minutes(1)))
+@MainActor
+struct PublicModelTests {
+    private let bench: PublicBench
+    private var downloader: Downloader { bench.downloader }
+    private var folder: URL { bench.folder.appendingPathComponent("files") }
+
+    init() throws {
+        bench = try PublicBench { $0.distributeSpeed = 1 }
+        bench.transport.serve("/held", PublicBench.pattern(400_000), hold: 100_000)
+    }
+
+    /// Waits until what is observed is as wanted, by the means that a view has.
+    private func until(_ isTrue: @MainActor @Sendable () -> Bool) async {
+        while true {
+            let changed = Heard<Void>()
+            let isOver = withObservationTracking {
+                isTrue()
+            } onChange: {
+                changed.add(())
+            }
+            if isOver { return }
+            _ = await changed.until { true }
+            // The change itself comes after its announcement, on this actor.
+            await Task.yield()
+        }
+    }
+
+    @Test("a model shows the task from its first byte to its end, and what is done to it elsewhere")
+    func task() async throws {
+        let task = try await downloader.add(PublicBench.url("/held"), to: folder)
+        let model = TaskModel(task)
+        await until { model.received == 100_000 }
+        #expect(model.state == .action && model.fraction == 0.25 && model.canSuspend && !model.canStart)
+        #expect(model.name == "held" && model.file == nil)
+        try await task.suspend()
+        await until { model.state == .suspend }
+        bench.transport.release("/held")
+        model.start()
+        await until { model.state == .complete }
+        #expect(model.fraction == 1 && model.file?.lastPathComponent == "held" && model.verbError == nil)
+        await downloader.close()
+    }
+
+    @Test("verbs of a model take effect in order; a failed task that is queued again is followed further")
+    func verbs() async throws {
+        let task = try await downloader.add(PublicBench.url("/later"), to: folder)
+        let model = TaskModel(task)
+        await until { model.state == .error }
+        #expect(model.error?.status == 404 && model.canStart)
+        bench.transport.serve("/later", [1, 2, 3])
+        model.start()
+        await until { model.state == .complete }
+        model.forget()
+        await until { model.state == .unknown }
+        model.suspend()
+        await until { model.verbError?.code == .notFound }
+        await downloader.close()
+    }
+
+    @Test("a barrel's model: sum, members, failures")
+    func barrel() async throws {
+        bench.transport.serve("/a", PublicBench.pattern(10_000))
+        let barrel = try await downloader.barrel("b")
+        let model = BarrelModel(barrel)
+        await until { model.info != nil }
+        #expect(model.total == 0 && !model.isComplete && !model.isRunning)
+        try await barrel.add(["/a", "/held", "/later"].map(PublicBench.url), to: folder)
+        await until { model.total == 3 && model.completed == 1 && model.failures.count == 1 }
+        #expect(model.members.count == 3 && model.isRunning)
+        model.suspend()
+        await until { !model.isRunning }
+        bench.transport.release("/held")
+        bench.transport.serve("/later", [1, 2, 3])
+        model.start()
+        await until { model.isComplete }
+        #expect(model.fraction == 1 && model.received == 410_003 && model.failures.isEmpty)
+        await downloader.close()
+    }
+
+    @Test("a model that is released is gone, and follows no more")
+    func released() async throws {
+        let task = try await downloader.add(PublicBench.url("/held"), to: folder)
+        weak var weakly: TaskModel?
+        do {
+            let model = TaskModel(task)
+            await until { model.received > 0 }
+            weakly = model
+        }
+        // The following Swift task lets go of it when it is cancelled.
+        while weakly != nil { await Task.yield() }
+        await downloader.close()
+    }
+}

@@ -1,0 +1,110 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: forget", .timeLimit(.minutes(1)))
+struct EngineForgetTests {
+    static let content = Bytes.pattern(count: 400_000)
+
+    @Test("forget of a complete task keeps its file and removes everything else of it")
+    func complete() async throws {
+        let scene = try await EngineVerbTests.scene(.complete)
+        let bench = scene.bench
+        let result = try #require(try await bench.control.forget(.id(scene.id)).first)
+        #expect(result.applied && result.verb == .forget && result.after == .unknown)
+        #expect(result.note == "forgotten, kept \(bench.out)/a")
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        #expect(await !bench.messager.exists(.id(scene.id)))
+        #expect(!FileManager.default.fileExists(atPath: bench.workPath.infoPath(scene.id)))
+    }
+
+    @Test("the kept file is no task's any more: neither trash nor a new task of the same URL touches it")
+    func released() async throws {
+        let scene = try await EngineVerbTests.scene(.complete)
+        let bench = scene.bench
+        try await bench.control.forget(.id(scene.id))
+        #expect([.none, .unknown].contains(FileOwner.mark(of: "\(bench.out)/a")))
+        let again = try await bench.add("a")
+        #expect(again == scene.id)
+        let info = try #require(await bench.finished(again))
+        #expect(info.state == .complete && info.path?.hasSuffix("/out/a.1") == true)
+        try await bench.control.trash(.id(again))
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+    }
+
+    @Test("forget of an unfinished task deletes its part file", arguments: [DownloadState.action, .suspend, .idle])
+    func unfinished(_ state: DownloadState) async throws {
+        let scene = try await EngineVerbTests.scene(state)
+        #expect(try await scene.bench.control.forget(.id(scene.id)).first?.applied == true)
+        #expect(!scene.bench.names.contains { $0.contains(scene.id.hex.prefix(12)) })
+        #expect(await scene.bench.state(scene.id) == .unknown)
+        scene.gate.open()
+    }
+
+    @Test("a file whose response chain has not ended is unfinished: forget deletes it")
+    func responding() async throws {
+        let bench = try await Bench(content: Self.content)
+        let gate = bench.holdResponses()
+        let id = try await bench.add("a")
+        await gate.reached()
+        async let given = bench.control.forget(.id(id))
+        await bench.reached("a", .unknown)
+        gate.open()
+        #expect(try await given.first?.applied == true)
+        #expect(bench.names == [])
+    }
+
+    @Test("fault 90: forget while a finished file is compared keeps the file")
+    func comparing() async throws {
+        let scene = try await FaultComparisonTests.Scene()
+        async let given = scene.bench.control.forget(.id(scene.id))
+        await scene.bench.reached("a", .unknown)
+        scene.release()
+        #expect(try await given[0].applied)
+        #expect(scene.bench.names == ["a"])
+        #expect(await !scene.bench.messager.exists(.id(scene.id)))
+    }
+
+    @Test("a file that the task did not write, or that was changed since, stays as well")
+    func foreign() async throws {
+        let bench = try await Bench(content: Self.content)
+        try bench.folder.write([7], to: "out/a")
+        let kept = try await bench.add("a") { $0.options.existing = .skip }
+        let changed = try await bench.add("b")
+        _ = await bench.finished(kept)
+        _ = await bench.finished(changed)
+        try bench.folder.write([8], to: "out/b")
+        try await bench.control.forget(.all)
+        #expect(try bench.out("a") == [7] && bench.out("b") == [8])
+        #expect(await bench.messager.all().isEmpty)
+    }
+
+    @Test("forgotten members leave their barrel, whose sum and sequence end without them")
+    func barrel() async throws {
+        let bench = try await Bench(content: Self.content)
+        for name in ["a", "b"] { _ = await bench.finished(try await bench.add(name, barrel: "x")) }
+        #expect(try await bench.control.forget(.barrel("x")).map(\.applied) == [true, true])
+        #expect(try await bench.messager.barrelInfo("x").total == 0)
+        #expect(bench.names == ["a", "b"])
+    }
+
+    @Test("a forget posted by another process is carried out once, though the same task was added since")
+    func posted() async throws {
+        let first = try await Bench(content: Self.content)
+        let id = try await first.add("a")
+        _ = await first.finished(id)
+        await first.downloader.close()
+        let mailbox = Mailbox(first.workPath)
+        let message = try mailbox.post(.verb(.forget, .all))
+        let next = try await Bench(in: first.folder, content: Self.content)
+        await next.engine.afterLeftovers()
+        #expect(try mailbox.readReply(message)?.verbResults?.map(\.verb) == [.forget])
+        #expect(next.names == ["a"])
+        let again = try await next.add("a")
+        await next.advance(5)
+        #expect(await next.finished(again)?.state == .complete)
+    }
+}
