@@ -31,6 +31,12 @@ let package = Package(
         .executableTarget(name: "PollingInfo", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PollingInfo"),
         .executableTarget(
             name: "BarrelProgress", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/BarrelProgress"),
+        .executableTarget(name: "OneFile", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/OneFile"),
+        .executableTarget(name: "PhotoList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PhotoList"),
+        .executableTarget(
+            name: "ModelDownloader", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/ModelDownloader"),
+        .executableTarget(name: "FileService", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FileService"),
+        .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
         .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
         .target(name: "TestSupport", dependencies: ["FKCore", "FKMiddleware"], path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),

@@ -1,0 +1,43 @@
+#if canImport(SwiftUI)
+    import FKCore
+    import SwiftUI
+
+    /// One task: its name, its progress and its button.
+    struct TaskView: View {
+        let model: TaskModel
+
+        var body: some View {
+            VStack(alignment: .leading) {
+                HStack {
+                    Text(model.name)
+                    Spacer()
+                    if model.canSuspend { Button("Pause") { model.suspend() } }
+                    if model.canStart { Button("Start") { model.start() } }
+                }
+                ProgressView(value: model.fraction)
+                if let error = model.error { Text(error.message).foregroundStyle(.red) }
+            }
+        }
+    }
+
+    /// All tasks of a barrel, with one sum. Rows make a model for their task when they are shown.
+    struct BarrelView: View {
+        let model: BarrelModel
+
+        var body: some View {
+            List {
+                ProgressView("\(model.completed) of \(model.total)", value: model.fraction)
+                ForEach(model.members) { task in TaskRow(task) }
+            }
+        }
+    }
+
+    /// A row keeps its model while it is on the screen.
+    struct TaskRow: View {
+        @State private var model: TaskModel
+
+        init(_ task: DownloadTask) { model = TaskModel(task) }
+
+        var body: some View { TaskView(model: model) }
+    }
+#endif
