@@ -1,0 +1,112 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("The schema of the JSON output", .timeLimit(.minutes(2))) struct JSONSchemaTests {
+    private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("Docs")
+    private let schema: JSONSchema
+
+    init() throws { schema = try JSONSchema(Data(contentsOf: Self.docs.appendingPathComponent("fk.schema.json"))) }
+
+    /// Runs `fk` with `--json` and checks what it prints, as one document or as one a line.
+    private func check(
+        _ sandbox: Sandbox, _ words: [String], _ definition: String, status: Int32 = 0, lines: Bool = false,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let result = try await sandbox.fk(words + ["--json"])
+        #expect(result.status == status, "\(words): \(result.errors)", sourceLocation: sourceLocation)
+        let documents = lines ? result.output.split(separator: "\n").map(String.init) : [result.output]
+        #expect(!documents.isEmpty, sourceLocation: sourceLocation)
+        for document in documents {
+            let value = try JSONDecoder().decode(JSONValue.self, from: Data(document.utf8))
+            let faults = schema.faults(in: value, as: definition)
+            #expect(faults.isEmpty, "\(words): \(document)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("Every document that a query, a verb or a run prints is as the schema says, and has no other field")
+    func real() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        server.route("/a.bin") { _ in .ok(Bytes.pattern(count: 3_000)) }
+        server.route("/none") { _ in .status(404) }
+        let file = server.url("/a.bin")
+        try await check(sandbox, ["list"], "tasks")
+        try await check(sandbox, ["barrel", "create", "b", "-d", "sub"], "done")
+        try await check(sandbox, ["barrel", "add", "b", file], "added")
+        try await check(sandbox, ["barrel", "run", "b"], "event", lines: true)
+        try await check(
+            sandbox, ["get", "-q", file, server.url("/none"), "--attribute", "m=7"], "event", status: 1, lines: true)
+        try await check(sandbox, ["barrel", "add", "b", server.url("/c")], "added")
+        try await check(sandbox, ["barrel", "list"], "barrels")
+        try await check(sandbox, ["barrel", "show", "b"], "barrel")
+        try await check(sandbox, ["barrel", "export", "b", "--format", "json"], "tasks")
+        try await check(sandbox, ["list"], "tasks")
+        try await check(sandbox, ["info", server.url("/none")], "task")
+        try await check(sandbox, ["info", file], "tasks")
+        try await check(sandbox, ["why", server.url("/none")], "why")
+        try await check(sandbox, ["set", server.url("/none"), "owner=me"], "done")
+        for verb in ["retry", "suspend", "resume", "cancel", "toggle"] {
+            try await check(sandbox, [verb, server.url("/none")], "verbs")
+        }
+        try await check(sandbox, ["limit", "2M"], "done")
+        try await check(sandbox, ["limit", "1M", "-b", "b"], "done")
+        try await check(sandbox, ["limit"], "limits")
+        try await check(sandbox, ["limit", "-b", "b"], "barrelLimit")
+        try await check(sandbox, ["barrel", "remove", "b", file], "done")
+        try await check(sandbox, ["barrel", "delete", "b", "-y"], "done")
+        try await check(sandbox, ["trash", "--all", "-y"], "verbs")
+        try await check(sandbox, ["config", "set", "jobs", "4"], "settings")
+        try await check(sandbox, ["config", "show"], "settings")
+        try await check(sandbox, ["config", "path"], "path")
+        try await check(sandbox, ["--version"], "version")
+    }
+
+    @Test("Events and documents that need another state: waiting, barrels with unknown lengths")
+    func made() throws {
+        let waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_000), host: "h")
+        let id = String(repeating: "a", count: 64)
+        let events: [RunEvent] = [
+            .state(id: id, url: "http://h/", state: .idle, time: Date(), waiting: waiting),
+            .barrel(
+                name: "b", bytes: ByteCount(received: 5), isExpectedKnown: false, complete: 0, error: 0, total: 1),
+        ]
+        for event in events {
+            let value = try JSONDecoder().decode(JSONValue.self, from: Data(event.json))
+            #expect(schema.faults(in: value, as: "event").isEmpty)
+        }
+    }
+
+    @Test("The validator finds wrong types, missing, unknown and contradicting members")
+    func validator() throws {
+        func faults(_ json: String, _ definition: String) throws -> Int {
+            schema.faults(in: try JSONDecoder().decode(JSONValue.self, from: Data(json.utf8)), as: definition).count
+        }
+        #expect(try faults(#"{"path": "/a"}"#, "path") == 0)
+        #expect(try faults(#"{"path": 1}"#, "path") == 1)
+        #expect(try faults(#"{}"#, "path") == 1)
+        #expect(try faults(#"{"path": "/a", "more": 1}"#, "path") == 1)
+        #expect(try faults(#"{"done": false, "note": ""}"#, "done") == 1)
+        #expect(try faults(#"{"name": "b", "rate": 1.5}"#, "barrelLimit") == 1)
+        #expect(try faults(#"{"name": "b", "rate": true}"#, "barrelLimit") == 1)
+        #expect(try faults(#"{"event": "other"}"#, "event") > 0)
+        #expect(try faults("[]", "path") == 1)
+    }
+
+    @Test("Docs/CLI.md names every field, and the schema has every state, setting and event")
+    func documented() throws {
+        let text = try String(contentsOf: Self.docs.appendingPathComponent("CLI.md"), encoding: .utf8)
+        for name in schema.memberNames.sorted() {
+            #expect(text.contains("`\(name)`") || text.contains("\"\(name)\""), "\(name) is not in Docs/CLI.md")
+        }
+        let states = schema.root["$defs"]?["state"]?["enum"]?.list.compactMap(\.text)
+        #expect(states.map(Set.init) == Set(DownloadState.allCases.map(\.rawValue)))
+        let settings = schema.root["$defs"]?["settings"]?["properties"]?.members.keys
+        #expect(settings.map { Set($0) } == Set(Settings.Key.allCases.map(\.rawValue)))
+    }
+}
