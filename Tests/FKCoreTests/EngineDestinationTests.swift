@@ -73,6 +73,28 @@ struct EngineDestinationTests {
         #expect(bench.names == (expected.isKept ? ["a.bin"] : []))
     }
 
+    @Test(
+        "with `.skip` and a checksum, a file that is there counts only if it has the checksum",
+        arguments: [true, false], [true, false])
+    func existingChecksum(_ isRight: Bool, _ isServerName: Bool) async throws {
+        let bench = try await Bench { request, _ in Self.named("s.bin", request) }
+        let there = isRight ? Self.content : Self.other
+        try bench.folder.write(there, to: "out/s.bin")
+        let id = try await bench.add(isServerName ? "a.bin" : "s.bin") {
+            $0.options.existing = .skip
+            $0.mirrors = ["http://m.example/s.bin"]
+            $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content))
+        }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == (isRight ? .complete : .error))
+        #expect(info.error?.code == (isRight ? nil : .checksumMismatch))
+        #expect(info.error.map { $0.message.contains("\(bench.out)/s.bin was there already") } ?? true)
+        #expect(bench.transport.requests.count == (isServerName ? 1 : 0))
+        #expect(try bench.out("s.bin") == there)
+        try await bench.control.trash(.id(id))
+        #expect(bench.names == ["s.bin"])
+    }
+
     @Test("a name the server decides, with a file of that name", arguments: [ExistingFilePolicy.refuse, .skip])
     func existingServerName(_ policy: ExistingFilePolicy) async throws {
         let bench = try await Bench { request, _ in Self.named("s.bin", request) }

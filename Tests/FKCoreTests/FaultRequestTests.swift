@@ -185,6 +185,129 @@ struct FaultRequestTests {
         }
     }
 
+    /// What a later engine finds after a kill in this moment, once it has taken the mailbox.
+    private func killed(_ bench: Bench) async throws -> Bench {
+        let next = try await Bench(in: try bench.snapshot(), scope: .chosen, isActive: false) { request, _ in
+            .file(Self.content, to: request)
+        }
+        await next.engine.afterLeftovers()
+        return next
+    }
+
+    @Test(
+        "fault 99: a verb for all that waited at a kill undoes no verb that was answered since",
+        arguments: [
+            (Verb.suspend, Verb.resume, DownloadState.idle), (.suspend, .cancel, .cancel), (.cancel, .retry, .idle),
+        ])
+    func overtaken(_ verb: Verb, _ later: Verb, _ state: DownloadState) async throws {
+        let (bench, id, gate) = try await slow()
+        try await bench.add("b") { $0.priority = -1 }
+        let b = bench.task("b").id
+        let mailbox = Mailbox(bench.workPath)
+        let first = try mailbox.post(.verb(verb, .all))
+        await bench.advance(1)
+        let second = try mailbox.post(.verb(later, .id(b)))
+        await bench.advance(1)
+        #expect(try mailbox.readReply(first) == nil)
+        #expect(try mailbox.readReply(second)?.verbResults?.map(\.after) == [state])
+        let next = try await killed(bench)
+        let mailboxOfNext = Mailbox(next.workPath)
+        #expect(try next.stored(b).state == state)
+        #expect(await next.state(id) == (verb == .suspend ? .suspend : .cancel))
+        let results = try #require(try mailboxOfNext.readReply(first)?.verbResults)
+        #expect(results.map(\.id) == [id, b])
+        #expect(results.map(\.applied) == [true, true])
+        #expect(FileIO.names(in: next.workPath.mailboxFolder).isEmpty)
+        gate.open()
+    }
+
+    @Test("fault 99: the same task: a resume that was answered before its suspend is not undone after a kill")
+    func resumedSame() async throws {
+        let (bench, id, gate) = try await slow()
+        let mailbox = Mailbox(bench.workPath)
+        let first = try mailbox.post(.verb(.suspend, .id(id)))
+        await bench.advance(1)
+        let second = try mailbox.post(.verb(.resume, .id(id)))
+        await bench.advance(1)
+        #expect(try mailbox.readReply(first) == nil)
+        #expect(try mailbox.readReply(second)?.verbResults?.map(\.after) == [.idle])
+        let next = try await killed(bench)
+        #expect(await next.state(id) == .idle)
+        #expect(try Mailbox(next.workPath).readReply(first)?.verbResults?.map(\.after) == [.suspend])
+        gate.open()
+    }
+
+    @Test("fault 99: a trash that waited at a kill takes no task that was made since")
+    func trashedAndMadeAnew() async throws {
+        let (bench, id, gate) = try await slow()
+        try await bench.add("b")
+        let b = bench.task("b").id
+        let mailbox = Mailbox(bench.workPath)
+        let first = try mailbox.post(.verb(.trash, .all))
+        await bench.advance(1)
+        try mailbox.post(.add(tasks: [bench.task("b")], barrel: nil, run: true))
+        await bench.advance(1)
+        #expect(try mailbox.readReply(first) == nil)
+        let next = try await killed(bench)
+        #expect(await next.state(b) == .idle)
+        #expect(await next.state(id) == .unknown)
+        // The snapshot's tasks have the folder of the first engine.
+        #expect(bench.names.isEmpty)
+        let results = try #require(try Mailbox(next.workPath).readReply(first)?.verbResults)
+        #expect(results.map(\.after) == [.unknown, .unknown])
+        gate.open()
+    }
+
+    @Test("fault 99: a cancel that waited at a kill leaves no bytes behind")
+    func cancelledBytes() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 300_000) }
+        let id = try await bench.add("a")
+        await gate.reached()
+        _ = try await bench.control.suspend(.id(id))
+        let held = bench.holdRequests()
+        _ = try await bench.control.resume(.id(id))
+        await held.reached()
+        #expect(bench.names.count == 1)
+        let first = try Mailbox(bench.workPath).post(.verb(.cancel, .all))
+        await bench.advance(1)
+        #expect(bench.names.count == 1)
+        let next = try await killed(bench)
+        #expect(await next.state(id) == .cancel)
+        #expect(bench.names.isEmpty)
+        #expect(try Mailbox(next.workPath).readReply(first)?.verbResults?.map(\.applied) == [true])
+        held.open()
+        gate.open()
+    }
+
+    @Test("fault 99: an addition that waited at a kill, for a finished file to be compared, queues no task again")
+    func comparedMeanwhile() async throws {
+        let bench = try await Bench(in: nil, scope: .chosen) { request, _ in .file(Self.content, to: request) }
+        let a = try await bench.add("a")
+        #expect(await bench.finished(a)?.state == .complete)
+        let asked = bench.task("a") { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
+        let request = EngineRequest.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
+        guard case .waiting(let task, let rest) = await bench.engine.begin(request) else {
+            Issue.record("nothing is compared")
+            return
+        }
+        _ = await task.value
+        let b = bench.task("b").id
+        _ = try await bench.control.suspend(.id(b))
+        await bench.downloader.close()
+        let first = try Mailbox(bench.workPath).post(rest)
+        let next = try await momentary(bench)
+        await next.engine.afterLeftovers()
+        var reply: EngineReply?
+        while reply == nil {
+            await next.sync()
+            reply = try Mailbox(next.workPath).readReply(first)
+        }
+        #expect(reply?.addedTasks?.map(\.id) == [a, b])
+        #expect(reply?.addedTasks?.compactMap(\.error).isEmpty == true)
+        #expect(await next.state(b) == .suspend)
+    }
+
     @Test(
         "fault 100: a task that is added while it is being trashed is made anew when that is over",
         arguments: [true, false])

@@ -17,7 +17,8 @@ public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
     /// The finished file gets the next free name: `name.1.ext`, `name.2.ext` and so on. The default for a name from
     /// the URL or the server.
     case rename
-    /// The task completes at once with the existing file.
+    /// The task completes at once with the existing file. If the task has a checksum, the file must have it; otherwise
+    /// the task fails with `.checksumMismatch` and the file stays.
     case skip
 }
 

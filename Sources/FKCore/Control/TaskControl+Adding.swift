@@ -21,6 +21,24 @@ extension TaskControl {
         }
     }
 
+    /// Continues an addition of an engine that was killed: its tasks are made, and their states stay. `finish` compares
+    /// the finished files that are left.
+    func resumeAddition(
+        _ results: [EngineReply.Added], _ comparisons: [Comparison], run: Bool, group: Int32?
+    ) throws -> Addition {
+        try tenure.checkOpen()
+        var addition = Addition([], barrel: nil, run: run, group: group)
+        addition.results = results
+        addition.comparisons = comparisons.filter { results.indices.contains($0.position) }
+        guard run || runsAll else { return addition }
+        for result in results where result.error == nil {
+            guard let entry = try book.find(result.id) else { continue }
+            join(entry, group: addition.group)
+            admit(entry)
+        }
+        return addition
+    }
+
     /// Begins to make tasks, or to find them again. `addPortion` follows until it returns false, then `endAddition`.
     func beginAddition(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
@@ -58,7 +76,7 @@ extension TaskControl {
             let (added, checksum) = add(portion[index], ids[index], made[index], addition)
             if let checksum {
                 addition.comparisons.append(
-                    .init(place: addition.results.count, task: portion[index], checksum: checksum))
+                    .init(position: addition.results.count, task: portion[index], checksum: checksum))
             }
             addition.results.append(added)
         }
@@ -81,7 +99,7 @@ extension TaskControl {
     ) async -> [EngineReply.Added] {
         var results = addition.results
         for comparison in addition.comparisons {
-            results[comparison.place].error = await compare(comparison, results)
+            results[comparison.position].error = await compare(comparison, results)
         }
         return results
     }

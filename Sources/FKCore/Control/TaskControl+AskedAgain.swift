@@ -3,14 +3,6 @@ import Foundation
 
 /// Known tasks that are asked for again: what `AskedAgain` decides is carried out here.
 extension TaskControl {
-    /// A finished file that is read once the tasks of its request are made.
-    struct Comparison {
-        /// Among the results of the request.
-        var place: Int
-        var task: TaskDescription
-        var checksum: Checksum
-    }
-
     /// Stores the options of the new asking and does what follows from them.
     ///
     /// - Returns: with what the finished file must be compared first (`compare`); nothing is stored then.
@@ -48,7 +40,7 @@ extension TaskControl {
     func compare(
         _ comparison: Comparison, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
     ) async -> DownloadError? {
-        let id = results[comparison.place].id
+        let id = results[comparison.position].id
         do {
             guard let path = try book.find(id)?.record.path else { throw Self.changedMeanwhile }
             let checksum = comparison.checksum
@@ -72,7 +64,7 @@ extension TaskControl {
                         + "\(checksum.hex). It stays as it is: trash the task to fetch it again.",
                     url: URLMasking.mask(comparison.task.url))
             }
-            book.note(entry, by: "checksum", "the finished file has the \(checksum.algorithm.rawValue) asked for")
+            book.note(entry, by: "checksum", checksum.matchNote)
             let (task, _) = try AskedAgain.decide(
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)

@@ -9,56 +9,63 @@ extension TaskControl {
         return try book.findSome(selector).map { VerbChoice(id: $0.id, verb: choose($0.standing)) }
     }
 
-    /// Verbs that have changed the states of all their tasks. `finish` waits for what is being stopped.
-    struct BegunVerbs {
+    /// Verbs whose tasks have their new states. `finish` waits for the runs that stop.
+    struct StartedVerbs {
+        /// One result for each task.
         var results: [VerbResult] = []
+        /// The runs that stop.
         var stops: [Stop] = []
     }
 
+    /// A run that a verb stops.
     struct Stop {
-        let place: Int
+        /// The position of the task's result.
+        let position: Int
         let entry: TaskEntry
         let run: TaskRun
-        /// Nil for a comparison, with whose end all is done.
+        /// The effect of the verb; nil for a comparison, which only has to end.
         let effect: StateMachine.Effect?
     }
 
-    /// Decides and changes the states of all tasks at once: nothing else comes in between, and a later request finds what
-    /// this one means, however long the attempts take to end.
-    func begin(_ choices: [VerbChoice], forAll: Bool) throws -> BegunVerbs {
+    /// Changes the states of all tasks and writes them. Nothing else happens in between: a later request finds the new
+    /// states, however long the attempts take to end.
+    func begin(_ choices: [VerbChoice], forAll: Bool) throws -> StartedVerbs {
         try tenure.checkOpen()
-        var begun = BegunVerbs()
-        begun.results.reserveCapacity(choices.count)
+        var started = StartedVerbs()
+        started.results.reserveCapacity(choices.count)
         for choice in choices {
             tenure.beat()
-            if let entry = try book.find(choice.id) {
+            let entry = try book.find(choice.id)
+            if let before = choice.performedIn {
+                started.results.append(Self.result(of: choice, performedIn: before, on: entry))
+            } else if let entry, choice.number ?? entry.record.number == entry.record.number {
                 book.writeRecovery(entry)
-                begin(choice.verb, entry, forAll: forAll, &begun)
+                begin(choice.verb, entry, forAll: forAll, &started)
             } else {
-                begun.results.append(
+                started.results.append(
                     VerbResult(
                         id: choice.id, url: "", verb: choice.verb, before: .unknown, after: .unknown, applied: false,
                         note: "is gone already"))
             }
         }
         barrels.save()
-        return begun
+        return started
     }
 
-    private func begin(_ verb: Verb, _ entry: TaskEntry, forAll: Bool, _ begun: inout BegunVerbs) {
+    private func begin(_ verb: Verb, _ entry: TaskEntry, forAll: Bool, _ started: inout StartedVerbs) {
         let before = entry.standing
-        let place = begun.results.count
+        let position = started.results.count
         var result = VerbResult(
             id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
         )
-        defer { begun.results.append(result) }
+        defer { started.results.append(result) }
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
         case .noOp(let reason):
             let run = entry.run
             result.applied = [.suspend, .cancel].contains(verb) ? endProof(of: entry) : false
             result.note = result.applied ? "complete: only the comparison of its file has ended" : reason
             if result.applied, let run {
-                begun.stops.append(Stop(place: place, entry: entry, run: run, effect: nil))
+                started.stops.append(Stop(position: position, entry: entry, run: run, effect: nil))
             }
         case .to(let after, .queue):
             result.after = after
@@ -67,7 +74,7 @@ extension TaskControl {
         case .to(let after, let effect):
             result.after = after
             schedule.withdraw(entry.id)
-            // First of all: a task that is still idle or running would be started again when its slot becomes free.
+            // The state comes first: an idle or running task would start again when its slot is released.
             reporter.change(entry, to: after)
             if effect == .stopDroppingBytes {
                 entry.record.drop()
@@ -76,56 +83,99 @@ extension TaskControl {
             entry.keepsFile = effect == .forgetKeepingFile && before == .complete
             if let run = entry.run {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)
-                begun.stops.append(Stop(place: place, entry: entry, run: run, effect: effect))
+                // Written before the run has ended: a kill meanwhile must not lose the verb.
+                book.write(entry)
+                started.stops.append(Stop(position: position, entry: entry, run: run, effect: effect))
             } else {
                 result.note = stopped(entry, effect)
             }
         }
     }
 
-    /// Waits until what was stopped has ended, and for a middleware that is at work for it while that may be.
+    /// The verbs as they are performed after a kill. Verbs whose effect is on disk only give their results. The others
+    /// are repeated: a trash that waits for a run, and changes that the disk refused.
+    func rest(of started: StartedVerbs) -> [VerbChoice] {
+        started.results.map { result in
+            let entry = result.before == result.after ? nil : book[result.id]
+            guard let entry, entry.isDirty || !entry.isThere else {
+                return VerbChoice(id: result.id, verb: result.verb, performedIn: result.before)
+            }
+            return VerbChoice(id: result.id, verb: result.verb, number: entry.record.number)
+        }
+    }
+
+    /// The result of a verb that an earlier engine has performed.
+    private static func result(
+        of choice: VerbChoice, performedIn before: DownloadState, on entry: TaskEntry?
+    ) -> VerbResult {
+        var result = VerbResult(
+            id: choice.id, url: entry?.record.task.url ?? "", verb: choice.verb, before: before, after: before,
+            applied: false, note: "")
+        switch StateMachine.decide(choice.verb, in: before) {
+        case .noOp(let reason): result.note = reason
+        case .to(let after, let effect):
+            result.after = after
+            result.applied = true
+            result.note =
+                switch effect {
+                case .queue: "queued"
+                case .stopKeepingBytes: suspendedNote(entry?.received ?? 0)
+                case .stopDroppingBytes: cancelledNote
+                case .forget, .forgetKeepingFile: "forgotten"
+                }
+        }
+        return result
+    }
+
+    private static func suspendedNote(_ received: Int64) -> String {
+        "suspended, \(ByteSize.format(received)) kept"
+    }
+
+    private static let cancelledNote = "cancelled, unfinished bytes dropped"
+
+    /// Waits until the stopped runs have ended. It waits for a running middleware only where that is allowed.
     func finish(
-        _ begun: BegunVerbs, isolation: isolated (any Actor)? = #isolation
+        _ started: StartedVerbs, isolation: isolated (any Actor)? = #isolation
     ) async -> [VerbResult] {
-        var results = begun.results
-        // A middleware may wait for this verb, and its attempt for the middleware: nobody waits for one in here.
+        var results = started.results
+        // Called from a middleware, this must not wait for one: the attempt may wait for that middleware.
         var waits = !isInChain
-        for stop in begun.stops {
+        for stop in started.stops {
             if waits && !tenure.isClosing || !stop.run.isInMiddleware { waits = await stop.run.ended() && waits }
             guard let effect = stop.effect else { continue }
             if stop.entry.run === stop.run {
-                results[stop.place].note = Self.accepted(effect)
+                results[stop.position].note = Self.accepted(effect)
             } else {
                 let note = stop.run.forgottenNote
-                results[stop.place].note = effect.isForgetting ? note : stopped(stop.entry, effect)
+                results[stop.position].note = effect.isForgetting ? note : stopped(stop.entry, effect)
             }
         }
-        if !begun.stops.isEmpty { barrels.save() }
+        if !started.stops.isEmpty { barrels.save() }
         return results
     }
 
-    /// What is left to do once no attempt of the task runs any more.
+    /// Performs the rest of a verb once no attempt of the task runs.
+    ///
+    /// - Returns: the note of the verb's result.
     private func stopped(_ entry: TaskEntry, _ effect: StateMachine.Effect) -> String {
         switch effect {
         case .queue, .stopKeepingBytes:
             book.write(entry)
-            return "suspended, \(ByteSize.format(entry.received)) kept"
+            return Self.suspendedNote(entry.received)
         case .stopDroppingBytes:
-            // Somebody may have queued it again meanwhile: what runs then is another attempt.
-            guard entry.record.state == .cancel, entry.run == nil else {
-                return "cancelled, unfinished bytes dropped"
-            }
+            // A task that was queued again meanwhile has another attempt, whose bytes stay.
+            guard entry.record.state == .cancel, entry.run == nil else { return Self.cancelledNote }
             entry.record.removePart(of: book.workPath)
             dropBytes(of: entry)
             book.write(entry)
-            return "cancelled, unfinished bytes dropped"
+            return Self.cancelledNote
         case .forget, .forgetKeepingFile:
             // An attempt forgets its task itself when it ends.
             return room.forget(entry)
         }
     }
 
-    /// What is said while a middleware is at work for the task.
+    /// The note of a verb whose task still has a running middleware.
     private static func accepted(_ effect: StateMachine.Effect) -> String {
         let what =
             switch effect {

@@ -3,13 +3,14 @@ import Foundation
 
 /// Requests of other processes. They run in the order in which they were posted, and before requests of this process.
 ///
-/// Each request begins once the previous one has begun. By then all states have changed; only the end of running
-/// attempts may be pending (`Begun`). So a slow `suspend` for all tasks followed by a `resume` has the same result as
-/// if they ran one after the other.
+/// Each request begins once the previous one has begun. By then all states have changed and are on disk; only the end
+/// of running attempts, or the comparison of finished files, may be pending (`StartedRequest`). So a slow `suspend` for
+/// all tasks followed by a `resume` has the same result as if they ran one after the other.
 ///
 /// After a crash between a request's effect and its answer, the request runs a second time, before any later one.
 /// Most requests have the same effect twice. A toggle, trash or forget is replaced in the mailbox by its result before it
-/// runs.
+/// runs. A request that is pending is replaced by what is left of it before the next one begins, because later ones
+/// may change the same tasks: a second time undoes none of them.
 extension Engine {
     /// Takes the requests that other processes have posted since the last call.
     func readMailbox() {
@@ -45,13 +46,18 @@ extension Engine {
                 problems.append("A request of another process could not be answered: \(error)")
             }
         case .success(let request):
-            let begun = await begin(prepared(request, id))
+            let started = await begin(prepared(request, id))
             // A client may read the barrel's file after its answer. The last of several requests saves for all of
             // them.
             if isLast { barrels.saveAll() }
-            switch begun {
+            switch started {
             case .done(let reply): answer(id, reply)
-            case .waiting(let task):
+            case .waiting(let task, let rest):
+                do {
+                    try post.mailbox.replace(id, by: rest)
+                } catch {
+                    problems.append("A request that is being performed could not be written: \(error)")
+                }
                 Task {
                     let reply = await task.value
                     if tenure.isClosing { return }

@@ -13,20 +13,21 @@ extension Engine {
     }
 
     /// A request whose changes of state are complete.
-    enum Begun: Sendable {
+    enum StartedRequest: Sendable {
         /// The request is complete.
         case done(EngineReply)
-        /// Runs are being stopped, or finished files are being compared.
-        case waiting(Task<EngineReply, Never>)
+        /// Runs are being stopped, or finished files are being compared. `rest` is the request for what is left: after
+        /// a kill it gives the same answer and changes no task a second time.
+        case waiting(Task<EngineReply, Never>, rest: EngineRequest)
 
         /// A request that is answered by a line.
-        static func done(note: String) -> Begun { .done(.done(note: note)) }
+        static func done(note: String) -> StartedRequest { .done(.done(note: note)) }
 
         var reply: EngineReply {
             get async {
                 switch self {
                 case .done(let reply): reply
-                case .waiting(let task): await task.value
+                case .waiting(let task, _): await task.value
                 }
             }
         }
@@ -34,14 +35,16 @@ extension Engine {
 
     /// Performs all changes of state of a request. It returns the answer, or a task that waits for runs to stop or
     /// for files to be compared.
-    func begin(_ request: EngineRequest, own: OwnLimits? = nil) async -> Begun {
+    func begin(_ request: EngineRequest, own: OwnLimits? = nil) async -> StartedRequest {
         do {
             try tenure.checkOpen()
             defer { startNext() }
             let group = try schedule.group(of: own)
             switch request {
             case .add(let tasks, let barrel, let run):
-                return try finish(try await add(tasks, barrel, run: run, group))
+                return try finish(try await add(tasks, barrel, run: run, group), own)
+            case .added(let results, let comparisons, let run):
+                return try finish(control.resumeAddition(results, comparisons, run: run, group: group), own)
             case .verb(let verb, let selector): return try finish(control.choose(selector) { _ in verb })
             case .toggle(let selector): return try finish(control.choose(selector, StateMachine.toggled))
             case .chosen(let choices): return try finish(choices)
@@ -106,15 +109,16 @@ extension Engine {
         return addition
     }
 
-    private func finish(_ addition: TaskControl.Addition) throws -> Begun {
+    private func finish(_ addition: TaskControl.Addition, _ own: OwnLimits?) throws -> StartedRequest {
         if addition.comparisons.isEmpty { return .done(.added(addition.results)) }
         // The operation keeps the lock until the comparisons are complete.
         try tenure.beginOperation()
-        return .waiting(
-            Task {
-                defer { tenure.endOperation() }
-                return .added(await control.finish(addition))
-            })
+        let task = Task {
+            defer { tenure.endOperation() }
+            return EngineReply.added(await control.finish(addition))
+        }
+        let rest = EngineRequest.added(addition.results, comparisons: addition.comparisons, run: addition.run)
+        return .waiting(task, rest: own.map { .limited($0, rest) } ?? rest)
     }
 
     // MARK: Verbs
@@ -145,25 +149,25 @@ extension Engine {
         return await finish(try begin(control.choose(selector, choose), forAll: forAll))
     }
 
-    private func begin(_ choices: [VerbChoice], forAll: Bool = false) throws -> TaskControl.BegunVerbs {
+    private func begin(_ choices: [VerbChoice], forAll: Bool = false) throws -> TaskControl.StartedVerbs {
         defer { startNext() }
         return try control.begin(choices, forAll: forAll)
     }
 
-    private func finish(_ begun: TaskControl.BegunVerbs) async -> [VerbResult] {
+    private func finish(_ started: TaskControl.StartedVerbs) async -> [VerbResult] {
         defer { startNext() }
-        return await control.finish(begun)
+        return await control.finish(started)
     }
 
-    private func finish(_ choices: [VerbChoice]) throws -> Begun {
-        let begun = try begin(choices)
-        if begun.stops.isEmpty { return .done(.verbs(begun.results)) }
+    private func finish(_ choices: [VerbChoice]) throws -> StartedRequest {
+        let started = try begin(choices)
+        if started.stops.isEmpty { return .done(.verbs(started.results)) }
         try tenure.beginOperation()
-        return .waiting(
-            Task {
-                defer { tenure.endOperation() }
-                return .verbs(await finish(begun))
-            })
+        let task = Task {
+            defer { tenure.endOperation() }
+            return EngineReply.verbs(await finish(started))
+        }
+        return .waiting(task, rest: .chosen(control.rest(of: started)))
     }
 
     // MARK: At once

@@ -107,9 +107,12 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case add(tasks: [TaskDescription], barrel: String?, run: Bool)
     /// Applies a verb to the selected tasks.
     case verb(Verb, TaskSelector)
-    /// The resolved verbs of a verb or toggle request, written before they are performed, so that a second time
+    /// The resolved verbs of a verb or toggle request. It replaces the request in the mailbox, so that a second time
     /// changes nothing.
     case chosen([VerbChoice])
+    /// An `add` whose tasks are made and queued. It replaces the request in the mailbox while finished files are
+    /// compared. `run` is that of the request.
+    case added([EngineReply.Added], comparisons: [Comparison], run: Bool)
     /// Suspends running and waiting tasks, and resumes or queues all others.
     case toggle(TaskSelector)
     /// Sets attributes of the selected tasks. A nil value removes the pair.
@@ -160,11 +163,29 @@ package struct VerbChoice: Codable, Sendable, Hashable {
     package var id: TaskID
     /// The verb for it.
     package var verb: Verb
+    /// The submission number of the task. A task that was made since with the same id is left alone. The default is
+    /// nil: any task with the id.
+    package var number: UInt64?
+    /// The state before the verb, if the verb was performed and the record says so: then only the result is missing.
+    /// The default is nil: the verb is yet to be performed.
+    package var performedIn: DownloadState?
     /// Creates a choice.
-    package init(id: TaskID, verb: Verb) {
+    package init(id: TaskID, verb: Verb, number: UInt64? = nil, performedIn: DownloadState? = nil) {
         self.id = id
         self.verb = verb
+        self.number = number
+        self.performedIn = performedIn
     }
+}
+
+/// A finished file of an `add` request, to be compared with the checksum that the request contains.
+package struct Comparison: Codable, Sendable, Hashable {
+    /// The position among the results of the request.
+    package var position: Int
+    /// The description in the request.
+    package var task: TaskDescription
+    /// Its checksum.
+    package var checksum: Checksum
 }
 
 /// The answer to an `EngineRequest`.

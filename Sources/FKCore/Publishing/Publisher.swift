@@ -19,17 +19,19 @@ struct Publisher {
     private var part: PartFile { run.part }
     private var durability: Durability { run.configure.durability }
 
-    /// Nothing has to be waited for: `publishAtOnce` will do.
+    /// True if nothing has to be waited for: `publishAtOnce` is enough.
     var waitsForNothing: Bool {
-        durability == .process && !entry.isHandled(by: room.chains.response)
-            && (entry.expectedDigest == nil || entry.expectedDigest?.algorithm == run.digest?.algorithm)
+        guard durability == .process, !entry.isHandled(by: room.chains.response) else { return false }
+        guard let checksum = entry.expectedDigest else { return true }
+        // An existing file may have to be compared with the checksum as well.
+        return checksum.algorithm == run.digest?.algorithm && entry.record.task.options.existing != .skip
     }
 
     /// The same line without its waits: a task of Swift's for each small file would cost a twentieth of its time.
     func publishAtOnce() throws(DownloadError) {
         try settleLength()
         if let checksum = entry.expectedDigest, let digest = run.digest { try compare(digest.hex, checksum) }
-        _ = try nameFile()
+        if case .existing(let name) = try nameFile() { try keepExisting(name) }
     }
 
     /// - Returns: when the file is the finished one, or another one is that was there before and was to be kept.
@@ -42,7 +44,10 @@ struct Publisher {
             try await run.offThread { () throws(DownloadError) in try part.synchronize() }
             entry.record.setSynced(true)
         }
-        guard try nameFile() else { return }
+        if case .existing(let name) = try nameFile() {
+            try await run.compareExisting(name, in: folder)
+            return try keepExisting(name)
+        }
         if durability == .power { try await synchronizeName() }
         try await respond()
     }
@@ -113,13 +118,20 @@ struct Publisher {
         }
     }
 
+    /// The result of `nameFile`.
+    private enum Naming {
+        /// The file has its final name.
+        case named
+        /// A file with this name existed before and counts instead.
+        case existing(String)
+    }
+
     /// Gives the verified file its final name.
     ///
     /// The name is written to the record first: whoever finds the part gone and the file there knows whose it is.
     /// With `Durability.power` the order is: bytes, record, name, folder (each synced before the next).
     ///
-    /// - Returns: false when a file that was there already counts instead.
-    private func nameFile() throws(DownloadError) -> Bool {
+    private func nameFile() throws(DownloadError) -> Naming {
         do throws(DownloadError) {
             return try rename()
         } catch {
@@ -129,7 +141,7 @@ struct Publisher {
         }
     }
 
-    private func rename() throws(DownloadError) -> Bool {
+    private func rename() throws(DownloadError) -> Naming {
         let name = partlessName
         let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         try folder.checkStillThere()
@@ -151,22 +163,26 @@ struct Publisher {
             if durability == .power { try book.synchronize(entry) }
             let isNamed = try folder.rename(
                 part.name, to: candidate, replacing: policy == .overwrite)
-            if isNamed { return true }
-            if try takeBack(candidate) { return true }
+            if isNamed { return .named }
+            if try takeBack(candidate) { return .named }
             switch policy {
             // Taken since it was looked at.
             case .rename, .overwrite: number += 1
             case .refuse: throw run.fileExists(path)
-            case .skip:
-                _ = try folder.fileLength(candidate)
-                entry.record.keep(foreign: path)
-                // What was written before the rename says nothing of this.
-                run.isRecordedComplete = false
-                part.remove()
-                run.note(by: "existing", "\(path) was there already: it was kept")
-                return false
+            case .skip: return .existing(candidate)
             }
         }
+    }
+
+    /// Completes the task with a file that existed before. The part is removed.
+    private func keepExisting(_ name: String) throws(DownloadError) {
+        let path = folder.path(of: name)
+        _ = try folder.fileLength(name)
+        entry.record.keep(foreign: path)
+        // The record written before the rename says nothing of this.
+        run.isRecordedComplete = false
+        part.remove()
+        run.note(by: "existing", "\(path) was there already: it was kept")
     }
 
     /// What shows from here on that the file is the task's: in the record, and on the file itself where that is not synced

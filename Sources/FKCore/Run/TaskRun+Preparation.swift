@@ -50,13 +50,52 @@ extension TaskRun {
     }
 
     private func settleExisting(_ name: String, in folder: Folder) throws(DownloadError) {
+        guard entry.record.task.options.existing == .skip else { throw fileExists(folder.path(of: name)) }
+        if entry.record.task.options.checksum != nil { return wants(.keepExisting(name)) }
+        try keepExisting(name, in: folder)
+    }
+
+    private func keepExisting(_ name: String, in folder: Folder) throws(DownloadError) {
         let path = folder.path(of: name)
-        guard entry.record.task.options.existing == .skip else { throw fileExists(path) }
         let size = try folder.fileLength(name)
         entry.record.keep(foreign: path)
         note(by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.fill(size)
         complete()
+    }
+
+    /// Compares the existing file with the task's checksum, and completes the task with it.
+    func keepExisting(_ name: String, isolation: isolated (any Actor)? = #isolation) async {
+        do throws(DownloadError) {
+            let folder = try room.folders.folder(folderPath, now: clock.now)
+            try await compareExisting(name, in: folder)
+            try keepExisting(name, in: folder)
+        } catch {
+            if stop != nil { return stopped() }
+            fail(error, resumed: false)
+        }
+    }
+
+    /// Compares an existing file, which is to count as the result, with the task's checksum.
+    ///
+    /// - Throws: `.checksumMismatch` if it differs; `.destination` if it cannot be read; `.cancelled` if the run was
+    ///   stopped.
+    func compareExisting(
+        _ name: String, in folder: Folder, isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) {
+        guard let checksum = entry.record.task.options.checksum else { return }
+        _ = try folder.fileLength(name)
+        let file = try PartFile(reading: name, in: folder)
+        comparedFile = file
+        defer { comparedFile = nil }
+        let digest = try await offThread { () throws(DownloadError) in try file.digest(checksum.algorithm) }
+        guard digest != checksum.hex else { return note(by: "existing", checksum.matchNote) }
+        isExistingRefused = true
+        throw DownloadError(
+            .checksumMismatch,
+            "\(folder.path(of: name)) was there already and is not the file expected: its "
+                + "\(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex). It stays as it is: set `existing` to "
+                + "`.overwrite` or `.rename`, or ask for another name.")
     }
 
     func fileExists(_ path: String) -> DownloadError {
@@ -164,4 +203,9 @@ extension TaskRun {
         book.problems.append("A part file without an info file was kept as \(kept).")
         return try PartFile.made(in: folder, name: name)
     }
+}
+
+extension Checksum {
+    /// The line of the history for a finished or existing file that has this checksum.
+    var matchNote: String { "the finished file has the \(algorithm.rawValue) asked for" }
 }

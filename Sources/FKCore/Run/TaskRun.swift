@@ -23,6 +23,8 @@ final class TaskRun {
     enum Work {
         /// The bytes are there: verify, final name, response chain.
         case finish
+        /// A file with this name existed before: it is compared, and then counts as the result.
+        case keepExisting(String)
         /// The finished file of another boot is compared.
         case prove
     }
@@ -83,6 +85,10 @@ final class TaskRun {
     var digest: (algorithm: Checksum.Algorithm, hex: String)?
     /// The record on disk says that the task is complete.
     var isRecordedComplete = false
+    /// The existing file that is being compared. A stop abandons it.
+    var comparedFile: PartFile?
+    /// An existing file is not the expected one. No other URL changes that.
+    var isExistingRefused = false
     /// A failure of our own disk, which counts instead of how the transfer ended.
     var diskError: DownloadError?
     /// What is missing of the file is taken into account where others ask for room.
@@ -180,6 +186,7 @@ final class TaskRun {
         if stop != nil { return stopped() }
         switch work {
         case .finish: await finish()
+        case .keepExisting(let name): await keepExisting(name)
         case .prove: await prove()
         }
     }
@@ -237,7 +244,8 @@ final class TaskRun {
         var policy = configure.retry
         if let maxAttempts = entry.record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
         let decision = RetryRules.decide(
-            error: error, attempt: entry.record.attempts, policy: policy, mirrors: entry.record.task.mirrors.count,
+            error: error, attempt: entry.record.attempts, policy: policy,
+            mirrors: isExistingRefused ? 0 : entry.record.task.mirrors.count,
             resumed: resumed || RetryRules.looksSigned(url), random: Double.random(in: 0..<1),
             nextIsSame: plan[entry.record.attempts % plan.count] == url, previous: previousError)
         switch decision {
@@ -277,6 +285,7 @@ final class TaskRun {
         if self.stop != .droppingBytes { self.stop = stop }
         cancelTransfers()
         opened?.part.abandon()
+        comparedFile?.abandon()
     }
 
     /// Has the attempt end soon without its bytes being dropped: another one begins with other options.

@@ -244,8 +244,10 @@ package final class Mailbox: Sendable {
         if FileNames.exists(replyPath(id)) { unlink(donePath(id)) }
     }
 
-    /// Replaces a taken request by another one, to be performed after a kill.
-    package func replace(_ id: MessageID, by request: EngineRequest) throws { try write(request, as: id) }
+    /// Replaces a taken request by another one, to be performed after a kill. It ignores a withdrawn request.
+    package func replace(_ id: MessageID, by request: EngineRequest) throws {
+        if requestState(of: id) == .waiting { try write(request, as: id) }
+    }
 
     /// Writes the answer, in pages if it is long.
     package func reply(to id: MessageID, _ reply: EngineReply) throws {

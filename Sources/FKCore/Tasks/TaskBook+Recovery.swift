@@ -30,6 +30,13 @@ extension TaskBook {
             writeRecovered(entry)
         case .complete where entry.record.needsProof():
             entry.demandProof()
+        case .cancel where entry.record.partName != nil || entry.record.path != nil:
+            // The process ended between the verb and the removal of the bytes.
+            if entry.record.isPublished, let path = entry.record.path { unlink(path) }
+            entry.record.removeLeftBehind()
+            entry.record.removePart(of: workPath)
+            entry.dropBytes()
+            writeRecovered(entry)
         case .idle:
             if entry.record.task.type == .foreground { entry.record.state = .suspend }
         default: break

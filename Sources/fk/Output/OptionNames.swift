@@ -7,6 +7,10 @@ enum OptionNames {
             "set `existing` to `.overwrite`, `.rename` or `.skip`, or ask for another name",
             "use --overwrite, --rename or --skip, or another name"
         ),
+        (
+            "set `existing` to `.overwrite` or `.rename`, or ask for another name",
+            "use --overwrite or --rename, or another name"
+        ),
         ("raise `maxSize` to accept it", "raise --max-size to accept it"),
         ("lower `minFree`", "lower --min-free"),
         ("close its downloader, or use another work path", "use another one with --work-path"),
