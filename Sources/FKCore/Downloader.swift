@@ -10,9 +10,9 @@ import Foundation
 /// let info = await downloader.messager.finished(id)
 /// ```
 ///
-/// Safe to use from any thread. A work path has one engine at a time: a second `Downloader` on it, in this process or
-/// another, throws `.workPathBusy`. `close()` releases the work path. Running tasks keep their bytes with and without
-/// it.
+/// Safe to use from any thread. A work path has one owner at a time, which runs its tasks. A second downloader on it,
+/// in this process or another, takes the role `.client` or `.either`; with `.owner` it throws `.workPathBusy`.
+/// `close()` releases the work path. Running tasks keep their bytes with and without it.
 public final class Downloader: Sendable {
     /// Verbs on tasks: suspend, resume, cancel and others.
     public let control: Control
@@ -24,23 +24,33 @@ public final class Downloader: Sendable {
     /// Counts who waits for the files of tasks.
     let waiters = DownloadWaiters()
     /// The engine of the work path.
-    package let engine: Engine
+    let engine: any EngineAccess
 
     /// Creates a downloader. No task runs before `activateQueue()`.
     ///
     /// - Parameters:
     ///   - configure: the settings; the default is `Configure()`.
+    ///   - role: what the downloader does on the work path; the default owns it.
     ///   - transport: what transfers the bytes; nil, the default, uses `configure.transportKind`.
-    /// - Throws: `.workPathBusy`, `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside
-    ///   its range (`Configure.validate()`) or a transport kind that is not compiled in.
-    public convenience init(_ configure: Configure = Configure(), transport: (any Transport)? = nil) throws {
-        let transport = try transport ?? configure.transportKind.makeTransport()
-        let engine = try Engine(configure: configure, scope: .all, transport: transport)
-        self.init(engine: engine)
+    /// - Throws: `.workPathBusy` for the role `.owner` if another downloader owns the work path;
+    ///   `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside its range
+    ///   (`Configure.validate()`) or a transport kind that is not compiled in.
+    public convenience init(
+        _ configure: Configure = Configure(), role: DownloaderRole = .owner, transport: (any Transport)? = nil
+    ) throws {
+        let makeTransport = { @Sendable in try transport ?? configure.transportKind.makeTransport() }
+        switch role {
+        case .owner:
+            self.init(engine: try Engine(configure: configure, scope: .all, transport: makeTransport()))
+        case .client, .either:
+            self.init(
+                engine: try SharedEngine(
+                    configure: configure, scope: .all, takesOver: role == .either, makeTransport: makeTransport))
+        }
     }
 
     /// Creates a downloader for an engine that exists already.
-    package init(engine: Engine) {
+    init(engine: any EngineAccess) {
         self.engine = engine
         control = Control(engine: engine)
         messager = Messager(engine: engine)
@@ -57,7 +67,7 @@ public final class Downloader: Sendable {
     public static var shared: Downloader {
         get throws {
             try sharedDownloader.withLock { downloader in
-                if let downloader, !downloader.engine.hasClosed.withLock({ $0 }) { return downloader }
+                if let downloader, !downloader.engine.isClosed { return downloader }
                 downloader = nil
                 let made = try Downloader()
                 made.activateQueue()
@@ -70,7 +80,7 @@ public final class Downloader: Sendable {
     /// Starts the 1-second timer and the queue. Background tasks of an earlier engine continue, foreground tasks
     /// become suspended. Further calls do nothing.
     public func activateQueue() {
-        engine.executor.run { [engine] in engine.assumeIsolated { $0.activate() } }
+        engine.start()
     }
 
     /// Changes settings while tasks run. A lower `maxAction` does not stop running tasks.
@@ -78,6 +88,14 @@ public final class Downloader: Sendable {
     /// - Throws: `.configurationLocked` if `workPath` differs from the current one; `.invalidArgument` for a setting
     ///   outside its range. No setting changes then.
     public func update(_ configure: Configure) async throws { try await engine.update(configure) }
+
+    /// The downloader that runs the tasks now: this one, or that of another process.
+    public var owner: EngineOwner { get async { await engine.owner } }
+
+    /// The present owner and each later one. The sequence ends when this downloader closes.
+    public var owners: AsyncStream<EngineOwner> {
+        messager.sequence(.firstAndNewest) { engine, yield, end in await engine.observeOwner(end: end, yield) }
+    }
 
     /// The current settings.
     public var configure: Configure { get async { await engine.currentConfigure } }
@@ -103,7 +121,7 @@ public final class Downloader: Sendable {
     /// returns at once: no new request is accepted, and the rest follows when the running middlewares have returned.
     public func close() async {
         await engine.close()
-        let id = engine.inbox.engine
+        let id = engine.identity
         guard !MiddlewareCall.isInside(id, .chain), !MiddlewareCall.isInside(id, .callback) else { return }
         await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
     }

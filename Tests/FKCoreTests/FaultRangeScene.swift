@@ -109,7 +109,7 @@ struct RangeScene: Sendable {
         }
         let info = try #require(await live.downloader.messager.finished(id))
         try check(info, live, [after ?? before] + (shape.isRunning ? [before] : []))
-        let record = try #require(try await live.downloader.engine.record(id))
+        let record = try #require(try await live.engine.record(id))
         await live.downloader.close()
         let requests = server.requests
         return Result(
@@ -122,7 +122,7 @@ struct RangeScene: Sendable {
         let total = Int64(ranges * Self.held)
         try await live.received(total, of: id)
         try await live.downloader.control.suspend(.id(id))
-        let record = try #require(try await live.downloader.engine.record(id))
+        let record = try #require(try await live.engine.record(id))
         #expect(record.ranges.count == ranges)
     }
 

@@ -9,6 +9,7 @@ import Testing
 final class LiveBench: Sendable {
     let folder: TemporaryFolder
     let downloader: Downloader
+    let engine: Engine
     var out: String { folder.path + "/out" }
 
     /// - Parameter folder: of an earlier bench, to go on with its tasks; a new one by default.
@@ -19,7 +20,8 @@ final class LiveBench: Sendable {
         configure.distributeSpeed = 1
         configure.transport.proxy = ""
         settings(&configure)
-        downloader = try Downloader(configure)
+        engine = try Engine(configure: configure, scope: .all, transport: configure.transportKind.makeTransport())
+        downloader = Downloader(engine: engine)
         downloader.activateQueue()
     }
 

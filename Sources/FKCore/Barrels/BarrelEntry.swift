@@ -42,6 +42,13 @@ struct BarrelEntry {
     var count: Int { placeOfMember.count }
     func contains(_ id: TaskID) -> Bool { placeOfMember[id] != nil }
 
+    /// Takes the members and the settings of a newer record. The sum must be counted again.
+    mutating func replaceMembers(by record: BarrelRecord) {
+        let shown = shownFraction
+        self = BarrelEntry(record: record)
+        shownFraction = shown
+    }
+
     /// The members in the order in which they joined.
     var members: [BarrelMember] { places.compactMap(\.self) }
 

@@ -11,6 +11,8 @@ package struct EngineClient: Sendable {
     /// The seconds without a sign of life from the engine after which the request is withdrawn. The default is 15. A
     /// live and busy engine is waited for.
     package var patience: Double = 15
+    /// False leaves requests in the mailbox while no process owns the work path. The default is true.
+    var opensEngine = true
     /// Called when the engine of another process has shown no sign of life for `EngineWatch.limit` seconds, and when
     /// it shows one again.
     package var onNews: @Sendable (EngineWatch.News, EngineLock.Holder?) -> Void = { _, _ in }
@@ -32,7 +34,7 @@ package struct EngineClient: Sendable {
         var replies: [EngineReply] = []
         var problems: [String] = []
         for message in request.messages {
-            let (reply, others) = try await performOne(message)
+            let (reply, others) = try await performMessage(message) { _ in nil }
             problems += others
             // The next portion would fail for the same reason.
             if case .failed = reply { return (reply, problems) }
@@ -41,13 +43,20 @@ package struct EngineClient: Sendable {
         return (try EngineReply(pages: replies), problems)
     }
 
-    private func performOne(_ request: EngineRequest) async throws -> (EngineReply, problems: [String]) {
+    /// Performs one request that fits into the mailbox.
+    ///
+    /// - Parameter here: performs the request in this process and returns the reply; nil if another process owns the
+    ///   work path. Its parameter is the id of the request in the mailbox, if it is there.
+    func performMessage(
+        _ request: EngineRequest, here: @Sendable (MessageID?) async throws -> EngineReply?
+    ) async throws -> (EngineReply, problems: [String]) {
         let mailbox = Mailbox(workPath)
         var inquiry: Inquiry?
         var watch = EngineWatch(interval: 0.04)
         while true {
             if let reply = try inquiry?.answer(mailbox, now: EngineWatch.now) { return (reply, []) }
-            if let engine = try Self.open(configure, scope: .chosen) {
+            if let reply = try await here(inquiry?.id) { return (reply, []) }
+            if opensEngine, let engine = try Self.open(configure) {
                 let reply = await engine.perform(request, posted: inquiry?.id)
                 let problems = await engine.takeProblems()
                 await engine.close()
@@ -74,12 +83,11 @@ package struct EngineClient: Sendable {
                 + "hung. The request was withdrawn. Continue or end that process, then ask again.", isRetryable: true)
     }
 
-    /// The engine of the work path; nil if another process owns it.
-    static func open(_ configure: Configure, scope: Engine.Scope, chains: MiddlewareChains = .init()) throws -> Engine?
-    {
+    /// The engine of the work path, which runs no task; nil if another process owns it.
+    private static func open(_ configure: Configure) throws -> Engine? {
         do {
-            let transport = try configure.transportKind.makeTransport()
-            return try Engine(configure: configure, scope: scope, transport: transport, chains: chains)
+            return try Engine(
+                configure: configure, scope: .chosen, transport: configure.transportKind.makeTransport())
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }

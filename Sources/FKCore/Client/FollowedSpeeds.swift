@@ -19,4 +19,9 @@ package struct FollowedSpeeds {
         info.bytesPerSecond = meters[info.id]?.bytesPerSecond ?? 0
         return info
     }
+
+    /// The sum of the last measured speeds of these tasks.
+    func sum(of ids: some Sequence<TaskID>) -> Double {
+        ids.reduce(0) { $0 + (meters[$1]?.bytesPerSecond ?? 0) }
+    }
 }

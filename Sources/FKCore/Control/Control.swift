@@ -9,7 +9,7 @@ import FKMiddleware
 /// running middlewares: the task has its new state at once, and the rest follows when the middlewares have returned.
 /// All members are safe to use from any thread.
 public struct Control: Sendable {
-    let engine: Engine
+    let engine: any EngineAccess
 
     /// Queues cancelled and failed tasks again (FKDownloader's `actionRequest`).
     ///

@@ -81,7 +81,7 @@ extension Engine {
     /// - Returns: the number that `stopObserving(_:)` takes.
     /// - Throws: `.cancelled` once the engine closes; `.invalidArgument` if the selector names several tasks.
     package func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) throws -> UInt64 {
         try tenure.checkOpen()
@@ -94,7 +94,7 @@ extension Engine {
     /// - Returns: the number that `stopObserving(_:)` takes.
     /// - Throws: `.cancelled` once the engine closes; `.notFound` if there is no such barrel.
     package func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+        _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) throws -> UInt64 {
         try tenure.checkOpen()
         return try reporter.observeBarrel(name, end: end, callback)
@@ -102,7 +102,7 @@ extension Engine {
 
     /// - Parameter end: for a sequence; called once after the last info, when no attempt runs and none follows.
     func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) throws -> UInt64 {
         try tenure.checkOpen()
@@ -111,12 +111,16 @@ extension Engine {
 
     /// Registers a callback for every change of state of every task. It runs on the callback queue.
     package func observeStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
-        reporter.observers.addStates(callback)
+        let number = reporter.observers.number()
+        reporter.observers.addStates(number, callback)
+        return number
     }
 
     /// Registers a callback that runs each time the last open task has settled.
     package func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
-        reporter.observers.addDrained(callback)
+        let number = reporter.observers.number()
+        reporter.observers.addDrained(number, callback)
+        return number
     }
 
     /// Removes the listener with this number. Unknown numbers are ignored.

@@ -49,6 +49,13 @@ extension Engine {
             case .toggle(let selector): return try finish(control.choose(selector, StateMachine.toggled))
             case .chosen(let choices): return try finish(choices)
             case .limited(let limits, let request): return await begin(request, own: limits)
+            case .follow:
+                reporter.openChanges()
+                return .done(note: "changes are written")
+            case .resumeAll:
+                return try finish(control.choose(.all) { _ in .resume }, forAll: true)
+            case .join(let selectors, let barrel):
+                return .done(.count(try control.join(selectors, barrel: barrel)))
             case .limits: return .done(.limits(try limits.report()))
             case .setAttributes(let selector, let attributes):
                 let count = try book.setAttributes(selector, attributes)
@@ -89,7 +96,7 @@ extension Engine {
     /// - Returns: one result for each description, in order.
     /// - Throws: `.cancelled` once the engine closes; `.invalidArgument` for an invalid barrel name.
     package func add(
-        _ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32? = nil
+        _ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32?
     ) async throws -> [EngineReply.Added] {
         await afterLeftovers()
         try tenure.beginOperation()
@@ -128,7 +135,7 @@ extension Engine {
     /// - Parameter forAll: true makes `resume` also queue cancelled and failed tasks (FKDownloader's resumeAll). The
     ///   default is false.
     /// - Throws: `.notFound` if no task matches; `.cancelled` once the engine closes.
-    package func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool = false) async throws -> [VerbResult] {
+    package func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool) async throws -> [VerbResult] {
         try await apply(to: selector, forAll: forAll) { _ in verb }
     }
 
@@ -159,8 +166,8 @@ extension Engine {
         return await control.finish(started)
     }
 
-    private func finish(_ choices: [VerbChoice]) throws -> StartedRequest {
-        let started = try begin(choices)
+    private func finish(_ choices: [VerbChoice], forAll: Bool = false) throws -> StartedRequest {
+        let started = try begin(choices, forAll: forAll)
         if started.stops.isEmpty { return .done(.verbs(started.results)) }
         try tenure.beginOperation()
         let task = Task {

@@ -33,7 +33,7 @@ package actor Engine {
     /// The middlewares of this engine's downloader.
     nonisolated package let chains: MiddlewareChains
     nonisolated let inbox: EngineInbox
-    nonisolated let callbacks = CallbackQueue()
+    nonisolated let callbacks: CallbackQueue
     /// Computes digests and syncs files.
     nonisolated let diskWork = DispatchQueue(label: "fk.disk", attributes: .concurrent)
     /// True once closing has begun. Safe from any thread.
@@ -67,6 +67,15 @@ package actor Engine {
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
         clock: any EngineClock = SystemClock()
     ) throws {
+        try self.init(
+            configure: configure, scope: scope, transport: transport, chains: chains, callbacks: CallbackQueue(),
+            clock: clock)
+    }
+
+    init(
+        configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains,
+        callbacks: CallbackQueue, clock: any EngineClock
+    ) throws {
         try configure.validate()
         let workPath = WorkPath(configure.workPath)
         try workPath.open(create: true)
@@ -80,6 +89,7 @@ package actor Engine {
         self.workPath = workPath
         self.scope = scope
         self.chains = chains
+        self.callbacks = callbacks
         executor = EngineExecutor(clock: clock)
         inbox = EngineInbox()
         post = PostBox(Mailbox(workPath))
@@ -107,6 +117,7 @@ package actor Engine {
         self.control = control
         inbox.connect(self)
         callbacks.connect(inbox.engine)
+        if FollowerLock.isHeld(workPath) { reporter.openChanges() }
     }
 
     /// Starts the 1-second timer and the queue (FKDownloader's `activateQueue`). Further calls have no effect.
@@ -182,6 +193,7 @@ package actor Engine {
         room.transport.shutdown()
         tellWaits()
         reporter.finish()
+        reporter.changes.flush()
         book.close()
         tenure.close()
         whenClosed.forEach { $0.resume() }
@@ -216,6 +228,7 @@ package actor Engine {
     /// Fills the free slots. It is called whenever a slot, a host or a task becomes available, so nothing waits for a
     /// tick.
     func startNext() {
+        defer { if !isStarting { reporter.changes.flush() } }
         // A task that fails immediately releases its slot inside `start`. The loop below then continues instead of
         // recursing.
         guard schedule.isActive, !tenure.isClosing, !isStarting else { return }
@@ -283,6 +296,7 @@ package actor Engine {
             return beginClosing()
         }
         tenure.beat()
+        if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.close() }
         readMailbox()
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }

@@ -135,6 +135,12 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case limit(rate: Int64?, barrel: String?)
     /// Returns the limits in force.
     case limits
+    /// Makes the selected tasks members of a barrel, which is created if missing. The answer is `count`.
+    case join([TaskSelector], barrel: String)
+    /// Resumes suspended tasks, and queues cancelled and failed ones again (FKDownloader's resumeAll).
+    case resumeAll
+    /// Writes changes of tasks for the follower that asks (`ChangeJournal`).
+    case follow
     /// An `add` or `run` of a command with limits for its own tasks.
     indirect case limited(OwnLimits, EngineRequest)
 
@@ -198,6 +204,8 @@ package enum EngineReply: Codable, Sendable, Hashable {
     case done(note: String)
     /// The limits in force.
     case limits(LimitsReport)
+    /// The request is complete; the number of tasks it concerned.
+    case count(Int)
     /// The request failed.
     case failed(DownloadError)
 
@@ -249,7 +257,7 @@ extension EngineReply {
             list.portions(ofBytes: size) { 200 + ($0.error?.messageSize ?? 0) }.map(EngineReply.added)
         case .verbs(let list):
             list.portions(ofBytes: size) { 300 + 2 * ($0.url.utf8.count + $0.note.utf8.count) }.map(EngineReply.verbs)
-        case .done, .limits, .failed: [self]
+        case .done, .limits, .count, .failed: [self]
         }
     }
 }

@@ -50,8 +50,3 @@ enum FileOutcome {
         return DownloadError(.cancelled, text, url: URLMasking.mask(info.url))
     }
 }
-
-extension DownloadState {
-    /// True if a task in this state does not run again unless it is queued again. A suspended task is expected to.
-    fileprivate var isOver: Bool { [.complete, .error, .cancel, .unknown].contains(self) }
-}

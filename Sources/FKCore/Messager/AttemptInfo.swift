@@ -5,9 +5,9 @@ import Foundation
 ///
 /// The plan A, A, B has three attempts, one after the other, until the first success. Each attempt reports `.began`
 /// first, then `.progressed` at the polled interval, and last exactly one of `.succeeded`, `.failed` and `.stopped`.
-public struct AttemptInfo: Sendable, Hashable {
+public struct AttemptInfo: Sendable, Hashable, Codable {
     /// What follows a failed attempt.
-    public enum Next: Sendable, Hashable {
+    public enum Next: Sendable, Hashable, Codable {
         /// The next attempt fetches that entry of the plan, possibly the same one, at that time. Userinfo and query
         /// values of the URL are masked.
         case retry(url: String, at: Date)
@@ -16,7 +16,7 @@ public struct AttemptInfo: Sendable, Hashable {
     }
 
     /// The phase of an attempt.
-    public enum Phase: Sendable, Hashable {
+    public enum Phase: Sendable, Hashable, Codable {
         /// The task holds a slot; no request was sent yet.
         case began
         /// Bytes of the whole file, including those of earlier attempts.

@@ -93,7 +93,7 @@ extension Messager {
         _ keeping: SequenceBuffer<Element>.Keeping,
         _ observe:
             @escaping @Sendable (
-                Engine, _ yield: @escaping @Sendable (Element) -> Void, _ end: @escaping @Sendable () -> Void
+                any EngineAccess, _ yield: @escaping @Sendable (Element) -> Void, _ end: @escaping @Sendable () -> Void
             ) async throws -> UInt64
     ) -> AsyncStream<Element> {
         let buffer = SequenceBuffer<Element>(keeping)

@@ -6,7 +6,7 @@ import Foundation
 /// Callbacks run on one serial queue of the library, or on a queue of the application: every `Configure.distributeSpeed` x 0.2 s while the
 /// task runs, and once for each change of state. All members are safe to use from any thread.
 public struct Messager: Sendable {
-    let engine: Engine
+    let engine: any EngineAccess
 
     /// Identifies a registered callback.
     public struct Registration: Sendable, Hashable {

@@ -15,7 +15,7 @@ final class ProgressLink: @unchecked Sendable {
     // Sendable because mutable state is touched only on `queue` and in `deinit`.
     private let queue: DispatchQueue
     private let selector: TaskSelector
-    private weak var engine: Engine?
+    private weak var engine: (any EngineAccess)?
     private weak var progress: Progress?
     private var listener: UInt64?
     /// Complete or cancelled: the link follows nothing any more.
@@ -30,7 +30,7 @@ final class ProgressLink: @unchecked Sendable {
 
     private static let defaultQueue = DispatchQueue(label: "fk.progress")
 
-    init(_ engine: Engine, _ selector: TaskSelector, _ queue: DispatchQueue?) {
+    init(_ engine: any EngineAccess, _ selector: TaskSelector, _ queue: DispatchQueue?) {
         self.engine = engine
         self.selector = selector
         self.queue = queue ?? Self.defaultQueue

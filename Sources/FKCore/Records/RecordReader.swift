@@ -90,7 +90,7 @@ public final class RecordReader: Sendable {
 }
 
 /// The file attributes that change when a file is written in place or replaced.
-private struct FileStamp: Equatable {
+struct FileStamp: Equatable {
     private let inode: UInt64
     private let size: Int64
     private let seconds: Int

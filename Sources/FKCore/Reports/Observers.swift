@@ -7,6 +7,16 @@ struct Observers {
         case url(String)
         case id(TaskID)
 
+        /// The URL; nil for an id.
+        var url: String? { if case .url(let url) = self { url } else { nil } }
+
+        var selector: TaskSelector {
+            switch self {
+            case .url(let url): .url(url)
+            case .id(let id): .id(id)
+            }
+        }
+
         /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for several tasks.
         init(_ selector: TaskSelector) throws {
             switch selector {
@@ -45,11 +55,24 @@ struct Observers {
         let number: UInt64
         let name: String
         let callback: @Sendable (BarrelInfo) -> Void
-        var last: BarrelInfo?
+        private var last: BarrelInfo?
         init(number: UInt64, name: String, callback: @escaping @Sendable (BarrelInfo) -> Void) {
             self.number = number
             self.name = name
             self.callback = callback
+        }
+
+        /// The sum as the listener receives it; nil if it has received the same one.
+        func report(_ info: BarrelInfo) -> BarrelInfo? {
+            var info = info
+            info.count.previousReceived = last?.count.received ?? 0
+            if let last, last.count.received == info.count.received, last.states == info.states,
+                last.total == info.total
+            {
+                return nil
+            }
+            last = info
+            return info
         }
     }
 
@@ -93,6 +116,14 @@ struct Observers {
         return nextNumber
     }
 
+    /// True if nobody listens or waits.
+    var isEmpty: Bool { !wantsReports && states.isEmpty && drained.isEmpty && ends.isEmpty && waits.isEmpty }
+
+    /// True if a listener follows this target.
+    func follows(_ target: Target) -> Bool {
+        tasks[target] != nil || attempts.contains { $0.target == target }
+    }
+
     // MARK: Registering
 
     /// - Parameter end: for a sequence; called once after the last value, when no other can follow.
@@ -113,15 +144,19 @@ struct Observers {
     }
 
     /// Adds a listener for every change of state of every task.
-    mutating func addStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
-        let number = number()
+    mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable (DownloadInfo) -> Void) {
         states[number] = callback
-        return number
     }
 
-    mutating func addDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
-        let number = number()
+    /// Adds a listener for each time that no task can run any more.
+    mutating func addDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
         drained[number] = callback
+    }
+
+    /// Adds a listener that hears no values any more and is only ended.
+    mutating func addSilent(_ end: (@Sendable () -> Void)?) -> UInt64 {
+        let number = number()
+        ends[number] = end
         return number
     }
 
@@ -206,6 +241,9 @@ struct Observers {
     }
 
     // MARK: Waiting
+
+    /// The tasks that callers wait for.
+    var waitedFor: Set<TaskID> { waits.reduce(into: []) { $0.formUnion($1.open ?? []) } }
 
     /// The number of waiting callers.
     var waitCount: Int { waits.count }

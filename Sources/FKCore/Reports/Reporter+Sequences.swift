@@ -25,7 +25,7 @@ extension Reporter {
 
     /// Ends sequences of infos if every task they follow is complete, in error, cancelled or gone.
     func endInfoSequences(_ target: Observers.Target) {
-        guard observers.hasInfoSequences(target), followed(target).allSatisfy(\.isOver) else { return }
+        guard observers.hasInfoSequences(target), followed(target).allSatisfy(\.record.state.isOver) else { return }
         endListeners(observers.endInfoSequences(target))
     }
 
@@ -38,7 +38,7 @@ extension Reporter {
         let isOver = followed(target).allSatisfy { other in
             if other === entry { return true }
             guard other.run == nil else { return false }
-            return other.isOver || entry != nil && other.record.state == .suspend
+            return other.record.state.isOver || entry != nil && other.record.state == .suspend
         }
         if isOver { endListeners(observers.endAttemptSequences(target)) }
     }
@@ -65,10 +65,10 @@ extension Reporter {
     }
 }
 
-extension TaskEntry {
+extension DownloadState {
     /// True if the task does not run again unless it is queued again.
-    fileprivate var isOver: Bool {
-        switch record.state {
+    var isOver: Bool {
+        switch self {
         case .complete, .error, .cancel, .unknown: true
         case .prepare, .idle, .action, .suspend: false
         }
@@ -76,5 +76,6 @@ extension TaskEntry {
 }
 
 extension BarrelInfo {
-    fileprivate var isOver: Bool { states.allSatisfy { $0.key.isSettled || $0.value == 0 } }
+    /// True if no member can run any more.
+    var isOver: Bool { states.allSatisfy { $0.key.isSettled || $0.value == 0 } }
 }

@@ -8,6 +8,8 @@ final class Reporter {
     let schedule: Schedule
     let chains: MiddlewareChains
     let callbacks: CallbackQueue
+    /// Tells other processes.
+    let changes: ChangeJournal
     var observers = Observers()
 
     var barrels: Barrels { book.barrels }
@@ -18,6 +20,7 @@ final class Reporter {
         self.schedule = schedule
         self.callbacks = callbacks
         chains = book.chains
+        changes = ChangeJournal(book.workPath)
     }
 
     // MARK: Snapshots
@@ -117,6 +120,7 @@ final class Reporter {
             let info = info(entry)
             callbacks.async { for callback in states.values { callback(info) } }
         }
+        if changes.isOpen { changes.append(.state(info(entry))) }
         if entry.record.state.isSettled {
             observers.settled(entry.id)
             endSequences(of: entry)
@@ -202,15 +206,8 @@ final class Reporter {
     ///
     /// - Parameter info: the present sum.
     func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo?) {
-        guard var info else { return }
-        info.count.previousReceived = listener.last?.count.received ?? 0
-        if let last = listener.last, last.count.received == info.count.received, last.states == info.states,
-            last.total == info.total
-        {
-            return
-        }
-        listener.last = info
-        callbacks.async { [info, callback = listener.callback] in callback(info) }
+        guard let info, let news = listener.report(info) else { return }
+        callbacks.async { [callback = listener.callback] in callback(news) }
     }
 
     // MARK: Registering
@@ -296,13 +293,12 @@ final class Reporter {
     ///
     /// - Parameter phase: `.progressed` gets its counts here, separately for each listener.
     func tellAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
+        if changes.isOpen { writeAttempt(entry, run, phase) }
         guard !observers.attempts.isEmpty else { return }
         let received = entry.received
         for listener in observers.attempts
         where listener.target == .id(entry.id) || listener.target == .url(entry.record.task.url) {
-            var info = AttemptInfo(id: entry.id, url: run.shownURL, number: entry.record.attempts, phase: phase)
-            info.kept = received
-            info.dropReason = run.receivedBefore > 0 ? run.dropReason : nil
+            var info = attempt(entry, run, phase)
             let previous = listener.told.previous(of: entry.id, now: received)
             if case .progressed = phase {
                 info.phase = .progressed(
@@ -310,5 +306,28 @@ final class Reporter {
             }
             callbacks.async { [info, callback = listener.callback] in callback(info) }
         }
+    }
+
+    // MARK: Other processes
+
+    /// Begins to write changes for other processes. They are advice, so a full disk must not stop downloads.
+    func openChanges() {
+        do {
+            try changes.open()
+        } catch {
+            book.problems.append("Other processes cannot follow this work path: \(error)")
+        }
+    }
+
+    /// Other processes measure progress themselves.
+    private func writeAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
+        if case .progressed = phase { return }
+        changes.append(.attempt(attempt(entry, run, phase), url: entry.record.task.url))
+    }
+
+    private func attempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) -> AttemptInfo {
+        AttemptInfo(
+            id: entry.id, url: run.shownURL, number: entry.record.attempts, phase: phase, kept: entry.received,
+            dropReason: run.receivedBefore > 0 ? run.dropReason : nil)
     }
 }

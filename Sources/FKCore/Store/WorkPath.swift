@@ -17,6 +17,8 @@ import Foundation
 ///   engine.lock       EngineLock
 ///   number            SubmissionCounter
 ///   waiting           WaitNotice
+///   changes           ChangeJournal
+///   followers         FollowerLock
 ///   config            saved settings of the command line
 ///   limits            StandingLimit
 ///   tasks/ab/<id>.info        InfoFile
@@ -62,6 +64,10 @@ package struct WorkPath: Sendable, Hashable {
     package var configPath: String { root + "/config" }
     /// The file of `WaitNotice`.
     package var waitingPath: String { root + "/waiting" }
+    /// The file of `ChangeJournal`.
+    package var changesPath: String { root + "/changes" }
+    /// The file of `FollowerLock`.
+    package var followersPath: String { root + "/followers" }
     /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
     /// The folder of the info files.

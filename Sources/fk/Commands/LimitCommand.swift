@@ -58,7 +58,7 @@ struct LimitCommand: Command {
             switch try await perform(.limits, answers) {
             case .limits(let report): return report
             case .failed(let error): throw error
-            case .added, .verbs, .done: break
+            case .added, .verbs, .done, .count: break
             }
         }
         return try LimitsReport(stored: workPath)

@@ -31,6 +31,9 @@ struct Answers: Sendable {
             }
             return ExitStatus.done
         case .limits(let report): return limits(report)
+        case .count(let count):
+            say(Plural.count(count, "task"))
+            return ExitStatus.done
         case .failed(let error):
             fail(error)
             return Dispatcher.status(of: error.code)

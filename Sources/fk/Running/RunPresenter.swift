@@ -77,7 +77,7 @@ final class RunPresenter: Sendable {
                 if let error = added.error { failed(error.url ?? added.id.short, error) }
                 if added.state == .complete { state.withLock { _ = $0.unchanged.insert(added.id) } }
             }
-        case .verbs, .done, .limits: break
+        case .verbs, .done, .limits, .count: break
         }
     }
 

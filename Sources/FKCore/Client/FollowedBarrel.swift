@@ -1,0 +1,82 @@
+import FKMiddleware
+import Foundation
+
+/// The sum of a barrel whose tasks another process runs.
+struct FollowedBarrel {
+    let name: String
+    private var barrel: BarrelEntry
+    private var accounts: [TaskID: TaskEntry.Account] = [:]
+    private var stamp: FileStamp?
+    /// The running members, for their speeds.
+    private(set) var running: Set<TaskID> = []
+
+    /// Reads the barrel and all of its members.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
+    init(_ name: String, _ reader: StoreReader) throws {
+        self.name = name
+        stamp = FileStamp(reader.workPath.barrelPath(name))
+        barrel = BarrelEntry(record: try reader.barrel(name))
+        accounts = Self.accounts(barrel.members.map(\.id), reader)
+        for (id, account) in accounts where account.state == .action { running.insert(id) }
+        count()
+    }
+
+    private static func accounts(_ ids: [TaskID], _ reader: StoreReader) -> [TaskID: TaskEntry.Account] {
+        var accounts: [TaskID: TaskEntry.Account] = [:]
+        for record in reader.records(ids) { accounts[record.id] = TaskEntry.Account(DownloadInfo(record)) }
+        return accounts
+    }
+
+    private mutating func count() {
+        barrel.count(barrel.members.map { accounts[$0.id] ?? TaskEntry.Account(state: .unknown) })
+    }
+
+    /// Updates the sum for one member. Other tasks are ignored.
+    mutating func take(_ info: DownloadInfo) {
+        guard barrel.contains(info.id) else { return }
+        if info.state == .action { running.insert(info.id) } else { running.remove(info.id) }
+        let account = TaskEntry.Account(info)
+        barrel.replace(accounts[info.id] ?? TaskEntry.Account(state: .unknown), by: account)
+        accounts[info.id] = account
+    }
+
+    /// Reads the file again if it has changed, and the records of new members.
+    ///
+    /// - Throws: `.notFound` if the barrel was deleted.
+    mutating func refresh(_ reader: StoreReader) throws {
+        guard let now = FileStamp(reader.workPath.barrelPath(name)) else {
+            throw DownloadError(.notFound, "There is no barrel \(name).")
+        }
+        // A file that was written a moment ago may change again at the same time.
+        let isSettled = Date().timeIntervalSince1970 - now.time > FileStamp.granularity
+        guard now != stamp else { return }
+        stamp = isSettled ? now : nil
+        barrel.replaceMembers(by: try reader.barrel(name))
+        let members = Set(barrel.members.map(\.id))
+        accounts = accounts.filter { members.contains($0.key) }
+        accounts.merge(Self.accounts(members.filter { accounts[$0] == nil }, reader)) { old, _ in old }
+        running.formIntersection(members)
+        for (id, account) in accounts where account.state == .action { running.insert(id) }
+        count()
+    }
+
+    /// The present sum.
+    ///
+    /// - Parameter bytesPerSecond: the sum of the running members' speeds.
+    mutating func info(bytesPerSecond: Double) -> BarrelInfo {
+        var info = barrel.info()
+        info.bytesPerSecond = bytesPerSecond
+        return info
+    }
+}
+
+extension TaskEntry.Account {
+    /// The part of a task in the sum of its barrels.
+    init(_ info: DownloadInfo) {
+        self.init(
+            received: info.count.received, expected: max(info.count.expected ?? 0, info.count.received),
+            isLengthUnknown: info.count.expected == nil && info.state != .complete && info.state != .unknown,
+            state: info.state)
+    }
+}

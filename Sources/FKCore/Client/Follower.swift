@@ -1,0 +1,400 @@
+import FKMiddleware
+import Foundation
+
+/// Follows the tasks that another process runs, for the listeners and waits of this one.
+///
+/// Changes of state come from the owner's journal (`ChangeReader`), progress from the info files. Where changes may
+/// be missing, it compares the info files with what it told last. Confined to `SharedEngine`.
+final class Follower {
+    let reader: StoreReader
+    let callbacks: CallbackQueue
+    private(set) var observers = Observers()
+    private var changes: ChangeReader
+    private var speeds = FollowedSpeeds()
+    /// The tasks of each target that listeners follow, with the states they were told.
+    private var followed: [Observers.Target: [TaskID: DownloadState]] = [:]
+    private var barrels: [FollowedBarrel] = []
+    /// The running tasks, in the order in which their attempts began, as far as it is known.
+    private(set) var running: [TaskID] = []
+    private var retrying: Set<TaskID> = []
+    /// The tasks whose attempt has begun and not ended, with the masked URL of the attempt.
+    private var attempting: [TaskID: String] = [:]
+    /// The open tasks of the work path; nil until somebody waits for their end.
+    private var open: OpenTasks?
+    /// Closures to call where changes of any task may have been missed.
+    private var whenMissed: [UInt64: @Sendable () -> Void] = [:]
+
+    init(_ workPath: WorkPath, callbacks: CallbackQueue) {
+        reader = StoreReader(workPath)
+        changes = ChangeReader(workPath)
+        self.callbacks = callbacks
+    }
+
+    /// True if anybody listens or waits.
+    var isNeeded: Bool { !observers.isEmpty }
+
+    // MARK: Reading
+
+    /// The matching tasks as they are now.
+    func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
+        let records =
+            switch selector {
+            case .all: reader.records()
+            case .id(let id): reader.records([id])
+            case .url(let url): reader.records(url: try URLNormalizer.normalize(url))
+            case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
+            }
+        return records.map { measured($0) }
+    }
+
+    /// The existing tasks among these ids, in their order.
+    func infos(_ ids: some Sequence<TaskID>) -> [DownloadInfo] { reader.records(ids).map { measured($0) } }
+
+    /// A task that began a moment ago may still be queued in its info file.
+    private func measured(_ record: TaskRecord) -> DownloadInfo {
+        var info = DownloadInfo(record)
+        if info.state == .idle, attempting[info.id] != nil {
+            info.state = .action
+            info.waiting = nil
+            info.waitingUntil = nil
+            info.waitingHost = nil
+            info.waitingLimit = nil
+        }
+        return speeds.measured(info)
+    }
+
+    // MARK: Looking
+
+    /// Reads what has happened since the last call, and reports it.
+    ///
+    /// - Parameter withProgress: true reports the progress of running tasks as well.
+    func look(withProgress: Bool) {
+        let news = changes.read()
+        for change in news.changes { take(change) }
+        if news.hasGap || !changes.isConnected { compare(isGap: news.hasGap) }
+        refreshBarrels()
+        if withProgress { reportProgress() }
+        reportBarrels()
+        for target in followed.keys { endSequences(target) }
+        if open?.hasDrained() == true { drained() }
+    }
+
+    private func take(_ change: Change) {
+        switch change {
+        case .state(let info): take(info)
+        case .attempt(let info, let url):
+            attempting[info.id] = if case .began = info.phase { info.url } else { nil }
+            tell(info, url: url)
+        }
+    }
+
+    private func take(_ info: DownloadInfo) {
+        running.removeAll { $0 == info.id }
+        retrying.remove(info.id)
+        switch info.state {
+        case .action: running.append(info.id)
+        case .idle where info.error != nil: retrying.insert(info.id)
+        default: break
+        }
+        open?.take(info)
+        for target in [Observers.Target.url(info.url), .id(info.id)] where followed[target] != nil {
+            followed[target]?[info.id] = info.state
+            tell(target, info)
+        }
+        let states = observers.states
+        if !states.isEmpty { callbacks.async { for callback in states.values { callback(info) } } }
+        for index in barrels.indices { barrels[index].take(info) }
+        if info.state.isSettled { observers.settled(info.id) }
+    }
+
+    /// Compares the info files with what was told last.
+    ///
+    /// - Parameter isGap: true also looks for tasks that nobody was told of.
+    private func compare(isGap: Bool) {
+        if isGap {
+            running = []
+            attempting = [:]
+            for missed in whenMissed.values { callbacks.async { missed() } }
+            if open != nil { open?.ids = openIDs() }
+            barrels = barrels.compactMap { try? FollowedBarrel($0.name, reader) }
+        }
+        for (target, states) in followed {
+            let infos: [DownloadInfo] =
+                if isGap, case .url(let url) = target { reader.records(url: url).map { measured($0) } } else {
+                    infos(states.keys)
+                }
+            let present = Dictionary(infos.map { ($0.id, $0) }) { first, _ in first }
+            for info in infos where states[info.id] != info.state { take(info) }
+            for (id, state) in states where present[id] == nil && state != .unknown {
+                take(DownloadInfo(id: id, url: target.url ?? "", state: .unknown))
+            }
+            if isGap { for info in infos where info.state == .action { note(running: info.id) } }
+        }
+        for barrel in barrels {
+            for info in infos(barrel.running) where info.state != .action { take(info) }
+        }
+        let waited = observers.waitedFor
+        guard !waited.isEmpty else { return }
+        let present = Dictionary(infos(waited).map { ($0.id, $0) }) { first, _ in first }
+        for id in waited where present[id]?.state.isSettled ?? true { observers.settled(id) }
+    }
+
+    private func note(running id: TaskID) { if !running.contains(id) { running.append(id) } }
+
+    // MARK: Telling
+
+    private func tell(_ target: Observers.Target, _ info: DownloadInfo) {
+        for listener in observers.tasks[target] ?? [] {
+            var info = info
+            info.count.previousReceived = listener.told.previous(of: info.id, now: info.count.received)
+            if info.state == .unknown { listener.told.forget(info.id) }
+            callbacks.async { [info, callback = listener.callback] in callback(info) }
+        }
+    }
+
+    private func tell(_ info: AttemptInfo, url: String) {
+        for listener in observers.attempts where listener.target == .id(info.id) || listener.target == .url(url) {
+            var info = info
+            let previous = listener.told.previous(of: info.id, now: info.kept)
+            if case .progressed(var count) = info.phase {
+                count.previousReceived = previous
+                info.phase = .progressed(count)
+            }
+            callbacks.async { [info, callback = listener.callback] in callback(info) }
+        }
+    }
+
+    private func reportProgress() {
+        var listened: Set<TaskID> = []
+        for states in followed.values { for (id, state) in states where state == .action { listened.insert(id) } }
+        for barrel in barrels { listened.formUnion(barrel.running) }
+        for record in reader.records(listened) {
+            let info = measured(record)
+            guard info.state == .action else { continue }
+            for target in [Observers.Target.url(info.url), .id(info.id)] where followed[target] != nil {
+                tell(target, info)
+            }
+            if !observers.attempts.isEmpty {
+                let url = attempting[info.id] ?? URLMasking.mask(record.nextURL)
+                tell(
+                    AttemptInfo(
+                        id: info.id, url: url, number: info.attempts, phase: .progressed(info.count),
+                        kept: info.count.received), url: info.url)
+            }
+            for index in barrels.indices { barrels[index].take(info) }
+        }
+    }
+
+    // MARK: Barrels
+
+    /// The sum of a barrel as it is now.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
+    func barrelInfo(_ name: String) throws -> BarrelInfo {
+        var barrel = try FollowedBarrel(name, reader)
+        return info(&barrel)
+    }
+
+    private func info(_ barrel: inout FollowedBarrel) -> BarrelInfo {
+        barrel.info(bytesPerSecond: speeds.sum(of: barrel.running))
+    }
+
+    private func refreshBarrels() {
+        for index in barrels.indices.reversed() {
+            do {
+                try barrels[index].refresh(reader)
+            } catch {
+                end(observers.removeBarrel(barrels.remove(at: index).name))
+            }
+        }
+    }
+
+    private func reportBarrels() {
+        for index in barrels.indices.reversed() {
+            let info = info(&barrels[index])
+            for listener in observers.barrels where listener.name.isExactly(info.name) { tell(listener, info) }
+            if info.isOver { end(observers.endSequences(ofBarrel: info.name)) }
+            if !observers.barrels.contains(where: { $0.name.isExactly(info.name) }) { barrels.remove(at: index) }
+        }
+    }
+
+    private func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo) {
+        guard let info = listener.report(info) else { return }
+        callbacks.async { [callback = listener.callback] in callback(info) }
+    }
+
+    // MARK: Registering
+
+    func observe(
+        _ number: UInt64, _ selector: TaskSelector, end: (@Sendable () -> Void)?,
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) throws {
+        let target = try Observers.Target(selector)
+        let listener = Observers.TaskListener(number: number, callback: callback)
+        observers.add(listener, for: target, end: end)
+        let infos = follow(target)
+        if var info = infos.first {
+            info.count.previousReceived = listener.told.previous(of: info.id, now: info.count.received)
+            callbacks.async { [info] in callback(info) }
+        }
+        endSequences(target)
+    }
+
+    func observeAttempts(
+        _ number: UInt64, _ selector: TaskSelector, end: (@Sendable () -> Void)?,
+        _ callback: @escaping @Sendable (AttemptInfo) -> Void
+    ) throws {
+        let target = try Observers.Target(selector)
+        observers.add(Observers.AttemptListener(number: number, target: target, callback: callback), end: end)
+        follow(target)
+        endSequences(target)
+    }
+
+    func observeBarrel(
+        _ number: UInt64, _ name: String, end: (@Sendable () -> Void)?,
+        _ callback: @escaping @Sendable (BarrelInfo) -> Void
+    ) throws {
+        var barrel = try FollowedBarrel(name, reader)
+        let info = info(&barrel)
+        barrels.removeAll { $0.name.isExactly(name) }
+        barrels.append(barrel)
+        let listener = Observers.BarrelListener(number: number, name: name, callback: callback)
+        observers.add(listener, end: end)
+        tell(listener, info)
+        if info.isOver { self.end(observers.endSequences(ofBarrel: name)) }
+    }
+
+    /// - Parameter missed: called where changes of any task may have been missed.
+    func observeStates(
+        _ number: UInt64, missed: @escaping @Sendable () -> Void,
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) {
+        observers.addStates(number, callback)
+        whenMissed[number] = missed
+    }
+
+    func observeDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
+        observers.addDrained(number, callback)
+        countOpen()
+    }
+
+    private func countOpen() { if open == nil { open = OpenTasks(openIDs()) } }
+
+    @discardableResult
+    private func follow(_ target: Observers.Target) -> [DownloadInfo] {
+        let infos = (try? infos(target.selector)) ?? []
+        var states = followed[target] ?? [:]
+        for info in infos { states[info.id] = info.state }
+        followed[target] = states
+        return infos
+    }
+
+    func stopObserving(_ number: UInt64) {
+        observers.remove(number)
+        whenMissed[number] = nil
+        for target in followed.keys where !observers.follows(target) { followed[target] = nil }
+    }
+
+    func stopObserving(_ selector: TaskSelector) {
+        switch selector {
+        case .url, .id:
+            guard let target = try? Observers.Target(selector) else { return }
+            end(observers.removeAll(target))
+            followed[target] = nil
+        case .barrel(let name):
+            end(observers.removeBarrel(name))
+            barrels.removeAll { $0.name.isExactly(name) }
+        case .all: break
+        }
+    }
+
+    // MARK: Ends
+
+    private func end(_ ends: [@Sendable () -> Void]) {
+        if !ends.isEmpty { callbacks.async { ends.forEach { $0() } } }
+    }
+
+    /// Ends the sequences of a target whose tasks are all over.
+    private func endSequences(_ target: Observers.Target) {
+        guard let states = followed[target] else { return }
+        if states.values.allSatisfy(\.isOver) { end(observers.endInfoSequences(target)) }
+        if states.allSatisfy({ ($0.value.isOver || $0.value == .suspend) && attempting[$0.key] == nil }) {
+            end(observers.endAttemptSequences(target))
+        }
+    }
+
+    /// Ends all listeners and waits. The listeners of an engine that takes over are registered there.
+    ///
+    /// - Parameter withSequences: false leaves the sequences to the engine that takes over.
+    func finish(withSequences: Bool) {
+        let ends = observers.finish()
+        if withSequences { end(ends) }
+    }
+
+    // MARK: Waiting
+
+    /// The tasks among these that have not settled.
+    func unsettled(_ ids: [TaskID]) -> [TaskID] {
+        let present = Dictionary(infos(ids).map { ($0.id, $0) }) { first, _ in first }
+        return ids.filter { present[$0]?.state.isSettled == false }
+    }
+
+    /// The tasks of the work path that can still run.
+    func openIDs() -> Set<TaskID> { Set(reader.records { !$0.state.isSettled }.map(\.id)) }
+
+    /// Waits for these tasks; nil waits until no task of the work path can run.
+    func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
+        observers.wait(for: ids, number, continuation)
+        if ids == nil { countOpen() }
+    }
+
+    func endWait(_ number: UInt64) { observers.endWait(number) }
+
+    private func drained() {
+        let drained = observers.queueDrained()
+        if !drained.isEmpty { callbacks.async { drained.forEach { $0() } } }
+    }
+
+    /// Some of the tasks that wait for their next attempt.
+    func retryingInfos(_ limit: Int) -> [DownloadInfo] {
+        infos(retrying.prefix(limit)).filter { $0.state == .idle && $0.error != nil }
+    }
+
+    /// The running tasks with their measured speeds.
+    func runningInfos() -> [DownloadInfo] { infos(running).filter { $0.state == .action } }
+
+    /// Notes the states of tasks that were read.
+    func note(_ infos: [DownloadInfo]) {
+        for info in infos {
+            if info.state == .action { note(running: info.id) }
+            if info.state == .idle, info.error != nil { retrying.insert(info.id) }
+        }
+    }
+}
+
+/// The tasks of a work path that can still run, and whether their end was reported.
+private struct OpenTasks {
+    var ids: Set<TaskID>
+    private var isDrained: Bool
+
+    init(_ ids: Set<TaskID>) {
+        self.ids = ids
+        isDrained = ids.isEmpty
+    }
+
+    mutating func take(_ info: DownloadInfo) {
+        if info.state.isSettled {
+            ids.remove(info.id)
+        } else {
+            ids.insert(info.id)
+            isDrained = false
+        }
+    }
+
+    /// True once each time the last task has settled.
+    mutating func hasDrained() -> Bool {
+        guard ids.isEmpty, !isDrained else { return false }
+        isDrained = true
+        return true
+    }
+}

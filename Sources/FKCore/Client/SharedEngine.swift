@@ -1,0 +1,508 @@
+import FKMiddleware
+import Foundation
+
+/// The engine of a work path, whichever process runs it: an `Engine` of this process while it owns the work path, and
+/// otherwise requests to the owner's mailbox and a `Follower` of its tasks.
+///
+/// ```text
+///                 lock free (role .either)
+///   following  ------------------------------->  owning
+///   mailbox, journal, info files                 Engine: listeners, waits and requests move there
+/// ```
+///
+/// An owner stays the owner until it closes. Listeners keep their numbers when the engine changes.
+actor SharedEngine: EngineAccess {
+    /// Reports about the owner, for a program that shows them.
+    struct Hooks: Sendable {
+        /// Called when the owner has shown no sign of life for `EngineWatch.limit` seconds, and when it shows one again.
+        var onNews: @Sendable (EngineWatch.News, EngineLock.Holder?) -> Void = { _, _ in }
+        /// Called before the queue of a new engine of this process starts, after it has the listeners.
+        var onTakeover: @Sendable (Engine) async -> Void = { _ in }
+        /// The seconds without a sign of life from the owner after which a request is withdrawn.
+        var patience: Double = 15
+    }
+
+    fileprivate enum Listener {
+        case task(TaskSelector, end: (@Sendable () -> Void)?, @Sendable (DownloadInfo) -> Void)
+        case attempts(TaskSelector, end: (@Sendable () -> Void)?, @Sendable (AttemptInfo) -> Void)
+        case barrel(String, end: (@Sendable () -> Void)?, @Sendable (BarrelInfo) -> Void)
+        case states(missed: @Sendable () -> Void, @Sendable (DownloadInfo) -> Void)
+        case drained(@Sendable () -> Void)
+        case owner(end: (@Sendable () -> Void)?, @Sendable (EngineOwner) -> Void)
+    }
+
+    private struct Registration {
+        var listener: Listener
+        /// The number at the engine of this process; nil while there is none.
+        var atEngine: UInt64?
+    }
+
+    nonisolated let workPath: WorkPath
+    nonisolated let chains: MiddlewareChains
+    nonisolated let callbacks = CallbackQueue()
+    nonisolated let marker = Marker()
+    /// The engine of this process, while it owns the work path.
+    nonisolated let owned = Locked<Engine?>(nil)
+    nonisolated let hasClosed = Locked(false)
+    private nonisolated let starting = Locked<Task<Void, Never>?>(nil)
+    private let takesOver: Bool
+    private let scope: Engine.Scope
+    private let own: OwnLimits?
+    private let hooks: Hooks
+    private let makeTransport: @Sendable () throws -> any Transport
+    private var configure: Configure
+    let follower: Follower
+    private var presence: FollowerLock?
+    private var registrations: [UInt64: Registration] = [:]
+    private var lastNumber: UInt64 = 0
+    private var isStarted = false
+    private var problems: [String] = []
+    private var lastOwner: EngineOwner?
+    private var loop: Task<Void, Never>?
+    /// A takeover under way.
+    private var taking: Task<Void, Never>?
+    /// When the progress of running tasks is reported next.
+    private var nextReport = ContinuousClock.now
+
+    /// Identifies this object to callbacks while no engine runs in this process.
+    final class Marker: Sendable {}
+
+    /// Opens a work path. With `takesOver` it owns the work path if that is free.
+    ///
+    /// - Parameters:
+    ///   - takesOver: false never owns the work path for longer than a request.
+    ///   - own: limits for the tasks of this process's command.
+    /// - Throws: `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside its range.
+    init(
+        configure: Configure, scope: Engine.Scope, takesOver: Bool, chains: MiddlewareChains = .init(),
+        own: OwnLimits? = nil, hooks: Hooks = .init(),
+        makeTransport: @escaping @Sendable () throws -> any Transport
+    ) throws {
+        try configure.validate()
+        workPath = WorkPath(configure.workPath)
+        try workPath.open(create: true)
+        self.configure = configure
+        self.scope = scope
+        self.takesOver = takesOver
+        self.chains = chains
+        self.own = own
+        self.hooks = hooks
+        self.makeTransport = makeTransport
+        follower = Follower(workPath, callbacks: callbacks)
+        callbacks.connect(ObjectIdentifier(marker))
+        guard takesOver else { return }
+        let engine = try Self.open(configure, scope, chains, callbacks, makeTransport)
+        owned.withLock { $0 = engine }
+    }
+
+    /// The engine of the work path; nil if another process owns it.
+    private static func open(
+        _ configure: Configure, _ scope: Engine.Scope, _ chains: MiddlewareChains, _ callbacks: CallbackQueue,
+        _ makeTransport: () throws -> any Transport
+    ) throws -> Engine? {
+        do {
+            return try Engine(
+                configure: configure, scope: scope, transport: makeTransport(), chains: chains, callbacks: callbacks,
+                clock: SystemClock())
+        } catch let error as DownloadError where error.code == .workPathBusy {
+            return nil
+        }
+    }
+
+    // MARK: The owner
+
+    nonisolated var identity: ObjectIdentifier { engine?.identity ?? ObjectIdentifier(marker) }
+    nonisolated var isClosed: Bool { hasClosed.withLock { $0 } }
+    /// The engine of this process, while it owns the work path.
+    nonisolated var engine: Engine? { owned.withLock { $0 } }
+
+    var owner: EngineOwner {
+        if isClosed { return .nobody }
+        if engine != nil { return .thisDownloader }
+        return EngineLock.holder(workPath).map { .process(pid: $0.pid, host: $0.host) } ?? .nobody
+    }
+
+    nonisolated func start() {
+        starting.withLock { starting in
+            if starting == nil { starting = Task { await self.startQueue() } }
+        }
+    }
+
+    /// Returns when the queue has started, if it was asked to, and when no takeover is under way.
+    private func settled() async {
+        await starting.withLock { $0 }?.value
+        await taking?.value
+    }
+
+    func startQueue() async {
+        guard !isStarted, !isClosed else { return }
+        isStarted = true
+        if let engine {
+            await hooks.onTakeover(engine)
+            await engine.activate(own)
+        } else {
+            follow()
+        }
+    }
+
+    /// Makes this process the owner, if the work path is free.
+    ///
+    /// - Returns: false if another process owns it.
+    private func takeOver() async throws -> Bool {
+        await taking?.value
+        guard takesOver, engine == nil, !isClosed else { return engine != nil }
+        guard let made = try Self.open(configure, scope, chains, callbacks, makeTransport) else { return false }
+        let task = Task { await self.move(to: made) }
+        taking = task
+        await task.value
+        taking = nil
+        return true
+    }
+
+    /// Moves the listeners to an engine of this process, and starts its queue.
+    private func move(to made: Engine) async {
+        // Changes that the former owner has written and nobody has read.
+        follower.look(withProgress: false)
+        owned.withLock { $0 = made }
+        presence = nil
+        for number in registrations.keys.sorted() { await register(number, at: made) }
+        if isStarted, !isClosed {
+            await hooks.onTakeover(made)
+            await made.activate(own)
+        }
+        // Those that wait here look at the engine next. It has its tasks by now.
+        follower.finish(withSequences: false)
+        for case .states(let missed, _) in registrations.values.map(\.listener) { callbacks.async { missed() } }
+        if isClosed { await made.close() }
+        tellOwner()
+    }
+
+    private func tellOwner() {
+        let owner = owner
+        guard owner != lastOwner else { return }
+        lastOwner = owner
+        for case .owner(_, let callback) in registrations.values.map(\.listener) { callbacks.async { callback(owner) } }
+    }
+
+    func close() async {
+        let isFirst = hasClosed.withLock { isClosed in
+            defer { isClosed = true }
+            return !isClosed
+        }
+        if let engine {
+            await engine.close()
+        } else if isFirst {
+            loop?.cancel()
+            follower.finish(withSequences: true)
+        }
+        guard isFirst else { return }
+        presence = nil
+        for case .owner(let end?, _) in registrations.values.map(\.listener) { callbacks.async { end() } }
+        registrations = [:]
+    }
+
+    /// - Throws: `.cancelled` after `close()`.
+    func checkOpen() throws(DownloadError) {
+        if isClosed { throw DownloadError(.cancelled, "The downloader is closed.") }
+    }
+
+    // MARK: Following
+
+    /// The seconds between two looks at the owner's changes.
+    private var pause: Double { min(0.25, configure.distributeInterval) }
+
+    /// Begins to look at the owner's changes, until this process owns the work path or closes.
+    private func follow() {
+        guard loop == nil, engine == nil, !isClosed else { return }
+        loop = Task { [weak self] in
+            // A stopped owner does not answer, and the looks below notice it.
+            Task { await self?.announce() }
+            var watch = EngineWatch(interval: 0.25)
+            while !Task.isCancelled, let pause = await self?.lookOnce(&watch) {
+                try? await Task.sleep(for: .seconds(pause))
+            }
+            await self?.followingEnded()
+        }
+    }
+
+    private func followingEnded() {
+        loop = nil
+        // A listener may have come meanwhile.
+        if mustFollow { follow() } else { presence = nil }
+    }
+
+    private var mustFollow: Bool {
+        guard engine == nil, !isClosed else { return false }
+        if takesOver, isStarted { return true }
+        return follower.isNeeded || registrations.values.contains { if case .owner = $0.listener { true } else { false } }
+    }
+
+    /// Tells the owner that there is a follower, and returns when it writes its changes.
+    private func announce() async {
+        do {
+            if presence == nil { presence = try FollowerLock(workPath) }
+            guard EngineLock.isHeld(workPath) else { return }
+            var client = EngineClient(configure: configure)
+            client.opensEngine = false
+            client.patience = 5
+            _ = try await client.performMessage(.follow) { [weak self] _ in
+                try await self?.checkOpen()
+                return nil
+            }
+        } catch {
+            // The next look compares the info files instead.
+        }
+    }
+
+    /// - Returns: the seconds until the next look; nil when there is nothing to follow.
+    private func lookOnce(_ watch: inout EngineWatch) async -> Double? {
+        guard mustFollow else { return nil }
+        if !EngineLock.isHeld(workPath) {
+            do {
+                if isStarted, try await takeOver() { return nil }
+            } catch {
+                note("The work path \(workPath.root) cannot be taken over: \(error)")
+            }
+        } else if let news = watch.look(EngineLock.content(workPath), now: EngineWatch.now) {
+            hooks.onNews(news, EngineLock.holder(workPath))
+        }
+        guard engine == nil, !isClosed else { return nil }
+        let now = ContinuousClock.now
+        let isDue = now >= nextReport
+        if isDue { nextReport = now + .seconds(configure.distributeInterval) }
+        follower.look(withProgress: isDue)
+        tellOwner()
+        return pause
+    }
+
+    private func note(_ problem: String) {
+        if !problems.contains(problem), problems.count < 1_000 { problems.append(problem) }
+    }
+
+    // MARK: Settings
+
+    var currentConfigure: Configure {
+        get async { if let engine { await engine.currentConfigure } else { configure } }
+    }
+
+    /// Changes the settings of this process. Those of another process's engine stay.
+    func update(_ configure: Configure) async throws {
+        try checkOpen()
+        if let engine { return try await engine.update(configure) }
+        try configure.validate()
+        guard WorkPath(configure.workPath) == workPath else {
+            throw DownloadError(
+                .configurationLocked,
+                "The work path cannot change while a downloader is live: close it and make another one.")
+        }
+        self.configure = configure
+    }
+
+    func takeProblems() async -> [String] {
+        defer { problems = [] }
+        return problems + (await engine?.takeProblems() ?? [])
+    }
+
+    // MARK: Requests
+
+    /// Performs a request at the engine that runs the tasks. Where none does, this process owns the work path for the
+    /// request, or with `takesOver` from then on.
+    func perform(_ request: EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
+        do {
+            try checkOpen()
+            if let engine { return await engine.perform(request, own: own) }
+            var client = EngineClient(configure: configure)
+            client.patience = hooks.patience
+            // The looks report it already.
+            if loop == nil { client.onNews = hooks.onNews }
+            client.opensEngine = !takesOver
+            let stored = own.map { EngineRequest.limited($0, request) } ?? request
+            var replies: [EngineReply] = []
+            for message in stored.messages {
+                let (reply, problems) = try await client.performMessage(message) { try await self.performHere(message, $0) }
+                for problem in problems { note(problem) }
+                if case .failed = reply { return reply }
+                replies.append(reply)
+            }
+            return try EngineReply(pages: replies)
+        } catch {
+            return .failed(DownloadError(wrapping: error, code: .disk, message: "The request failed."))
+        }
+    }
+
+    /// Performs a request at the engine of this process; nil if another process owns the work path.
+    ///
+    /// - Parameter inquiry: the id of the request, if it is in the mailbox as well.
+    private func performHere(_ request: EngineRequest, _ inquiry: MessageID?) async throws -> EngineReply? {
+        try checkOpen()
+        guard takesOver, try await takeOver(), let engine else { return nil }
+        return await engine.perform(request, posted: inquiry)
+    }
+
+    // MARK: Listeners
+
+    private func add(_ listener: Listener) async throws -> UInt64 {
+        try checkOpen()
+        lastNumber += 1
+        let number = lastNumber
+        registrations[number] = Registration(listener: listener)
+        do {
+            if let engine {
+                try await tryRegister(number, at: engine)
+            } else {
+                try follow(listener, number)
+                follow()
+            }
+        } catch {
+            registrations[number] = nil
+            throw error
+        }
+        return number
+    }
+
+    private func follow(_ listener: Listener, _ number: UInt64) throws {
+        switch listener {
+        case .task(let selector, let end, let callback):
+            try follower.observe(number, selector, end: end, callback)
+        case .attempts(let selector, let end, let callback):
+            try follower.observeAttempts(number, selector, end: end, callback)
+        case .barrel(let name, let end, let callback):
+            try follower.observeBarrel(number, name, end: end, callback)
+        case .states(let missed, let callback): follower.observeStates(number, missed: missed, callback)
+        case .drained(let callback): follower.observeDrained(number, callback)
+        case .owner: break
+        }
+    }
+
+    private func register(_ number: UInt64, at engine: Engine) async {
+        do {
+            try await tryRegister(number, at: engine)
+        } catch {
+            // The barrel or the downloader is gone, so nothing more can follow.
+            switch registrations.removeValue(forKey: number)?.listener {
+            case .task(_, let end, _), .attempts(_, let end, _), .barrel(_, let end, _), .owner(let end, _):
+                if let end { callbacks.async { end() } }
+            case .states, .drained, nil: break
+            }
+        }
+    }
+
+    private func tryRegister(_ number: UInt64, at engine: Engine) async throws {
+        guard let registration = registrations[number], registration.atEngine == nil else { return }
+        let atEngine: UInt64
+        switch registration.listener {
+        case .task(let selector, let end, let callback):
+            atEngine = try await engine.observe(selector, end: end, callback)
+        case .attempts(let selector, let end, let callback):
+            atEngine = try await engine.observeAttempts(selector, end: end, callback)
+        case .barrel(let name, let end, let callback):
+            atEngine = try await engine.observeBarrel(name, end: end, callback)
+        case .states(_, let callback): atEngine = await engine.observeStates(callback)
+        case .drained(let callback): atEngine = await engine.observeDrained(callback)
+        case .owner: return
+        }
+        if registrations[number] == nil {
+            await engine.stopObserving(atEngine)
+        } else {
+            registrations[number]?.atEngine = atEngine
+        }
+    }
+
+    func observe(
+        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) async throws -> UInt64 { try await add(.task(selector, end: end, callback)) }
+
+    func observeAttempts(
+        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
+    ) async throws -> UInt64 { try await add(.attempts(selector, end: end, callback)) }
+
+    func observeBarrel(
+        _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+    ) async throws -> UInt64 { try await add(.barrel(name, end: end, callback)) }
+
+    func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64 {
+        (try? await add(.drained(callback))) ?? 0
+    }
+
+    /// - Parameter missed: called on the callback queue where changes of any task may have been missed.
+    func observeStates(
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) async -> UInt64 { (try? await add(.states(missed: missed, callback))) ?? 0 }
+
+    func observeOwner(
+        end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
+    ) async -> UInt64 {
+        guard let number = try? await add(.owner(end: end, callback)) else {
+            if let end { callbacks.async { end() } }
+            return 0
+        }
+        let owner = owner
+        lastOwner = lastOwner ?? owner
+        callbacks.async { callback(owner) }
+        return number
+    }
+
+    func stopObserving(_ number: UInt64) async {
+        guard let registration = registrations.removeValue(forKey: number) else { return }
+        follower.stopObserving(number)
+        if let engine, let atEngine = registration.atEngine { await engine.stopObserving(atEngine) }
+    }
+
+    func stopObserving(_ selector: TaskSelector) async {
+        for (number, registration) in registrations where registration.listener.isAbout(selector) {
+            registrations[number] = nil
+        }
+        if let engine { return await engine.stopObserving(selector) }
+        follower.stopObserving(selector)
+    }
+
+    // MARK: Waiting
+
+    func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
+
+    func waitUntilSettled(_ ids: [TaskID]) async {
+        while !isClosed, !Task.isCancelled {
+            await settled()
+            if let engine { return await engine.waitUntilSettled(ids) }
+            let open = follower.unsettled(ids)
+            guard !open.isEmpty else { return }
+            await wait(for: open)
+        }
+    }
+
+    func waitUntilDrained() async {
+        while !isClosed, !Task.isCancelled {
+            await settled()
+            if let engine { return await engine.waitUntilDrained() }
+            guard !follower.openIDs().isEmpty else { return }
+            await wait(for: nil)
+        }
+    }
+
+    private func wait(for ids: [TaskID]?) async {
+        follow()
+        lastNumber += 1
+        let number = lastNumber
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // The engine may have come, or the caller may have gone, since it asked.
+                if taking != nil || engine != nil || isClosed || Task.isCancelled { return continuation.resume() }
+                follower.wait(for: ids, number, continuation)
+            }
+        } onCancel: {
+            Task { await self.endWait(number) }
+        }
+    }
+
+    private func endWait(_ number: UInt64) { follower.endWait(number) }
+}
+
+extension SharedEngine.Listener {
+    fileprivate func isAbout(_ selector: TaskSelector) -> Bool {
+        switch (self, selector) {
+        case (.task(let own, _, _), _), (.attempts(let own, _, _), _): own == selector
+        case (.barrel(let name, _, _), .barrel(let other)): name.isExactly(other)
+        default: false
+        }
+    }
+}
