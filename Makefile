@@ -26,7 +26,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date =
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
 .PHONY: help build demo test test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
-  deb dist test-deb test-dist test-package
+  deb dist test-deb test-dist test-package docs api
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,12 @@ torture: build ## kill fk at every call, cut its power, let its calls fail: an h
 examples: ## build and run every example
 	@.ci/needs build
 	SWIFT="$(SWIFT)" .ci/examples
+
+docs: ## build the site of the documentation with DocC: .build/docs
+	SWIFT="$(SWIFT)" .ci/docs
+
+api: ## write the list of the public API anew: Docs/API
+	SWIFT="$(SWIFT)" .ci/api --write
 
 lint: ## check the format of all sources
 	$(SWIFT) format lint --strict --recursive $(wildcard Package.swift Sources Tests Examples)
