@@ -27,7 +27,8 @@ let failures = try await withDownloader(configure, middlewares: register) { down
     }
     let infos = await barrel.memberInfos
     for info in infos {
-        print(info.error.map { "failed: \(info.url): \($0.message)" } ?? "\(info.state.rawValue): \(info.fileName ?? "")")
+        let failure = info.error.map { "failed: \(info.url): \($0.message)" }
+        print(failure ?? "\(info.state.rawValue): \(info.fileName ?? "")")
     }
     return infos.count { $0.state != .complete }
 }

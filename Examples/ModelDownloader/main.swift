@@ -24,7 +24,8 @@ let failures = try await withDownloader(configure, middlewares: register) { down
         var last: Int64 = 0
         for await progress in task.progress {
             let isStalled = progress.state == .action && progress.received == last
-            print("\(isStalled ? "stalled" : "\(progress.state)") \(progress.received) of \(progress.expected ?? 0) bytes")
+            let state = isStalled ? "stalled" : progress.state.rawValue
+            print("\(state) \(progress.received) of \(progress.expected ?? 0) bytes")
             last = progress.received
         }
         do throws(DownloadError) {

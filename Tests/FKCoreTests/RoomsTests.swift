@@ -26,8 +26,8 @@ struct RoomsTests {
     @Test("the fields of a task's record are changed by its transitions alone", arguments: rooms)
     func transitions(_ folder: String) throws {
         let fields = [
-            "ranges", "path", "expected", "validator", "source", "partName", "partTime", "pieces", "written", "error",
-            "waiting", "finished", "started", "attempts", "synced", "isForeign", "lengthVerified", "setAside",
+            "ranges", "path", "expected", "validator", "source", "link", "partName", "partTime", "pieces", "written",
+            "error", "waiting", "finished", "started", "attempts", "synced", "isForeign", "lengthVerified", "setAside",
             "leftBehind", "response", "history", "lastUsed",
         ]
         let assignment = try Regex(

@@ -64,6 +64,7 @@ struct StoreRecordJSONTests {
         record.started = Date(timeIntervalSince1970: -1.5)
         record.finished = Date(timeIntervalSince1970: 0)
         record.source = "http://b/"
+        record.relink(to: "http://c/")
         record.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
         record.bytesPerSecond = 1_048_576
         record.isForeign = true

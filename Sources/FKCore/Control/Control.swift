@@ -67,6 +67,21 @@ public struct Control: Sendable {
         try await engine.apply(.retry, to: selector)
     }
 
+    /// Gives a task another address, for example after its signed link has expired. The task keeps its identity, that is,
+    /// its URL, its folder and its id.
+    ///
+    /// Its bytes are kept and joined with those of the new address under the rules for mirrors: the same length, and the
+    /// same digest, the same strong ETag or the same bytes before the seam. Otherwise the file is fetched from its
+    /// beginning, and the task's history says why (`fk why`). A running task starts a new attempt at once; a waiting or
+    /// failed one is queued anew; in any other state the address counts for the next attempt.
+    ///
+    /// - Parameter url: the new address; the task's own URL removes the one that was set.
+    /// - Throws: `.notFound` if there is no such task, `.invalidURL` or `.unsupportedScheme`, `.cancelled` for a closed
+    ///   downloader.
+    public func relink(_ id: TaskID, to url: String) async throws {
+        if case .failed(let error) = await engine.perform(.relink(id, to: url), own: nil) { throw error }
+    }
+
     /// Forgets tasks in any state and keeps the finished files of complete tasks, which are the application's from then
     /// on: the same URL asked for again is a new task, and finds the name of its file taken. Unfinished bytes are
     /// deleted.

@@ -62,6 +62,7 @@ extension Engine {
                 return .done(note: "attributes of \(Plural.count(count, "task")) changed")
             case .markUsed(let selector):
                 return .done(note: "\(Plural.count(try book.markUsed(selector), "task")) marked as used")
+            case .relink(let id, let url): return .done(note: try control.relink(id, to: url))
             case .createBarrel(let name, let options):
                 return .done(note: try control.createBarrel(name, options: options))
             case .removeFromBarrel(let name, let urls):

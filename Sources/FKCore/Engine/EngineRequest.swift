@@ -119,6 +119,8 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case setAttributes(TaskSelector, [String: String?])
     /// Records the present time as the last use of the selected tasks.
     case markUsed(TaskSelector)
+    /// Gives a task another address, which requests use in place of its URL.
+    case relink(TaskID, to: String)
     /// Creates a barrel, or replaces the settings of an existing one.
     case createBarrel(name: String, options: BarrelOptions)
     /// Removes members from a barrel. Their tasks stay.

@@ -93,6 +93,14 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     @discardableResult
     public func forget() async throws(DownloadError) -> VerbResult { try await give(control.forget) }
 
+    /// Gives the task another address, for example after its signed link has expired. Bytes are kept under the rules for
+    /// mirrors (`Control.relink(_:to:)`). A failed task is queued again.
+    ///
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`; the errors of every verb.
+    public func relink(to url: String) async throws(DownloadError) {
+        try await typed { try await control.relink(id, to: url) }
+    }
+
     private func give(
         _ verb: (TaskSelector) async throws -> [VerbResult]
     ) async throws(DownloadError) -> VerbResult {

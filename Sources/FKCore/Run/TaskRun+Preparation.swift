@@ -13,7 +13,7 @@ extension TaskRun {
         use(try prepare(in: folder))
         laneSet = LaneSet(
             limit: room.limits.connections(of: entry),
-            mirrors: MirrorSources(own: url, plan: [entry.record.task.url] + entry.record.task.mirrors))
+            mirrors: MirrorSources(own: url, plan: entry.record.plan))
         // A task that waits for room does not ask the server each time it looks.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
         fetchNext()

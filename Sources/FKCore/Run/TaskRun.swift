@@ -235,7 +235,7 @@ final class TaskRun {
         if error.isOutOfDescriptors, schedule.running.count > 1 { return waitForDescriptors() }
         let resumed = resumed ?? (opened?.isResumed == true && !dropsAll)
         var error = error
-        let plan = [entry.record.task.url] + entry.record.task.mirrors
+        let plan = entry.record.plan
         let url = url
         error.url = error.url ?? URLMasking.mask(url)
         failure = error

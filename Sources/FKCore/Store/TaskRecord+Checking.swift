@@ -56,6 +56,9 @@ extension TaskRecord {
                 partName.utf8.suffix(24).elementsEqual(".\(id.hex.prefix(16)).fkpart".utf8)
             else { return "its part file is not its own" }
         }
+        if let link, link.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) {
+            return "its address holds control characters"
+        }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }
         if let setAside, !setAside.allSatisfy({ isSetAside($0.path) }) { return "a file set aside is not its own" }
         if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) {

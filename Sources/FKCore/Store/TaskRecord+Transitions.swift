@@ -263,6 +263,9 @@ extension TaskRecord {
         if history.count > 8 { history.removeFirst() }
     }
 
+    /// Requests go to another address, or to the task's own URL again.
+    mutating func relink(to address: String) { link = address.isExactly(task.url) ? nil : address }
+
     mutating func join(_ barrel: String) { barrels.append(barrel) }
 
     mutating func leave(_ barrel: String) { barrels.removeAll { $0.isExactly(barrel) } }

@@ -124,6 +124,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     @Seldom package var validator: Validator?
     /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
     @Seldom package var source: String?
+    /// The address that requests use in place of the task's URL, which stays its identity (`Control.relink`); nil
+    /// without one.
+    @Seldom package var link: String?
     /// The number of attempts started so far.
     package var attempts: Int = 0
     /// The last error; nil without one.
@@ -179,6 +182,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
         self.created = created
     }
 
+    /// The URLs to try, in order: the task's own or the address in its place, then its mirrors.
+    package var plan: [String] { [link ?? task.url] + task.mirrors }
+
     /// The entry of the plan for the next attempt: 0 is the task's URL, the others are its mirrors. An interrupted
     /// attempt repeats its entry; a failed one is followed by the next entry.
     package var nextURLIndex: Int {
@@ -187,7 +193,10 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     }
 
     /// The URL for the next attempt.
-    package var nextURL: String { nextURLIndex == 0 ? task.url : task.mirrors[nextURLIndex - 1] }
+    package var nextURL: String { url(ofPlan: nextURLIndex) }
+
+    /// An entry of `plan`.
+    func url(ofPlan index: Int) -> String { index == 0 ? link ?? task.url : task.mirrors[index - 1] }
 
     /// The bytes in the part file or the finished file at the last write of the record.
     package var received: Int64 { received(counters: nil) }
@@ -217,6 +226,7 @@ extension TaskRecord: RecordObject {
         try visitor.field("expected", &expected)
         try visitor.field("validator", &_validator)
         try visitor.field("source", &_source)
+        try visitor.field("link", &_link)
         try visitor.field("attempts", &attempts)
         try visitor.field("error", &_error)
         try visitor.field("response", &_response)

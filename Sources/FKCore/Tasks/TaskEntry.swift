@@ -68,10 +68,7 @@ final class TaskEntry {
     var isThere: Bool { record.state != .unknown }
 
     /// The plan's entry that the next attempt takes.
-    var nextURL: String {
-        let place = urlIndex % (1 + record.task.mirrors.count)
-        return place == 0 ? record.task.url : record.task.mirrors[place - 1]
-    }
+    var nextURL: String { record.url(ofPlan: urlIndex % (1 + record.task.mirrors.count)) }
 
     /// Bytes in the part file at this moment.
     var received: Int64 { record.received(counters: run?.counters) }
