@@ -103,7 +103,9 @@ struct ClientRoleTests {
         #expect(await client.messager.receipts().count == 1)
         #expect(try await client.control.trash(.id(id)).map(\.after) == [.unknown])
         #expect(await client.messager.exists(.id(id)) == false)
-        await #expect { try await client.control.suspend(.id(id)) } throws: { ($0 as? DownloadError)?.code == .notFound }
+        await #expect { try await client.control.suspend(.id(id)) } throws: {
+            ($0 as? DownloadError)?.code == .notFound
+        }
         await client.close()
         await #expect { try await client.control.suspend(.all) } throws: { ($0 as? DownloadError)?.code == .cancelled }
     }
@@ -173,7 +175,8 @@ struct ClientRoleTests {
         let id = try await bench.add("a", barrel: "b")
         await gate.reached()
         let second = try Downloader(
-            configure(bench.folder), role: .either, transport: FakeTransport { request, _ in .file(Self.content, to: request) })
+            configure(bench.folder), role: .either,
+            transport: FakeTransport { request, _ in .file(Self.content, to: request) })
         let owners = Observed<[EngineOwner]>([])
         let listening = Task { for await owner in second.owners { owners.update { $0.append(owner) } } }
         let here = try await states(second, id)

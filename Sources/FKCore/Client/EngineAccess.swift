@@ -20,7 +20,9 @@ protocol EngineAccess: AnyObject, Sendable {
     /// The process whose engine runs the tasks.
     var owner: EngineOwner { get async }
     /// Calls `callback` with the present owner, and with each later one, until `stopObserving` or `close`.
-    func observeOwner(end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void) async -> UInt64
+    func observeOwner(
+        end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
+    ) async -> UInt64
 
     // MARK: Settings
 

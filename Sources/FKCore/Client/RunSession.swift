@@ -167,7 +167,7 @@ package actor RunSession {
         while !requests.isEmpty, !isStopped {
             let request = requests.removeFirst()
             if isFollowing, case .add(let tasks, _, _) = request { for task in tasks { urls[task.id] = task.url } }
-            var portions = (access.engine != nil ? request.portions(of: 1_000) : [request]).reversed() as [EngineRequest]
+            var portions = Array((isEngine ? request.portions(of: 1_000) : [request]).reversed())
             while let portion = portions.popLast(), !isStopped {
                 let reply = await access.perform(limited(portion))
                 adopt([reply])

@@ -234,7 +234,8 @@ actor SharedEngine: EngineAccess {
     private var mustFollow: Bool {
         guard engine == nil, !isClosed else { return false }
         if takesOver, isStarted { return true }
-        return follower.isNeeded || registrations.values.contains { if case .owner = $0.listener { true } else { false } }
+        if follower.isNeeded { return true }
+        return registrations.values.contains { if case .owner = $0.listener { true } else { false } }
     }
 
     /// Tells the owner that there is a follower, and returns when it writes its changes.
@@ -319,7 +320,9 @@ actor SharedEngine: EngineAccess {
             let stored = own.map { EngineRequest.limited($0, request) } ?? request
             var replies: [EngineReply] = []
             for message in stored.messages {
-                let (reply, problems) = try await client.performMessage(message) { try await self.performHere(message, $0) }
+                let (reply, problems) = try await client.performMessage(message) { inquiry in
+                    try await self.performHere(message, inquiry)
+                }
                 for problem in problems { note(problem) }
                 if case .failed = reply { return reply }
                 replies.append(reply)

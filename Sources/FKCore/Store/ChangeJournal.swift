@@ -172,7 +172,9 @@ struct ChangeReader {
         func lines() -> [ArraySlice<UInt8>] {
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while true {
-                let count = buffer.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress!, $0.count, off_t(offset)) }
+                let count = buffer.withUnsafeMutableBytes { bytes in
+                    pread(descriptor, bytes.baseAddress!, bytes.count, off_t(offset))
+                }
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { break }
                 offset += Int64(count)
