@@ -22,21 +22,6 @@ actor SharedEngine: EngineAccess {
         var patience: Double = 15
     }
 
-    fileprivate enum Listener {
-        case task(TaskSelector, end: (@Sendable () -> Void)?, @Sendable (DownloadInfo) -> Void)
-        case attempts(TaskSelector, end: (@Sendable () -> Void)?, @Sendable (AttemptInfo) -> Void)
-        case barrel(String, end: (@Sendable () -> Void)?, @Sendable (BarrelInfo) -> Void)
-        case states(missed: @Sendable () -> Void, @Sendable (DownloadInfo) -> Void)
-        case drained(@Sendable () -> Void)
-        case owner(end: (@Sendable () -> Void)?, @Sendable (EngineOwner) -> Void)
-    }
-
-    private struct Registration {
-        var listener: Listener
-        /// The number at the engine of this process; nil while there is none.
-        var atEngine: UInt64?
-    }
-
     nonisolated let workPath: WorkPath
     nonisolated let chains: MiddlewareChains
     nonisolated let callbacks = CallbackQueue()
@@ -53,11 +38,10 @@ actor SharedEngine: EngineAccess {
     private var configure: Configure
     let follower: Follower
     private var presence: FollowerLock?
-    private var registrations: [UInt64: Registration] = [:]
-    private var lastNumber: UInt64 = 0
+    var listeners = SharedListeners()
     private var isStarted = false
     private var problems: [String] = []
-    private var lastOwner: EngineOwner?
+    var lastOwner: EngineOwner?
     private var loop: Task<Void, Never>?
     /// A takeover under way.
     private var taking: Task<Void, Never>?
@@ -165,14 +149,14 @@ actor SharedEngine: EngineAccess {
         follower.look(withProgress: false)
         owned.withLock { $0 = made }
         presence = nil
-        for number in registrations.keys.sorted() { await register(number, at: made) }
+        for number in listeners.numbers { await register(number, at: made) }
         if isStarted, !isClosed {
             await hooks.onTakeover(made)
             await made.activate(own)
         }
         // Those that wait here look at the engine next. It has its tasks by now.
         follower.finish(withSequences: false)
-        for case .states(let missed, _) in registrations.values.map(\.listener) { callbacks.async { missed() } }
+        for missed in listeners.whenMissed { callbacks.async { missed() } }
         if isClosed { await made.close() }
         tellOwner()
     }
@@ -181,7 +165,7 @@ actor SharedEngine: EngineAccess {
         let owner = owner
         guard owner != lastOwner else { return }
         lastOwner = owner
-        for case .owner(_, let callback) in registrations.values.map(\.listener) { callbacks.async { callback(owner) } }
+        for callback in listeners.ofOwners { callbacks.async { callback(owner) } }
     }
 
     func close() async {
@@ -197,8 +181,7 @@ actor SharedEngine: EngineAccess {
         }
         guard isFirst else { return }
         presence = nil
-        for case .owner(let end?, _) in registrations.values.map(\.listener) { callbacks.async { end() } }
-        registrations = [:]
+        for end in listeners.removeAll() { callbacks.async { end() } }
     }
 
     /// - Throws: `.cancelled` after `close()`.
@@ -212,7 +195,7 @@ actor SharedEngine: EngineAccess {
     private var pause: Double { min(0.25, configure.distributeInterval) }
 
     /// Begins to look at the owner's changes, until this process owns the work path or closes.
-    private func follow() {
+    func follow() {
         guard loop == nil, engine == nil, !isClosed else { return }
         loop = Task { [weak self] in
             // A stopped owner does not answer, and the looks below notice it.
@@ -234,8 +217,7 @@ actor SharedEngine: EngineAccess {
     private var mustFollow: Bool {
         guard engine == nil, !isClosed else { return false }
         if takesOver, isStarted { return true }
-        if follower.isNeeded { return true }
-        return registrations.values.contains { if case .owner = $0.listener { true } else { false } }
+        return follower.isNeeded || !listeners.ofOwners.isEmpty
     }
 
     /// Tells the owner that there is a follower, and returns when it writes its changes.
@@ -342,123 +324,6 @@ actor SharedEngine: EngineAccess {
         return await engine.perform(request, posted: inquiry)
     }
 
-    // MARK: Listeners
-
-    private func add(_ listener: Listener) async throws -> UInt64 {
-        try checkOpen()
-        lastNumber += 1
-        let number = lastNumber
-        registrations[number] = Registration(listener: listener)
-        do {
-            if let engine {
-                try await tryRegister(number, at: engine)
-            } else {
-                try follow(listener, number)
-                follow()
-            }
-        } catch {
-            registrations[number] = nil
-            throw error
-        }
-        return number
-    }
-
-    private func follow(_ listener: Listener, _ number: UInt64) throws {
-        switch listener {
-        case .task(let selector, let end, let callback):
-            try follower.observe(number, selector, end: end, callback)
-        case .attempts(let selector, let end, let callback):
-            try follower.observeAttempts(number, selector, end: end, callback)
-        case .barrel(let name, let end, let callback):
-            try follower.observeBarrel(number, name, end: end, callback)
-        case .states(let missed, let callback): follower.observeStates(number, missed: missed, callback)
-        case .drained(let callback): follower.observeDrained(number, callback)
-        case .owner: break
-        }
-    }
-
-    private func register(_ number: UInt64, at engine: Engine) async {
-        do {
-            try await tryRegister(number, at: engine)
-        } catch {
-            // The barrel or the downloader is gone, so nothing more can follow.
-            switch registrations.removeValue(forKey: number)?.listener {
-            case .task(_, let end, _), .attempts(_, let end, _), .barrel(_, let end, _), .owner(let end, _):
-                if let end { callbacks.async { end() } }
-            case .states, .drained, nil: break
-            }
-        }
-    }
-
-    private func tryRegister(_ number: UInt64, at engine: Engine) async throws {
-        guard let registration = registrations[number], registration.atEngine == nil else { return }
-        let atEngine: UInt64
-        switch registration.listener {
-        case .task(let selector, let end, let callback):
-            atEngine = try await engine.observe(selector, end: end, callback)
-        case .attempts(let selector, let end, let callback):
-            atEngine = try await engine.observeAttempts(selector, end: end, callback)
-        case .barrel(let name, let end, let callback):
-            atEngine = try await engine.observeBarrel(name, end: end, callback)
-        case .states(_, let callback): atEngine = await engine.observeStates(callback)
-        case .drained(let callback): atEngine = await engine.observeDrained(callback)
-        case .owner: return
-        }
-        if registrations[number] == nil {
-            await engine.stopObserving(atEngine)
-        } else {
-            registrations[number]?.atEngine = atEngine
-        }
-    }
-
-    func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) async throws -> UInt64 { try await add(.task(selector, end: end, callback)) }
-
-    func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) async throws -> UInt64 { try await add(.attempts(selector, end: end, callback)) }
-
-    func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) async throws -> UInt64 { try await add(.barrel(name, end: end, callback)) }
-
-    func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64 {
-        (try? await add(.drained(callback))) ?? 0
-    }
-
-    /// - Parameter missed: called on the callback queue where changes of any task may have been missed.
-    func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) async -> UInt64 { (try? await add(.states(missed: missed, callback))) ?? 0 }
-
-    func observeOwner(
-        end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
-    ) async -> UInt64 {
-        guard let number = try? await add(.owner(end: end, callback)) else {
-            if let end { callbacks.async { end() } }
-            return 0
-        }
-        let owner = owner
-        lastOwner = lastOwner ?? owner
-        callbacks.async { callback(owner) }
-        return number
-    }
-
-    func stopObserving(_ number: UInt64) async {
-        guard let registration = registrations.removeValue(forKey: number) else { return }
-        follower.stopObserving(number)
-        if let engine, let atEngine = registration.atEngine { await engine.stopObserving(atEngine) }
-    }
-
-    func stopObserving(_ selector: TaskSelector) async {
-        for (number, registration) in registrations where registration.listener.isAbout(selector) {
-            registrations[number] = nil
-        }
-        if let engine { return await engine.stopObserving(selector) }
-        follower.stopObserving(selector)
-    }
-
     // MARK: Waiting
 
     func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
@@ -484,8 +349,7 @@ actor SharedEngine: EngineAccess {
 
     private func wait(for ids: [TaskID]?) async {
         follow()
-        lastNumber += 1
-        let number = lastNumber
+        let number = listeners.number()
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 // The engine may have come, or the caller may have gone, since it asked.
@@ -498,14 +362,4 @@ actor SharedEngine: EngineAccess {
     }
 
     private func endWait(_ number: UInt64) { follower.endWait(number) }
-}
-
-extension SharedEngine.Listener {
-    fileprivate func isAbout(_ selector: TaskSelector) -> Bool {
-        switch (self, selector) {
-        case (.task(let own, _, _), _), (.attempts(let own, _, _), _): own == selector
-        case (.barrel(let name, _, _), .barrel(let other)): name.isExactly(other)
-        default: false
-        }
-    }
 }

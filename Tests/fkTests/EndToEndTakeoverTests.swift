@@ -1,0 +1,74 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// A downloader of this process beside the real program, which owns the work path first.
+@Suite("A library's client of the program's downloads", .timeLimit(.minutes(2)))
+struct EndToEndTakeoverTests {
+    private func downloader(_ sandbox: Sandbox, _ role: DownloaderRole) throws -> Downloader {
+        var configure = Configure(workPath: URL(fileURLWithPath: sandbox.workPath))
+        configure.distributeSpeed = 1
+        return try Downloader(configure, role: role)
+    }
+
+    @Test("the program is killed: the library takes over and goes on behind its bytes")
+    func killed() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        let gate = Gate()
+        let body = Bytes.pattern(count: 2_000_000)
+        server.serve("/a", body, stallingAt: 500_000, gate)
+        let program = try sandbox.start("get", server.url("/a"))
+        let record = try #require(try await sandbox.record(server.url("/a")) { $0.received == 500_000 })
+        let downloader = try downloader(sandbox, .either)
+        let states = Observed<[DownloadState]>([])
+        try await downloader.messager.addInfo(.id(record.id)) { info in
+            states.update { if $0.last != info.state { $0.append(info.state) } }
+        }
+        downloader.activateQueue()
+        var owners = downloader.owners.makeAsyncIterator()
+        guard case .process(let pid, _) = await owners.next() else {
+            Issue.record("nobody owns the work path")
+            return
+        }
+        #expect(pid == program.pid)
+        program.signal(SIGKILL)
+        #expect(await owners.next() == .thisDownloader)
+        gate.open()
+        #expect(await downloader.messager.finished(record.id)?.state == .complete)
+        _ = await states.wait { $0.last == .complete }
+        await downloader.close()
+        #expect(try sandbox.bytes("a") == body)
+        #expect(server.requests.last?["Range"] == "bytes=500000-")
+    }
+
+    @Test("a client sees what commands of other terminals do to the program's tasks")
+    func sees() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        let gate = Gate()
+        let body = Bytes.pattern(count: 2_000_000)
+        server.serve("/a", body, stallingAt: 500_000, gate)
+        let program = try sandbox.start("get", server.url("/a"), "--json")
+        let record = try #require(try await sandbox.record(server.url("/a")) { $0.received == 500_000 })
+        let client = try downloader(sandbox, .client)
+        let states = Observed<[DownloadState]>([])
+        try await client.messager.addInfo(.id(record.id)) { info in
+            states.update { if $0.last != info.state { $0.append(info.state) } }
+        }
+        _ = await states.wait { $0 == [.action] }
+        #expect(try await client.control.suspend(.id(record.id)).map(\.after) == [.suspend])
+        _ = await program.end()
+        gate.open()
+        #expect(try await sandbox.fk("resume", server.url("/a")).status == 0)
+        #expect(try await sandbox.fk("run").status == 0)
+        let heard = await states.wait { $0.last == .complete }
+        #expect(heard.filter { $0 != .idle } == [.action, .suspend, .action, .complete])
+        await client.close()
+        #expect(try sandbox.bytes("a") == body)
+    }
+}
