@@ -14,8 +14,10 @@ RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-
 else
 RELEASE := -c release
 endif
-# The path of this folder is not in the program: a build in another folder has the same bytes.
-RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-ffile-prefix-map=$(CURDIR)=/fkdownloader"
+# The path of this folder is not in the program: a build in another folder has the same bytes. The section .swift_modhash,
+# which only incremental code generation uses, would have hashes that depend on the path.
+RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-ffile-prefix-map=$(CURDIR)=/fkdownloader" \
+  -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
 BIN := .build/release/fk
 VERSION := $(shell sed -n 's/.*static let text = "\(.*\)".*/\1/p' Sources/FKCore/Version.swift)
 # The day of the release, from which packages take the times of their files.
