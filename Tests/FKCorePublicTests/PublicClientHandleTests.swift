@@ -1,0 +1,78 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+@Suite("The public API: handles of a client, whose tasks another downloader runs", .timeLimit(.minutes(1)))
+struct PublicClientHandleTests {
+    private let bench: PublicBench
+    private let content = PublicBench.pattern(400_000)
+    private var folder: URL { bench.folder.appendingPathComponent("files") }
+
+    init() throws {
+        bench = try PublicBench { $0.distributeSpeed = 1 }
+        bench.transport.serve("/a.bin", content)
+        bench.transport.serve("/held", content, hold: 100_000)
+    }
+
+    private func withClient<Value: Sendable>(_ body: (Downloader) async throws -> Value) async throws -> Value {
+        let configure = await bench.downloader.configure
+        let value = try await withDownloader(configure, role: .client, transport: MemoryTransport(), body)
+        await bench.downloader.close()
+        return value
+    }
+
+    @Test("one call: the owner fetches the file")
+    func download() async throws {
+        let file = try await withClient { try await $0.download(PublicBench.url("/a.bin"), to: folder) }
+        #expect(file == folder.appendingPathComponent("a.bin"))
+        #expect(try bench.bytes("a.bin") == content)
+    }
+
+    @Test("cancelling the call suspends the owner's task")
+    func cancel() async throws {
+        try await withClient { client in
+            let task = try await client.add(PublicBench.url("/held"), to: folder)
+            for await progress in task.progress where progress.received >= 100_000 { break }
+            let call = Task { try await client.download(PublicBench.url("/held"), to: folder) }
+            call.cancel()
+            await #expect { _ = try await call.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
+            // A call that was cancelled before it began has added nothing and stops nothing.
+            let state = await task.info?.state
+            #expect(state == .suspend || state == .action)
+        }
+    }
+
+    @Test("a handle: progress with its first and last value, verbs, file, and forget")
+    func handle() async throws {
+        try await withClient { client in
+            let task = try await client.add(PublicBench.url("/held"), to: folder)
+            for await progress in task.progress where progress.received >= 100_000 { break }
+            #expect(try await task.suspend().after == .suspend)
+            bench.transport.release("/held")
+            #expect(try await task.resume().after == .idle)
+            var last: TaskProgress?
+            for await progress in task.progress { last = progress }
+            #expect(last?.state == .complete && last?.fraction == 1)
+            #expect(try await task.file.lastPathComponent == "held")
+            #expect(try await task.forget().applied)
+            #expect(await task.info == nil)
+        }
+        #expect(try bench.bytes("held") == content)
+    }
+
+    @Test("a barrel: members as they end, their files")
+    func barrel() async throws {
+        bench.transport.serve("/b.bin", content)
+        try await withClient { client in
+            let barrel = try await client.barrel("books")
+            try await barrel.add(["/a.bin", "/b.bin", "/missing"].map(PublicBench.url), to: folder)
+            var ended = 0
+            for await _ in barrel.ended { ended += 1 }
+            #expect(ended == 3)
+            #expect(await barrel.files.map(\.lastPathComponent) == ["a.bin", "b.bin"])
+            try await barrel.remove(.all)
+            #expect(try await barrel.info.total == 0)
+        }
+    }
+}
