@@ -86,7 +86,7 @@ struct EngineLeftBehindTests {
         try first.folder.write(Self.content, to: "foreign")
         let info = first.workPath.infoPath(id)
         var contents = try InfoFile.read(info)
-        contents.record.leftBehind = [other, foreign, path]
+        contents.record.edit { $0.leftBehind = [other, foreign, path] }
         try InfoFile.update(info, record: contents.record, handle: &contents.handle)
 
         let second = try await Bench(in: first.folder, content: Self.content)

@@ -32,8 +32,10 @@ struct EngineProofTests {
         contents.record.bootID = "another boot"
         let written = try #require(contents.record.written).time
         // The clock of the test is not that of the file system: what a folder's time is compared with is of the latter.
-        contents.record.started = Date(timeIntervalSince1970: Double(written) / 1e9 - 1)
-        contents.record.finished = Date(timeIntervalSince1970: Double(written) / 1e9)
+        contents.record.edit {
+            $0.started = Date(timeIntervalSince1970: Double(written) / 1e9 - 1)
+            $0.finished = Date(timeIntervalSince1970: Double(written) / 1e9)
+        }
         change(&contents.record)
         try InfoFile.update(
             first.workPath.infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
@@ -118,12 +120,14 @@ struct EngineProofTests {
     /// As if what the first engine wrote of the task's end had never reached the disk.
     private func forget(_ record: inout TaskRecord) {
         record.state = .idle
-        record.ranges = []
-        record.expected = nil
-        record.path = nil
-        record.partName = nil
-        record.finished = nil
-        record.pieces = nil
+        record.edit {
+            $0.ranges = []
+            $0.expected = nil
+            $0.path = nil
+            $0.partName = nil
+            $0.finished = nil
+            $0.pieces = nil
+        }
     }
 
     /// The file was left so before the boot by a task of that work path.

@@ -16,11 +16,13 @@ struct EnginePublishingTests {
         var task = TaskDescription(url: "http://h.example/a.bin")
         task.directory = folder.path + "/out"
         var record = TaskRecord(task: task, number: 1, created: Date(timeIntervalSince1970: 1))
-        record.expected = Int64(content.count)
+        record.edit { $0.expected = Int64(content.count) }
         record.finish(received: Int64(content.count), at: Date(timeIntervalSince1970: 2))
         record.state = .complete
-        record.partName = FileNameRules.partName(for: "a.bin", id: record.id)
-        record.path = folder.path + "/out/a.bin"
+        record.edit {
+            $0.partName = FileNameRules.partName(for: "a.bin", id: $0.id)
+            $0.path = folder.path + "/out/a.bin"
+        }
         record.bootID = bootID
         _ = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
         _ = try folder.write(content, to: "out/\(record.partName ?? "")")

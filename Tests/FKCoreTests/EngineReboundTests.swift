@@ -19,12 +19,16 @@ struct EngineReboundTests {
         await bench.downloader.close()
         let size = Int64(Self.content.count)
         record.state = .action
-        record.path = nil
-        record.finished = nil
-        record.pieces = nil
+        record.edit {
+            $0.path = nil
+            $0.finished = nil
+            $0.pieces = nil
+        }
         record.bootID = "the boot before"
-        record.partName = FileNameRules.partName(for: "a.bin", id: id)
-        record.ranges = (0..<count).map { SavedRange(start: size / count * $0, end: size / count * ($0 + 1)) }
+        record.edit {
+            $0.partName = FileNameRules.partName(for: "a.bin", id: id)
+            $0.ranges = (0..<count).map { SavedRange(start: size / count * $0, end: size / count * ($0 + 1)) }
+        }
         record.task.attributes["k"] = String(repeating: "x", count: historyBytes)
         let path = bench.workPath.infoPath(id)
         #expect(unlink(path) == 0 && unlink(bench.out + "/a.bin") == 0)

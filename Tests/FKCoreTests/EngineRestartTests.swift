@@ -57,8 +57,10 @@ struct EngineRestartTests {
         let path = WorkPath(copy.file("work")).infoPath(id)
         var contents = try InfoFile.read(path)
         contents.record.bootID = "another boot"
-        contents.record.ranges[0].position = 90_000
-        contents.record.ranges[0].synced = synced
+        contents.record.edit {
+            $0.ranges[0].position = 90_000
+            $0.ranges[0].synced = synced
+        }
         try InfoFile.update(path, record: contents.record, handle: &contents.handle)
         let second = try await Bench(in: copy, content: Self.content)
         let info = try #require(await second.finished(id))
@@ -129,13 +131,17 @@ struct EngineRestartTests {
         try folder.write(Self.content, to: "out/a")
         var record = TaskRecord.sample("http://h.example/a", directory: folder.path + "/out")
         record.state = state
-        record.attempts = 1
-        record.expected = Int64(Self.content.count)
-        record.ranges = [SavedRange(start: 0, end: record.expected, position: record.expected)]
+        record.edit {
+            $0.attempts = 1
+            $0.expected = Int64(Self.content.count)
+            $0.ranges = [SavedRange(start: 0, end: $0.expected, position: $0.expected)]
+        }
         record.bootID = BootID.current
-        record.path = folder.path + "/out/a"
-        record.written = FileIdentity(path: folder.path + "/out/a")
-        record.partName = FileNameRules.partName(for: "a", id: record.id)
+        record.edit {
+            $0.path = folder.path + "/out/a"
+            $0.written = FileIdentity(path: folder.path + "/out/a")
+            $0.partName = FileNameRules.partName(for: "a", id: $0.id)
+        }
         _ = try InfoFile.create(at: workPath.infoPath(record.id), record: record)
         return record.id
     }

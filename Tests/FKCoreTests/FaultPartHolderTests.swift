@@ -190,7 +190,7 @@ struct FaultPartHolderTests {
         let part = FileNameRules.partName(for: "a.bin", id: id)
         var record = try bench.stored(id)
         await bench.downloader.close()
-        record.partName = part
+        record.edit { $0.partName = part }
         if !saysComplete { record.state = .action }
         let path = bench.workPath.infoPath(id)
         #expect(unlink(path) == 0)

@@ -61,13 +61,13 @@ struct FaultPartTests {
     @Test("fault 87: a record that names a part file elsewhere is damaged, and nothing there is touched")
     func elsewhere() throws {
         var record = TaskRecord.full()
-        record.partName = "../precious"
+        record.edit { $0.partName = "../precious" }
         let payload = try record.json()
         #expect(throws: DownloadError.self) {
             try payload.withUnsafeBytes { bytes in _ = try TaskRecord.read(bytes) }
         }
         let name = FileNameRules.partName(for: "a", id: record.id)
-        record.partName = name
+        record.edit { $0.partName = name }
         let own = try record.json()
         #expect(try own.withUnsafeBytes { bytes in try TaskRecord.read(bytes) }.partName == name)
     }

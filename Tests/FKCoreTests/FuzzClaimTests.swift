@@ -62,17 +62,19 @@ struct FuzzClaimTests {
         var record = TaskRecord.sample(
             "http://h.example/f\(number)", number: UInt64(number + 1), directory: folder.path + "/out")
         record.state = random.pick([.idle, .action, .suspend, .complete, .error, .cancel, .prepare])
-        record.validator = random.oneIn(4) ? nil : Validator(etag: "\"1\"")
+        record.edit { $0.validator = random.oneIn(4) ? nil : Validator(etag: "\"1\"") }
         record.bootID = random.pick([BootID.current, "another boot", nil])
-        record.attempts = random.below(3)
-        record.expected = random.pick([size, size, size, nil, size + 1_000, max(1, size - 1_000)])
+        record.edit {
+            $0.attempts = random.below(3)
+            $0.expected = random.pick([size, size, size, nil, size + 1_000, max(1, size - 1_000)])
+        }
         let length = random.pick([record.expected ?? size, size, size + 5, 0, size / 2])
-        record.ranges = makeRanges(upTo: random.oneIn(2) ? length : record.expected ?? size, &random)
+        record.edit { $0.ranges = makeRanges(upTo: random.oneIn(2) ? length : $0.expected ?? size, &random) }
         // A whole file of a wrong length is a file: only what still asks its server can hear of the right one.
-        if record.expected != size, !record.ranges.isEmpty { record.ranges[0].position = record.ranges[0].start }
-        if random.oneIn(2) { record.synced = random.oneIn(2) }
-        if !random.oneIn(4) { record.partName = FileNameRules.partName(for: "f\(number)", id: record.id) }
-        if record.state == .complete || random.oneIn(4) { record.path = folder.path + "/out/f\(number)" }
+        if record.expected != size, !record.ranges.isEmpty { record.edit { $0.ranges[0].position = $0.ranges[0].start } }
+        if random.oneIn(2) { record.edit { $0.synced = random.oneIn(2) } }
+        if !random.oneIn(4) { record.edit { $0.partName = FileNameRules.partName(for: "f\(number)", id: $0.id) } }
+        if record.state == .complete || random.oneIn(4) { record.edit { $0.path = folder.path + "/out/f\(number)" } }
         if let name = record.partName, !random.oneIn(5) {
             try makePart(folder.file("out/\(name)").path, content, length, &random)
         }

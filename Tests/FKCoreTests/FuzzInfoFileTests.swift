@@ -31,19 +31,21 @@ struct FuzzInfoFileTests {
             .enumerated()
         {
             var old = first
-            old.attempts = number
+            old.edit { $0.attempts = number }
             var new = old
-            new.attempts += 1
-            new.ranges = [
-                SavedRange(start: 0, end: 4_000, position: 1_000),
-                SavedRange(start: 4_000, end: 9_000, position: 5_000),
-            ]
-            new.expected = 9_000
+            new.edit {
+                $0.attempts += 1
+                $0.ranges = [
+                    SavedRange(start: 0, end: 4_000, position: 1_000),
+                    SavedRange(start: 4_000, end: 9_000, position: 5_000),
+                ]
+                $0.expected = 9_000
+                $0.path = number == 1 ? "/data/x" : nil
+            }
             new.bootID = "boot"
             new.state = number == 1 ? .complete : .action
-            new.path = number == 1 ? "/data/x" : nil
             records.append((old, new))
-            new.error = DownloadError(.tls, String(repeating: "no. ", count: 500 * (number + 1)))
+            new.edit { $0.error = DownloadError(.tls, String(repeating: "no. ", count: 500 * (number + 1))) }
             records.append((old, new))
         }
         return records.enumerated().compactMap { index, pair in

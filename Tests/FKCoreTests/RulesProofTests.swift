@@ -53,11 +53,13 @@ struct RulesProofTests {
     @Test("the table", arguments: rows)
     func table(_ row: Row) {
         var record = TaskRecord.sample()
-        record.expected = row.expected
-        record.started = Self.finished - 60
-        record.finished = Self.finished
+        record.edit {
+            $0.expected = row.expected
+            $0.started = Self.finished - 60
+            $0.finished = Self.finished
+        }
         let time = Int64(Self.finished.timeIntervalSince1970) * 1_000_000_000
-        if row.hasIdentity { record.written = FileIdentity(inode: 7, length: row.expected, time: time) }
+        if row.hasIdentity { record.edit { $0.written = FileIdentity(inode: 7, length: row.expected, time: time) } }
         let file = row.length.map { length in
             FileProof.File(
                 isRegular: row.isRegular,
@@ -75,14 +77,16 @@ struct RulesProofTests {
     func needsProof() {
         var record = TaskRecord(task: TaskDescription(url: "http://h.example/a"), number: 1, created: Self.finished)
         record.bootID = "a"
-        record.path = "/x/a"
+        record.edit { $0.path = "/x/a" }
         #expect(!record.needsProof(bootID: "b"))
         record.state = .complete
         #expect(record.needsProof(bootID: "b") && !record.needsProof(bootID: "a"))
-        record.isForeign = true
+        record.edit { $0.isForeign = true }
         #expect(!record.needsProof(bootID: "b"))
-        record.isForeign = nil
-        record.synced = true
+        record.edit {
+            $0.isForeign = nil
+            $0.synced = true
+        }
         #expect(!record.needsProof(bootID: "b"))
     }
 

@@ -21,11 +21,11 @@ struct StoreInfoDamageTests {
             var record = TaskRecord.sample()
             path = scratch.path.infoPath(record.id)
             var handle = try InfoFile.create(at: path, record: record)
-            record.attempts = 22
+            record.edit { $0.attempts = 22 }
             try InfoFile.update(path, record: record, handle: &handle)
             old = record
             before = try bytes(path)
-            record.attempts = 333
+            record.edit { $0.attempts = 333 }
             record.state = .suspend
             try InfoFile.update(path, record: record, handle: &handle)
             new = record
@@ -136,11 +136,11 @@ struct StoreInfoDamageTests {
     func endlessRanges() throws {
         let scratch = try ScratchWorkPath()
         var record = TaskRecord.sample()
-        record.ranges = [SavedRange(start: 0, end: 10), SavedRange(start: 10, end: nil)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 10), SavedRange(start: 10, end: nil)] }
         try scratch.add(record)
         #expect(try InfoFile.read(scratch.path.infoPath(record.id)).record == record)
         var forged = TaskRecord.sample("https://example.com/b.bin")
-        forged.ranges = [SavedRange(start: 0, end: nil), SavedRange(start: 0, end: nil)]
+        forged.edit { $0.ranges = [SavedRange(start: 0, end: nil), SavedRange(start: 0, end: nil)] }
         try scratch.add(forged)
         #expect(throws: DownloadError.self) { try InfoFile.read(scratch.path.infoPath(forged.id)) }
     }

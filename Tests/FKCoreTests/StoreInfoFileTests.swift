@@ -38,7 +38,7 @@ struct StoreInfoFileTests {
         let scratch = try ScratchWorkPath()
         var record = TaskRecord.sample()
         try scratch.add(record)
-        record.attempts = 5
+        record.edit { $0.attempts = 5 }
         do {
             try scratch.add(record)
             Issue.record("the second creation must fail")
@@ -56,7 +56,7 @@ struct StoreInfoFileTests {
         var handle = try InfoFile.create(at: path, record: record)
         let inode = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int
         for attempt in 1...9 {
-            record.attempts = attempt
+            record.edit { $0.attempts = attempt }
             try InfoFile.update(path, record: record, handle: &handle)
             #expect(handle.generation == UInt64(attempt + 1))
             let contents = try InfoFile.read(path)
@@ -192,7 +192,7 @@ struct StoreInfoFileTests {
                 var record = first
                 var handle = begun
                 for attempt in 1...500 {
-                    record.attempts = attempt
+                    record.edit { $0.attempts = attempt }
                     // Grows now and then, so that renames are crossed as well.
                     record.task.attributes["k"] = String(repeating: "x", count: attempt * 20)
                     try InfoFile.update(path, record: record, handle: &handle)

@@ -115,12 +115,12 @@ struct StoreLiveCountersTests {
         var record = TaskRecord.sample()
         let path = scratch.path.infoPath(record.id)
         record.bootID = BootID.current
-        record.ranges = [SavedRange(start: 0, end: 1_000, position: 500)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 1_000, position: 500)] }
         var handle = try InfoFile.create(at: path, record: record)
         let counters = LiveCounters(record.ranges)
         try counters.attach(path: path)
         counters.store(0, 0)
-        record.ranges = [SavedRange(start: 0, end: 2_000)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 2_000)] }
         let moved = path + ".moved"
         try FileManager.default.moveItem(atPath: path, toPath: moved)
         #expect(throws: DownloadError.self) {
@@ -170,7 +170,7 @@ struct StoreLiveCountersTests {
         let scratch = try ScratchWorkPath()
         var record = TaskRecord.sample()
         let path = scratch.path.infoPath(record.id)
-        record.ranges = [SavedRange(start: 0, end: 100)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 100)] }
         record.bootID = BootID.current
         var handle = try InfoFile.create(at: path, record: record)
         let counters = LiveCounters(record.ranges)
@@ -178,7 +178,7 @@ struct StoreLiveCountersTests {
         counters.store(0, 60)
         // Begun anew: the file changed on the server.
         counters.store(0, 0)
-        record.ranges = [SavedRange(start: 0, end: 200)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 200)] }
         try counters.invalidateMirror()
         #expect(try InfoFile.readCounters(path).allSatisfy { $0 == -1 })
         counters.store(0, 7)
@@ -205,7 +205,7 @@ struct StoreLiveCountersTests {
     func applying(counter: Int64, sameBoot: Bool, position: Int64) {
         var record = TaskRecord.sample()
         record.bootID = "a"
-        record.ranges = [SavedRange(start: 100, end: 200, position: 120, synced: 110)]
+        record.edit { $0.ranges = [SavedRange(start: 100, end: 200, position: 120, synced: 110)] }
         let result = record.applyingLiveCounters([counter], bootID: sameBoot ? "a" : "b")
         #expect(result.ranges == [SavedRange(start: 100, end: 200, position: position, synced: 110)])
     }
@@ -214,14 +214,14 @@ struct StoreLiveCountersTests {
     func applyingSpecial() {
         var record = TaskRecord.sample()
         record.bootID = "a"
-        record.ranges = [SavedRange(start: 0, end: nil), SavedRange(start: 5, end: 9, position: 6)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: nil), SavedRange(start: 5, end: 9, position: 6)] }
         #expect(record.applyingLiveCounters([1 << 40], bootID: "a").ranges.map(\.position) == [1 << 40, 6])
         #expect(record.applyingLiveCounters([], bootID: "a") == record)
         record.state = .complete
         #expect(record.applyingLiveCounters([5, 5], bootID: "b") == record)
         record.state = .action
         record.bootID = nil
-        record.ranges = [SavedRange(start: 5, end: 9, position: 7, synced: 3)]
+        record.edit { $0.ranges = [SavedRange(start: 5, end: 9, position: 7, synced: 3)] }
         #expect(record.applyingLiveCounters([8], bootID: "a").ranges.map(\.position) == [5])
     }
 

@@ -67,7 +67,7 @@ struct StoreReaderTests {
         var record = TaskRecord.sample()
         record.state = .action
         record.bootID = BootID.current
-        record.ranges = [SavedRange(start: 0, end: 100, position: 10)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 100, position: 10)] }
         try scratch.add(record)
         let counters = LiveCounters(record.ranges)
         try counters.attach(path: scratch.path.infoPath(record.id))

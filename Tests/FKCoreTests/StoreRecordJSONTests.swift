@@ -26,7 +26,7 @@ struct StoreRecordJSONTests {
         task.directory = "/tmp/\"quoted\"\\ \n\u{1}é漢🙂"
         var record = TaskRecord(
             task: task, number: UInt64(Int64.max) - 5, created: Date(timeIntervalSince1970: 1_800_000_000.125))
-        record.ranges = [SavedRange(start: 0, end: 10, position: 3), SavedRange(start: 10, end: nil)]
+        record.edit { $0.ranges = [SavedRange(start: 0, end: 10, position: 3), SavedRange(start: 10, end: nil)] }
         return record
     }
 
@@ -41,37 +41,45 @@ struct StoreRecordJSONTests {
         record.task.options.headers = [.init("X-A", "b\"c")]
         record.task.options.connections = .fixed(4)
         record.state = .error
-        record.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_800_000_001))
-        record.pieces = [PieceChecksum(start: 0, end: 3, crc32c: 7)]
-        record.expected = 1 << 62
-        record.validator = Validator(etag: "W/\"x\"", lastModified: "Fri, 20 Nov 2026 22:29:34 GMT", date: nil)
-        record.validator?.digest = try? Checksum(.md5, hex: String(repeating: "a0", count: 16))
-        record.attempts = 3
-        record.error = DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true)
-        record.response = ResponseHead(
-            status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
+        record.edit {
+            $0.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_800_000_001))
+            $0.pieces = [PieceChecksum(start: 0, end: 3, crc32c: 7)]
+            $0.expected = 1 << 62
+            $0.validator = Validator(etag: "W/\"x\"", lastModified: "Fri, 20 Nov 2026 22:29:34 GMT", date: nil)
+            $0.validator?.digest = try? Checksum(.md5, hex: String(repeating: "a0", count: 16))
+            $0.attempts = 3
+            $0.error = DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true)
+            $0.response = ResponseHead(
+                status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
+        }
         record.barrels = ["one", "two/three"]
-        record.partName = FileNameRules.partName(for: "a", id: record.id)
-        record.partTime = 1_800_000_000_000_000_001
-        record.path = "/tmp/a"
-        record.written = FileIdentity(inode: .max, length: 1 << 62, time: 1_800_000_000_000_000_001)
-        record.setAside = [
-            SetAsideFile(
-                path: "/tmp/\(FileNameRules.rejectedName(for: "a", id: record.id, number: 2))",
-                written: FileIdentity(inode: 1, length: 2, time: -3))
-        ]
-        record.leftBehind = ["/tmp/b", "/c/\"d\""]
-        record.started = Date(timeIntervalSince1970: -1.5)
-        record.finished = Date(timeIntervalSince1970: 0)
-        record.source = "http://b/"
+        record.edit {
+            $0.partName = FileNameRules.partName(for: "a", id: $0.id)
+            $0.partTime = 1_800_000_000_000_000_001
+            $0.path = "/tmp/a"
+            $0.written = FileIdentity(inode: .max, length: 1 << 62, time: 1_800_000_000_000_000_001)
+            $0.setAside = [
+                SetAsideFile(
+                    path: "/tmp/\(FileNameRules.rejectedName(for: "a", id: $0.id, number: 2))",
+                    written: FileIdentity(inode: 1, length: 2, time: -3))
+            ]
+            $0.leftBehind = ["/tmp/b", "/c/\"d\""]
+            $0.started = Date(timeIntervalSince1970: -1.5)
+            $0.finished = Date(timeIntervalSince1970: 0)
+            $0.source = "http://b/"
+            $0.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
+        }
         record.relink(to: "http://c/")
-        record.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
         record.bytesPerSecond = 1_048_576
-        record.isForeign = true
-        record.synced = false
+        record.edit {
+            $0.isForeign = true
+            $0.synced = false
+        }
         record.bootID = "boot"
-        record.lengthVerified = false
-        record.history = [Verdict(time: Date(timeIntervalSince1970: 1), by: "resume", what: "x")]
+        record.edit {
+            $0.lengthVerified = false
+            $0.history = [Verdict(time: Date(timeIntervalSince1970: 1), by: "resume", what: "x")]
+        }
         return record
     }
 
@@ -96,13 +104,17 @@ struct StoreRecordReadingTests {
         for state in DownloadState.allCases {
             var record = TaskRecord.sample("https://example.com/\(state.rawValue)", number: UInt64(Int64.max))
             record.state = state
-            record.created = Date(timeIntervalSince1970: -0.001)
-            record.finished = Date(timeIntervalSince1970: 1_799_999_999.999)
+            record.edit {
+                $0.created = Date(timeIntervalSince1970: -0.001)
+                $0.finished = Date(timeIntervalSince1970: 1_799_999_999.999)
+            }
             record.task.attributes = ["a": "", "b": "\"\\/\u{8}\u{c}\u{1f}\u{7f}\u{2028}🙂"]
-            record.ranges = [SavedRange(start: 0, end: .max, position: .max)]
-            record.error = DownloadError(.timeout, "a\nb\r\t", isRetryable: true, retryAfter: 0.25)
-            record.waiting = Waiting(.noSpace)
-            record.history = [Verdict(time: record.created, by: "é", what: "")]
+            record.edit {
+                $0.ranges = [SavedRange(start: 0, end: .max, position: .max)]
+                $0.error = DownloadError(.timeout, "a\nb\r\t", isRetryable: true, retryAfter: 0.25)
+                $0.waiting = Waiting(.noSpace)
+                $0.history = [Verdict(time: $0.created, by: "é", what: "")]
+            }
             records.append(record)
         }
         return records

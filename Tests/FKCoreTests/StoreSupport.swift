@@ -62,28 +62,34 @@ extension TaskRecord {
         record.task.options.existing = .rename
         record.task.options.insecure = true
         record.state = .error
-        record.waiting = Waiting(.noSpace, until: Date(timeIntervalSince1970: 1_700_000_001.125))
-        record.ranges = [
-            SavedRange(start: 0, end: 10, position: 5, synced: 3), SavedRange(start: 10, end: nil),
-        ]
-        record.expected = 1 << 40
-        record.validator = Validator(etag: "W/\"x\"", lastModified: "l", date: "d")
-        record.attempts = 9
-        record.error = DownloadError(
-            .httpStatus, "Not there.", url: "https://example.com/", status: 404, underlying: "u", isRetryable: true,
-            retryAfter: 2.5)
-        record.response = ResponseHead(
-            status: 206, httpVersion: "2", fields: [.init("ETag", "\"e\"")], url: "https://c.example/", redirects: 2)
+        record.edit {
+            $0.waiting = Waiting(.noSpace, until: Date(timeIntervalSince1970: 1_700_000_001.125))
+            $0.ranges = [
+                SavedRange(start: 0, end: 10, position: 5, synced: 3), SavedRange(start: 10, end: nil),
+            ]
+            $0.expected = 1 << 40
+            $0.validator = Validator(etag: "W/\"x\"", lastModified: "l", date: "d")
+            $0.attempts = 9
+            $0.error = DownloadError(
+                .httpStatus, "Not there.", url: "https://example.com/", status: 404, underlying: "u", isRetryable: true,
+                retryAfter: 2.5)
+            $0.response = ResponseHead(
+                status: 206, httpVersion: "2", fields: [.init("ETag", "\"e\"")], url: "https://c.example/", redirects: 2)
+        }
         record.barrels = ["a", "ü/"]
-        record.partName = FileNameRules.partName(for: "p", id: record.id)
-        record.partTime = 1_700_000_000_123_456_789
-        record.path = "/data/x"
-        record.started = Date(timeIntervalSince1970: 1_700_000_002.5)
-        record.finished = Date(timeIntervalSince1970: 1_700_000_003)
-        record.synced = true
+        record.edit {
+            $0.partName = FileNameRules.partName(for: "p", id: $0.id)
+            $0.partTime = 1_700_000_000_123_456_789
+            $0.path = "/data/x"
+            $0.started = Date(timeIntervalSince1970: 1_700_000_002.5)
+            $0.finished = Date(timeIntervalSince1970: 1_700_000_003)
+            $0.synced = true
+        }
         record.bootID = "boot"
-        record.lengthVerified = false
-        record.history = [Verdict(time: Date(timeIntervalSince1970: 1_700_000_002), by: "attempt", what: "one")]
+        record.edit {
+            $0.lengthVerified = false
+            $0.history = [Verdict(time: Date(timeIntervalSince1970: 1_700_000_002), by: "attempt", what: "one")]
+        }
         return record
     }
 }

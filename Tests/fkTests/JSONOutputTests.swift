@@ -1,8 +1,8 @@
-import FKCore
 import FKMiddleware
 import Foundation
 import Testing
 
+@testable import FKCore
 @testable import fk
 
 @Suite("JSON output") struct JSONOutputTests {
@@ -62,8 +62,8 @@ import Testing
         record.task.options.checksum = try Checksum(.md5, hex: String(repeating: "a0", count: 16))
         record.task.options.insecure = true
         record.barrels = ["one", "two"]
-        record.error = DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true)
-        record.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_001), host: "a", limit: 2)
+        record.fail(DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true))
+        record.retry(Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_001), host: "a", limit: 2))
         record.bytesPerSecond = 5
         let shown = try text { $0.document(json: TaskDocument.json(record)) }
         let hidden = shown.unicodeScalars.filter { $0 != "\n" && Escaping.isHidden($0) }

@@ -46,7 +46,7 @@ extension TaskControl {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
         entry.record.relink(to: url)
-        book.note(entry, by: "relink", "the file is fetched from \(URLMasking.mask(url)) from now on")
+        book.appendHistory(entry, by: "relink", "the file is fetched from \(URLMasking.mask(url)) from now on")
         switch effect {
         case .nothing: book.write(entry)
         case .restart:

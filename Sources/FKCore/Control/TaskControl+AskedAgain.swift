@@ -64,7 +64,7 @@ extension TaskControl {
                         + "\(checksum.hex). It stays as it is: trash the task to fetch it again.",
                     url: URLMasking.mask(comparison.task.url))
             }
-            book.note(entry, by: "checksum", checksum.matchNote)
+            book.appendHistory(entry, by: "checksum", checksum.matchNote)
             let (task, _) = try AskedAgain.decide(
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)

@@ -182,7 +182,7 @@ struct Publisher {
         // The record written before the rename says nothing of this.
         run.isRecordedComplete = false
         part.remove()
-        run.note(by: "existing", "\(path) was there already: it was kept")
+        run.appendHistory(by: "existing", "\(path) was there already: it was kept")
     }
 
     /// What shows from here on that the file is the task's: in the record, and on the file itself where that is not synced

@@ -67,7 +67,7 @@ extension TaskRun {
 
     private func proven(_ what: String) {
         entry.awaitsProof = false
-        note(by: "proof", what)
+        appendHistory(by: "proof", what)
         entry.record.prove()
         entry.isDirty = true
         end(as: .complete)

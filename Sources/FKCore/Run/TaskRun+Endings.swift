@@ -100,7 +100,7 @@ extension TaskRun {
                 .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
             return laneFailed(lane, error)
         }
-        note(by: "range", reason)
+        appendHistory(by: "range", reason)
         guard again == .plainRange || lanes.count == 1 else {
             return end(.restart(next), without: lane)
         }

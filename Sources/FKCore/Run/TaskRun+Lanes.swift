@@ -77,7 +77,7 @@ extension TaskRun {
             refuseMirror(url, error.message)
         } else {
             laneSet.cap(at: others)
-            note(by: "connection", "\(error.message) \(others) go on.")
+            appendHistory(by: "connection", "\(error.message) \(others) go on.")
         }
         laneEnded(lane)
     }
@@ -141,7 +141,7 @@ extension TaskRun {
         for lane in lanes {
             guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }
             guard lane.watch.isStuck(at: files.counters.load(index)) else { continue }
-            note(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
+            appendHistory(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
             if let url = lane.mirror { refuseMirror(url, "nothing came any more") }
             unwant(lane)
         }

@@ -39,7 +39,7 @@ extension TaskRun {
         switch verdict {
         case .same(let validator):
             laneSet.mirrors.prove(url, by: validator)
-            note(by: "mirror", "\(URLMasking.mask(url)) has the same file: used at once with the others")
+            appendHistory(by: "mirror", "\(URLMasking.mask(url)) has the same file: used at once with the others")
             laneIsFree(lane)
             if !isEnding, !lanes.isEmpty { grow() }
         case .provesNothing:
@@ -55,7 +55,7 @@ extension TaskRun {
     /// The mirror gets no further connection in this attempt.
     func refuseMirror(_ url: String, _ reason: String) {
         laneSet.mirrors.refuse(url)
-        note(by: "mirror", "\(URLMasking.mask(url)) is not used at once: \(reason)")
+        appendHistory(by: "mirror", "\(URLMasking.mask(url)) is not used at once: \(reason)")
     }
 
     // MARK: Connections of a host

@@ -59,7 +59,7 @@ extension TaskRun {
         let path = folder.path(of: name)
         let size = try folder.fileLength(name)
         entry.record.keep(foreign: path)
-        note(by: "existing", "\(path) was there already: nothing was fetched")
+        appendHistory(by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.fill(size)
         complete()
     }
@@ -89,7 +89,7 @@ extension TaskRun {
         comparedFile = file
         defer { comparedFile = nil }
         let digest = try await offThread { () throws(DownloadError) in try file.digest(checksum.algorithm) }
-        guard digest != checksum.hex else { return note(by: "existing", checksum.matchNote) }
+        guard digest != checksum.hex else { return appendHistory(by: "existing", checksum.matchNote) }
         isExistingRefused = true
         throw DownloadError(
             .checksumMismatch,
@@ -111,19 +111,19 @@ extension TaskRun {
         if let held = try heldPart(in: folder) {
             part = held
             if isEdited(part) {
-                note(by: "resume", "somebody has written to the part file: starting again")
+                appendHistory(by: "resume", "somebody has written to the part file: starting again")
                 try part.truncate(to: 0)
                 entry.record.dropRanges()
                 entry.rangesChanged = true
             }
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated() where range.position > length {
-                note(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
+                appendHistory(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
                 entry.record.shorten(index, to: length)
             }
             for (index, range) in entry.record.ranges.enumerated() {
                 guard let hole = part.hole(in: range.start..<range.position) else { continue }
-                note(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
+                appendHistory(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
                 entry.record.shorten(index, to: hole)
             }
             if entry.record.normalize() { entry.rangesChanged = true }
@@ -155,9 +155,9 @@ extension TaskRun {
             return part
         }
         if case .another(let reason) = folder.holder(of: name) {
-            note(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
+            appendHistory(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
         } else {
-            note(by: "resume", "the part file is gone: starting again")
+            appendHistory(by: "resume", "the part file is gone: starting again")
         }
         return nil
     }
@@ -187,7 +187,7 @@ extension TaskRun {
         if let part = try PartFile.made(in: folder, name: name) { return part }
         guard let part = try PartFile.reopened(in: folder, name: name) else {
             if case .another(let reason) = folder.holder(of: name) {
-                note(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
+                appendHistory(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
             }
             return nil
         }

@@ -154,7 +154,7 @@ extension TaskRun {
         case .startOver(let length):
             if entry.record.received > 0 {
                 let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
-                note(
+                appendHistory(
                     by: "resume",
                     "\(name) sends the file from its beginning: \(Plural.count(entry.record.received, "byte")) dropped")
                 try part.truncate(to: 0)
@@ -187,7 +187,7 @@ extension TaskRun {
     private func noteCoding() {
         guard let coding = entry.record.validator?.coding else { return }
         let what = "the server sends the file with Content-Encoding \(coding): its bytes are kept as sent"
-        if !entry.record.history.contains(where: { $0.what == what }) { note(by: "coding", what) }
+        if !entry.record.history.contains(where: { $0.what == what }) { appendHistory(by: "coding", what) }
     }
 }
 

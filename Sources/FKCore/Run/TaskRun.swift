@@ -240,7 +240,7 @@ final class TaskRun {
         error.url = error.url ?? URLMasking.mask(url)
         failure = error
         entry.record.fail(error)
-        note(by: "attempt \(entry.record.attempts)", error.message)
+        appendHistory(by: "attempt \(entry.record.attempts)", error.message)
         var policy = configure.retry
         if let maxAttempts = entry.record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
         let decision = RetryRules.decide(
@@ -292,7 +292,7 @@ final class TaskRun {
     func restart() {
         guard stop == nil else { return }
         entry.freshen()
-        note(by: "options", "asked for again with other options: a new attempt begins")
+        appendHistory(by: "options", "asked for again with other options: a new attempt begins")
         stop = .keepingBytes
         cancelTransfers()
     }
@@ -369,7 +369,7 @@ final class TaskRun {
         if files.part.hasItsName {
             entry.record.leavePart(files.part.time)
         } else if entry.record.path == nil {
-            note(by: "resume", "somebody has removed or replaced the part file: starting again")
+            appendHistory(by: "resume", "somebody has removed or replaced the part file: starting again")
             dropBytes()
         }
     }
@@ -413,7 +413,7 @@ final class TaskRun {
     // MARK: The record
 
     /// Adds a line to the task's history.
-    func note(by: String, _ what: String) { book.note(entry, by: by, what) }
+    func appendHistory(by: String, _ what: String) { book.appendHistory(entry, by: by, what) }
 
     /// Forgets everything that was received.
     func dropBytes() {

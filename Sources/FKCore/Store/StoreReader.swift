@@ -148,13 +148,13 @@ package struct StoreReader: Sendable {
         var record = contents.record.applyingLiveCounters(contents.counters)
         if record.isRenameMissing {
             record.state = .action
-            record.path = nil
+            record.unname()
         }
         if let waits {
-            record.waiting = waits.waiting(of: record, now: Date())
+            record.show(waits.waiting(of: record, now: Date()))
         } else if record.state == .action {
             record.state = .idle
-            record.waiting = Waiting(.engine)
+            record.show(Waiting(.engine))
         }
         return record
     }

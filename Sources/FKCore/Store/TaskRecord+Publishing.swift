@@ -10,17 +10,6 @@ import Foundation
 #endif
 
 extension TaskRecord {
-    /// Records that all bytes are received. The caller sets the state.
-    mutating func finish(received: Int64, at date: Date) {
-        let size = expected ?? received
-        ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
-        expected = size
-        pieces = synced == true ? nil : PieceChecksum.covering(pieces, length: size)
-        finished = date
-        error = nil
-        waiting = nil
-    }
-
     /// True if the finished file survives a power cut; nil if it is not finished or not the task's own.
     package var isOnDisk: Bool? { state == .complete && isForeign != true ? synced == true : nil }
 

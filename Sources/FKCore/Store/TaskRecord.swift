@@ -1,175 +1,80 @@
 import FKMiddleware
 import Foundation
 
-/// The validator of a response, to recognise its representation again (RFC 9110 section 8.8).
-package struct Validator: Codable, Sendable, Hashable {
-    /// The entity tag as sent, including quotes and `W/`.
-    package var etag: String?
-    /// The `Last-Modified` field as sent.
-    package var lastModified: String?
-    /// The `Date` field of the same response. It decides whether `lastModified` is strong (RFC 9110 section 8.8.2.2).
-    package var date: String?
-    /// The digest of the whole file in the response (`ServerDigest`).
-    package var digest: Checksum?
-    /// The content coding of the stored bytes (`ResponseHead.contentCoding`); nil for plain bytes.
-    package var coding: String?
-
-    /// Creates a validator; the default has no value.
-    package init(
-        etag: String? = nil, lastModified: String? = nil, date: String? = nil, digest: Checksum? = nil,
-        coding: String? = nil
-    ) {
-        self.etag = etag
-        self.lastModified = lastModified
-        self.date = date
-        self.digest = digest
-        self.coding = coding
-    }
-}
-
-/// One contiguous part of the file. One connection at a time fills it from its start.
-package struct SavedRange: Codable, Sendable, Hashable {
-    /// The offset of its first byte in the file.
-    package var start: Int64
-    /// The offset after its last byte; nil while the length is unknown.
-    package var end: Int64?
-    /// Bytes `start..<position` are in the part file. While the task runs, the live counter with the same index is
-    /// newer.
-    package var position: Int64
-    /// Bytes `start..<synced` are synced.
-    package var synced: Int64
-
-    /// Creates a range; by default it is empty, and `synced` equals `start`.
-    package init(start: Int64, end: Int64?, position: Int64? = nil, synced: Int64? = nil) {
-        self.start = start
-        self.end = end
-        self.position = position ?? start
-        self.synced = synced ?? start
-    }
-}
-
-/// Why an idle task is not running.
-package struct Waiting: Codable, Sendable, Hashable {
-    /// The kind of reason.
-    package enum Reason: String, Codable, Sendable, Hashable {
-        /// All slots are taken.
-        case slot
-        /// The host has its maximum of connections, or asked for a pause.
-        case host
-        /// An attempt has failed; the next one is due at `until`.
-        case retry
-        /// The disk is full.
-        case noSpace = "no space"
-        /// No engine is running.
-        case engine
-        /// The queue is not active.
-        case queue
-    }
-    /// The kind of reason.
-    package var reason: Reason
-    /// When the wait ends; nil if unknown.
-    package var until: Date?
-    /// The host that asked for the pause or has its maximum of connections, with its port if that is not the default.
-    package var host: String?
-    /// The limit that was reached, of connections to the host or of slots.
-    package var limit: Int?
-    /// Creates a reason.
-    package init(_ reason: Reason, until: Date? = nil, host: String? = nil, limit: Int? = nil) {
-        self.reason = reason
-        self.until = until
-        self.host = host
-        self.limit = limit
-    }
-}
-
-/// One line of the task's history, which `fk why` prints.
-package struct Verdict: Codable, Sendable, Hashable {
-    /// When it happened.
-    package var time: Date
-    /// The source: `attempt`, `resume` (bytes were discarded), `range` (requested again in another way), `proof`
-    /// (found complete after a reboot), `part` (the part file has another owner), `coding` (the bytes have an
-    /// unrequested content coding), or a middleware's name.
-    package var by: String
-    /// What happened, in one sentence.
-    package var what: String
-    /// Creates a line.
-    package init(time: Date, by: String, what: String) {
-        self.time = time
-        self.by = by
-        self.what = what
-    }
-}
-
 /// The payload of an info file: everything about a task that must outlive the process.
 ///
 /// It never contains what a request middleware adds, which is created again on each attempt.
+///
+/// Its fields change only by the transitions below, which keep them consistent. Five fields are open, because each has
+/// one other owner: `state` (`TaskEntry.set`, which reports it), `task` (`TaskControl`), `barrels` (`TaskBook`), and
+/// `bootID` and `bytesPerSecond` (the writing of a record).
 package struct TaskRecord: Codable, Sendable, Hashable {
     /// The task's id.
-    package var id: TaskID
+    package private(set) var id: TaskID
     /// The description of the task.
     package var task: TaskDescription
     /// The submission number: unique in the work path, ascending.
-    package var number: UInt64
+    package private(set) var number: UInt64
     /// The state of the task.
     package var state: DownloadState
     /// Why the task waits; nil if it does not.
-    @Seldom package var waiting: Waiting?
+    @Seldom package private(set) var waiting: Waiting?
     /// The ranges of the file, as `SegmentPlanner` divides it.
-    package var ranges: [SavedRange] = []
+    package private(set) var ranges: [SavedRange] = []
     /// Checksums of the received bytes as far as they are known, until the file is synced.
-    @Seldom package var pieces: [PieceChecksum]?
+    @Seldom package private(set) var pieces: [PieceChecksum]?
     /// The length of the whole file in bytes; nil until a server has reported it.
-    package var expected: Int64?
+    package private(set) var expected: Int64?
     /// The validator of the stored bytes; nil without one.
-    @Seldom package var validator: Validator?
+    @Seldom package private(set) var validator: Validator?
     /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
-    @Seldom package var source: String?
+    @Seldom package private(set) var source: String?
     /// The address that requests use in place of the task's URL, which stays its identity (`Control.relink`); nil
     /// without one.
-    @Seldom package var link: String?
+    @Seldom package private(set) var link: String?
     /// The number of attempts started so far.
-    package var attempts: Int = 0
+    package private(set) var attempts: Int = 0
     /// The last error; nil without one.
-    @Seldom package var error: DownloadError?
+    @Seldom package private(set) var error: DownloadError?
     /// The last response head; nil without one.
-    @Seldom package var response: ResponseHead?
+    @Seldom package private(set) var response: ResponseHead?
     /// The barrels that the task is a member of.
     package var barrels: [String] = []
     /// The name of the part file in the task's folder; nil without one.
-    package var partName: String?
+    package private(set) var partName: String?
     /// The time of the part file's last write at the end of an attempt that left bytes in it, in nanoseconds since
     /// 1970. nil while an attempt writes, so that the next engine can tell whether the attempt ended regularly.
-    @Seldom package var partTime: Int64?
+    @Seldom package private(set) var partTime: Int64?
     /// The absolute path of the finished file.
-    package var path: String?
+    package private(set) var path: String?
     /// The finished file as the task left it, which proves that a file at `path` is the task's own (`owns`). Set just
     /// before the file gets its final name.
-    @Seldom package var written: FileIdentity?
+    @Seldom package private(set) var written: FileIdentity?
     /// Files of this task that were set aside. They are removed when it completes or is trashed.
-    @Seldom package var setAside: [SetAsideFile]?
+    @Seldom package private(set) var setAside: [SetAsideFile]?
     /// Absolute paths where the finished file still is after a response middleware has moved it. They are removed
     /// after this record is written.
-    @Seldom package var leftBehind: [String]?
+    @Seldom package private(set) var leftBehind: [String]?
     /// When the task was created.
-    package var created: Date
+    package private(set) var created: Date
     /// When its first attempt started.
-    package var started: Date?
+    package private(set) var started: Date?
     /// When it completed or finally failed.
-    package var finished: Date?
+    package private(set) var finished: Date?
     /// When the application last marked the finished file as used (`Control.markUsed`).
-    @Seldom package var lastUsed: Date?
+    @Seldom package private(set) var lastUsed: Date?
     /// Bytes per second: smoothed at the last write while the task runs, the average of the last attempt afterwards.
     package var bytesPerSecond: Int64?
     /// True if the file at `path` existed before and only counts as the result. It is never deleted.
-    package var isForeign: Bool?
+    package private(set) var isForeign: Bool?
     /// True if the finished file is synced.
-    package var synced: Bool?
+    package private(set) var synced: Bool?
     /// The boot in which `ranges` and `synced` were written. Live counters of another boot are not trusted.
     package var bootID: String?
     /// False if no length or last chunk confirmed the end of the body.
-    package var lengthVerified: Bool?
+    package private(set) var lengthVerified: Bool?
     /// The history, newest last, at most 8 lines.
-    package var history: [Verdict] = []
+    package private(set) var history: [Verdict] = []
 
     /// Creates the record of a new task.
     ///
@@ -248,4 +153,325 @@ extension TaskRecord: RecordObject {
         try visitor.field("lengthVerified", &lengthVerified)
         try visitor.field("history", &history)
     }
+}
+
+// MARK: - Attempts
+
+extension TaskRecord {
+    /// An attempt begins.
+    mutating func begin(at date: Date) {
+        attempts += 1
+        started = started ?? date
+        error = nil
+        waiting = nil
+    }
+
+    /// The attempt does not count: it requested nothing, or only compared a finished file.
+    mutating func takeBackAttempt() { attempts = max(0, attempts - 1) }
+
+    /// A comparison turns into an attempt to fetch the file.
+    mutating func beginAgain() { attempts += 1 }
+
+    /// The attempt has failed. Its file has no final name.
+    mutating func fail(_ error: DownloadError) {
+        self.error = error
+        path = nil
+    }
+
+    /// Another attempt follows.
+    ///
+    /// - Parameter reason: why the task waits; nil if it waits for a slot only.
+    mutating func retry(_ reason: Waiting?) { waiting = reason }
+
+    /// No attempt follows the failed one.
+    mutating func giveUp(at date: Date) { finished = date }
+
+    /// The task returns to the queue, and the attempt does not count.
+    mutating func putBack() {
+        takeBackAttempt()
+        path = nil
+        finished = nil
+    }
+
+    /// Resets the count of attempts. The task waits for nothing.
+    mutating func freshen() {
+        attempts = 0
+        error = nil
+        waiting = nil
+    }
+
+    /// A task that has ended may run again.
+    mutating func reopen() {
+        freshen()
+        finished = nil
+    }
+
+    /// The task waits for nothing any more.
+    mutating func stopWaiting() { waiting = nil }
+
+    /// Why the task waits, as readers of the record show it.
+    mutating func show(_ reason: Waiting?) { waiting = reason }
+
+    /// The task is cancelled or trashed. Its last error does not count any more.
+    mutating func drop() {
+        error = nil
+        waiting = nil
+    }
+
+    /// The process of the attempt has ended. A background task is queued; a foreground task is suspended.
+    mutating func interrupt() {
+        state = task.type == .background ? .idle : .suspend
+        takeBackAttempt()
+        waiting = nil
+    }
+}
+
+// MARK: - Bytes
+
+extension TaskRecord {
+    /// Forgets the received bytes and everything known about the file. The caller sets the state.
+    mutating func dropBytes() {
+        ranges = []
+        expected = nil
+        validator = nil
+        source = nil
+        partName = nil
+        partTime = nil
+        pieces = nil
+        path = nil
+        written = nil
+        lengthVerified = nil
+    }
+
+    /// The part file is missing or empty. What is known about the file stays.
+    mutating func dropRanges() { ranges = [] }
+
+    /// The server sends the file from its beginning.
+    mutating func startOver(length: Int64?) {
+        ranges = [SavedRange(start: 0, end: length)]
+        pieces = nil
+        validator = nil
+        expected = length
+    }
+
+    /// Stores the length of the file that a server reported; nil keeps the known one.
+    mutating func learn(length: Int64?) {
+        if ranges.isEmpty { ranges = [SavedRange(start: 0, end: length)] }
+        expected = length ?? expected
+        if ranges.count == 1, ranges[0].end == nil { ranges[0].end = length }
+    }
+
+    /// The body of a range without a known end has ended, so its end is the end of the file.
+    mutating func closeRange(_ index: Int, at position: Int64) {
+        ranges[index].end = position
+        expected = position
+    }
+
+    /// All bytes of the file are there.
+    mutating func fill(_ length: Int64) {
+        expected = length
+        ranges = [SavedRange(start: 0, end: length, position: length)]
+    }
+
+    /// The part file has no bytes of the range from `position` on.
+    mutating func shorten(_ index: Int, to position: Int64) {
+        ranges[index].position = max(ranges[index].start, position)
+        pieces = nil
+    }
+
+    /// Sorts and joins the ranges. Returns false if nothing changed.
+    mutating func normalize() -> Bool {
+        let normal = SegmentPlanner.normalize(ranges, expected: expected)
+        defer { ranges = normal }
+        return normal != ranges
+    }
+
+    /// Divides the file into these ranges, one for each connection.
+    mutating func divide(into ranges: [SavedRange]) { self.ranges = ranges }
+
+    /// Stores the positions of the connections.
+    mutating func fold(_ counters: LiveCounters) {
+        for index in ranges.indices { ranges[index].position = ranges[index].clamped(counters.load(index)) }
+    }
+
+    /// Adds the checksum of received bytes.
+    mutating func add(_ piece: PieceChecksum) { pieces = (pieces ?? []) + [piece] }
+
+    /// A body has ended.
+    ///
+    /// - Parameter isVerified: true if a length or last chunk confirmed the end.
+    mutating func noteEnd(isVerified: Bool) { lengthVerified = isVerified ? nil : false }
+
+    /// The record with the real positions of its ranges.
+    ///
+    /// - In the boot of the record, counters are as reliable as the part file, because the page cache survives the
+    ///   process. Each position is advanced to its counter if that is within the range.
+    /// - In another boot, the page cache is lost. Each position falls back to the synced one.
+    ///
+    /// A complete record is returned unchanged, because its bytes are not in a part file any more.
+    package func applyingLiveCounters(_ counters: [Int64], bootID current: String = BootID.current) -> TaskRecord {
+        guard state != .complete else { return self }
+        var record = self
+        record.ranges = ranges.enumerated().map { index, range in
+            if bootID == current { return index < counters.count ? range.advanced(to: counters[index]) : range }
+            var range = range
+            range.position = max(range.start, min(range.position, range.synced))
+            return range
+        }
+        // The file's own time may be lost with the page cache. The positions above count only synced bytes.
+        if bootID != current {
+            record.partTime = nil
+            record.pieces = nil
+        }
+        return record
+    }
+}
+
+// MARK: - Responses
+
+extension TaskRecord {
+    /// Stores the validator of the stored bytes.
+    ///
+    /// - Parameter source: the URL of the validator; nil for the task's own.
+    mutating func adopt(_ validator: Validator, of source: String?) {
+        self.validator = validator
+        self.source = source
+    }
+
+    /// Stores a server's digest of the whole file.
+    mutating func adopt(_ digest: Checksum) { validator?.digest = digest }
+
+    /// Stores the head of the last response.
+    mutating func adopt(_ head: ResponseHead) { response = head }
+}
+
+// MARK: - Files
+
+extension TaskRecord {
+    /// The attempt writes to the part file with this name.
+    mutating func usePart(_ name: String) { partName = name }
+
+    /// The part file is open, so its time proves nothing any more.
+    mutating func openPart() {
+        partTime = nil
+        if ranges.isEmpty { pieces = nil }
+    }
+
+    /// The attempt leaves a part file with this time of its last write.
+    mutating func leavePart(_ time: Int64?) { partTime = time }
+
+    /// The task has no part file any more.
+    mutating func forgetPart() { partName = nil }
+
+    /// The file is about to get this final name.
+    mutating func name(_ path: String) { self.path = path }
+
+    /// The file has no final name.
+    mutating func unname() { path = nil }
+
+    /// A file that existed before counts as the result.
+    mutating func keep(foreign path: String) {
+        self.path = path
+        isForeign = true
+        written = nil
+    }
+
+    /// Stores the identity that proves the file to be the task's.
+    mutating func identify(_ file: FileIdentity?) { written = file }
+
+    /// All bytes are received. The caller sets the state.
+    mutating func finish(received: Int64, at date: Date) {
+        let size = expected ?? received
+        ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
+        expected = size
+        pieces = synced == true ? nil : PieceChecksum.covering(pieces, length: size)
+        finished = date
+        error = nil
+        waiting = nil
+    }
+
+    /// The finished file is synced.
+    mutating func noteSynced() {
+        synced = true
+        pieces = nil
+    }
+
+    /// The bytes are synced, or the sync has failed.
+    mutating func setSynced(_ isSynced: Bool) { synced = isSynced ? true : nil }
+
+    /// The result was a foreign file, or is fetched again.
+    mutating func forgetResult() {
+        isForeign = nil
+        synced = nil
+    }
+
+    /// The finished file of another boot is complete, or nothing proves the opposite.
+    mutating func prove() {
+        noteSynced()
+        error = nil
+        waiting = nil
+    }
+
+    /// The finished file is missing or differs from the received bytes.
+    mutating func forgetFile() {
+        dropBytes()
+        finished = nil
+    }
+
+    /// A record of another boot says `complete`, but its file has no final name: only synced bytes count.
+    mutating func unfinish() {
+        state = .action
+        self = applyingLiveCounters([])
+        path = nil
+        finished = nil
+        state = task.type == .background ? .idle : .suspend
+    }
+
+    /// - Parameter paths: the other places of the finished file, removed after this record is written.
+    mutating func leaveBehind(_ paths: [String]) { leftBehind = paths.isEmpty ? nil : paths }
+
+    /// Removes the places from which response middlewares have moved the file.
+    mutating func removeLeftBehind() {
+        for path in leftBehind ?? [] { unlink(path) }
+        leftBehind = nil
+    }
+
+    /// The file was moved aside.
+    mutating func setAside(_ file: SetAsideFile) { setAside = (setAside ?? []) + [file] }
+
+    /// Removes an earlier file with this name.
+    mutating func removeSetAside(_ path: String) {
+        setAside?.first { $0.path.isExactly(path) }?.remove()
+        setAside?.removeAll { $0.path.isExactly(path) }
+    }
+
+    /// Removes the files that were moved aside, except changed ones. Returns false if there were none.
+    mutating func removeSetAside() -> Bool {
+        guard let files = setAside else { return false }
+        for file in files { file.remove() }
+        setAside = nil
+        return true
+    }
+}
+
+// MARK: - Around the download
+
+extension TaskRecord {
+    /// Adds a line to the history, which keeps the newest eight.
+    mutating func appendHistory(_ verdict: Verdict) {
+        history.append(verdict)
+        if history.count > 8 { history.removeFirst() }
+    }
+
+    /// Requests use another address, or the task's own URL again.
+    mutating func relink(to address: String) { link = address.isExactly(task.url) ? nil : address }
+
+    /// The task becomes a member of the barrel.
+    mutating func join(_ barrel: String) { barrels.append(barrel) }
+
+    /// The task leaves the barrel.
+    mutating func leave(_ barrel: String) { barrels.removeAll { $0.isExactly(barrel) } }
+
+    /// The application uses the finished file.
+    mutating func use(at date: Date) { lastUsed = date }
 }

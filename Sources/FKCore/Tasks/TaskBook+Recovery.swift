@@ -88,7 +88,7 @@ extension TaskBook {
     /// Says that a finished file had not reached the disk.
     func noteLost(_ path: String, _ entry: TaskEntry) {
         problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
-        note(entry, by: "resume", "the file had not reached the disk when the system went down")
+        appendHistory(entry, by: "resume", "the file had not reached the disk when the system went down")
     }
 }
 

@@ -121,9 +121,9 @@ final class TaskEntry {
     }
 
     /// Adds a line to the task's history, which keeps the newest eight.
-    func note(by: String, _ what: String, at date: Date) {
+    func appendHistory(by: String, _ what: String, at date: Date) {
         if by == "resume" { run?.dropReason = run?.dropReason ?? what }
-        record.note(Verdict(time: date, by: by, what: what))
+        record.appendHistory(Verdict(time: date, by: by, what: what))
         isDirty = true
     }
 
