@@ -79,7 +79,7 @@ struct EngineProofTests {
 
     @Test("whole, but nothing is known to compare it with: fetched again")
     func incomparable() async throws {
-        let (bench, id) = try await afterBoot { $0.pieces = nil }
+        let (bench, id) = try await afterBoot { record in record.edit { $0.pieces = nil } }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.count == 1)
         #expect(try bench.out("a") == Self.content)

@@ -71,7 +71,9 @@ struct FuzzClaimTests {
         let length = random.pick([record.expected ?? size, size, size + 5, 0, size / 2])
         record.edit { $0.ranges = makeRanges(upTo: random.oneIn(2) ? length : $0.expected ?? size, &random) }
         // A whole file of a wrong length is a file: only what still asks its server can hear of the right one.
-        if record.expected != size, !record.ranges.isEmpty { record.edit { $0.ranges[0].position = $0.ranges[0].start } }
+        if record.expected != size, !record.ranges.isEmpty {
+            record.edit { $0.ranges[0].position = $0.ranges[0].start }
+        }
         if random.oneIn(2) { record.edit { $0.synced = random.oneIn(2) } }
         if !random.oneIn(4) { record.edit { $0.partName = FileNameRules.partName(for: "f\(number)", id: $0.id) } }
         if record.state == .complete || random.oneIn(4) { record.edit { $0.path = folder.path + "/out/f\(number)" } }

@@ -17,7 +17,7 @@ extension TaskRecord {
     }
 }
 
-/// The closed fields of a record, by the names that they have in an info file.
+/// The fields of a record that tests change, by the names that they have in an info file.
 struct RecordDraft {
     let id: TaskID
     fileprivate var values: [String: Any]
@@ -32,29 +32,110 @@ struct RecordDraft {
         set { values[name] = newValue }
     }
 
-    var waiting: Waiting? { get { self["waiting"] } set { self["waiting"] = newValue } }
-    var ranges: [SavedRange] { get { self["ranges"] ?? [] } set { self["ranges"] = newValue } }
-    var pieces: [PieceChecksum]? { get { self["pieces"] } set { self["pieces"] = newValue } }
-    var expected: Int64? { get { self["expected"] } set { self["expected"] = newValue } }
-    var validator: Validator? { get { self["validator"] } set { self["validator"] = newValue } }
-    var source: String? { get { self["source"] } set { self["source"] = newValue } }
-    var attempts: Int { get { self["attempts"] ?? 0 } set { self["attempts"] = newValue } }
-    var error: DownloadError? { get { self["error"] } set { self["error"] = newValue } }
-    var response: ResponseHead? { get { self["response"] } set { self["response"] = newValue } }
-    var partName: String? { get { self["partName"] } set { self["partName"] = newValue } }
-    var partTime: Int64? { get { self["partTime"] } set { self["partTime"] = newValue } }
-    var path: String? { get { self["path"] } set { self["path"] = newValue } }
-    var written: FileIdentity? { get { self["written"] } set { self["written"] = newValue } }
-    var setAside: [SetAsideFile]? { get { self["setAside"] } set { self["setAside"] = newValue } }
-    var leftBehind: [String]? { get { self["leftBehind"] } set { self["leftBehind"] = newValue } }
-    var created: Date { get { self["created"] ?? .distantPast } set { self["created"] = newValue } }
-    var started: Date? { get { self["started"] } set { self["started"] = newValue } }
-    var finished: Date? { get { self["finished"] } set { self["finished"] = newValue } }
-    var lastUsed: Date? { get { self["lastUsed"] } set { self["lastUsed"] = newValue } }
-    var isForeign: Bool? { get { self["isForeign"] } set { self["isForeign"] = newValue } }
-    var synced: Bool? { get { self["synced"] } set { self["synced"] = newValue } }
-    var lengthVerified: Bool? { get { self["lengthVerified"] } set { self["lengthVerified"] = newValue } }
-    var history: [Verdict] { get { self["history"] ?? [] } set { self["history"] = newValue } }
+    var state: DownloadState {
+        get { self["state"] ?? .idle }
+        set { self["state"] = newValue }
+    }
+    var task: TaskDescription {
+        get { self["task"] ?? TaskDescription(url: "") }
+        set { self["task"] = newValue }
+    }
+    var barrels: [String] {
+        get { self["barrels"] ?? [] }
+        set { self["barrels"] = newValue }
+    }
+    var waiting: Waiting? {
+        get { self["waiting"] }
+        set { self["waiting"] = newValue }
+    }
+    var ranges: [SavedRange] {
+        get { self["ranges"] ?? [] }
+        set { self["ranges"] = newValue }
+    }
+    var pieces: [PieceChecksum]? {
+        get { self["pieces"] }
+        set { self["pieces"] = newValue }
+    }
+    var expected: Int64? {
+        get { self["expected"] }
+        set { self["expected"] = newValue }
+    }
+    var validator: Validator? {
+        get { self["validator"] }
+        set { self["validator"] = newValue }
+    }
+    var source: String? {
+        get { self["source"] }
+        set { self["source"] = newValue }
+    }
+    var attempts: Int {
+        get { self["attempts"] ?? 0 }
+        set { self["attempts"] = newValue }
+    }
+    var error: DownloadError? {
+        get { self["error"] }
+        set { self["error"] = newValue }
+    }
+    var response: ResponseHead? {
+        get { self["response"] }
+        set { self["response"] = newValue }
+    }
+    var partName: String? {
+        get { self["partName"] }
+        set { self["partName"] = newValue }
+    }
+    var partTime: Int64? {
+        get { self["partTime"] }
+        set { self["partTime"] = newValue }
+    }
+    var path: String? {
+        get { self["path"] }
+        set { self["path"] = newValue }
+    }
+    var written: FileIdentity? {
+        get { self["written"] }
+        set { self["written"] = newValue }
+    }
+    var setAside: [SetAsideFile]? {
+        get { self["setAside"] }
+        set { self["setAside"] = newValue }
+    }
+    var leftBehind: [String]? {
+        get { self["leftBehind"] }
+        set { self["leftBehind"] = newValue }
+    }
+    var created: Date {
+        get { self["created"] ?? .distantPast }
+        set { self["created"] = newValue }
+    }
+    var started: Date? {
+        get { self["started"] }
+        set { self["started"] = newValue }
+    }
+    var finished: Date? {
+        get { self["finished"] }
+        set { self["finished"] = newValue }
+    }
+    var lastUsed: Date? {
+        get { self["lastUsed"] }
+        set { self["lastUsed"] = newValue }
+    }
+    var isForeign: Bool? {
+        get { self["isForeign"] }
+        set { self["isForeign"] = newValue }
+    }
+    var synced: Bool? {
+        get { self["synced"] }
+        set { self["synced"] = newValue }
+    }
+    var lengthVerified: Bool? {
+        get { self["lengthVerified"] }
+        set { self["lengthVerified"] = newValue }
+    }
+    var history: [Verdict] {
+        get { self["history"] ?? [] }
+        set { self["history"] = newValue }
+    }
 }
 
 /// Takes the fields out of a record.

@@ -8,11 +8,11 @@ import Testing
 struct RecordQueryTests {
     /// Six records that differ in everything a query can ask for.
     private static let records: [DownloadRecord] = {
-        func make(_ number: UInt64, _ url: String, _ change: (inout TaskRecord) -> Void) -> DownloadRecord {
+        func make(_ number: UInt64, _ url: String, _ change: (inout RecordDraft) -> Void) -> DownloadRecord {
             var record = TaskRecord(
                 task: TaskDescription(url: url), number: number,
                 created: Date(timeIntervalSince1970: Double(number) * 100))
-            change(&record)
+            record.edit(change)
             return DownloadRecord(record)
         }
         return [

@@ -74,7 +74,8 @@ extension TaskRecord {
                 .httpStatus, "Not there.", url: "https://example.com/", status: 404, underlying: "u", isRetryable: true,
                 retryAfter: 2.5)
             $0.response = ResponseHead(
-                status: 206, httpVersion: "2", fields: [.init("ETag", "\"e\"")], url: "https://c.example/", redirects: 2)
+                status: 206, httpVersion: "2", fields: [.init("ETag", "\"e\"")], url: "https://c.example/", redirects: 2
+            )
         }
         record.barrels = ["a", "ü/"]
         record.edit {

@@ -327,7 +327,7 @@ final class Reporter {
 
     private func attempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) -> AttemptInfo {
         AttemptInfo(
-            id: entry.id, url: run.shownURL, number: entry.record.attempts, phase: phase, kept: entry.received,
-            dropReason: run.receivedBefore > 0 ? run.dropReason : nil)
+            id: entry.id, url: run.attempt.shownURL, number: entry.record.attempts, phase: phase, kept: entry.received,
+            dropReason: run.attempt.receivedBefore > 0 ? run.attempt.dropReason : nil)
     }
 }

@@ -6,49 +6,49 @@ import FKMiddleware
 /// claims a place -> request chain -> request -> head is a 206 -> owns a range -> next range … -> done
 /// ```
 ///
-/// A further connection first only *claims* a place in a range that another lane fills. Its range becomes real, in the
-/// record and for the other lane, once the server has answered with the bytes asked for: a server that refuses ranges
+/// A further connection first only *claims* a position in a range that another lane fills. The range is divided, in the
+/// record and for the other lane, once the server has answered with the requested bytes. So a server that refuses ranges
 /// costs nothing.
 final class Lane {
-    /// Bytes of the part file that a mirror is asked for, too.
+    /// Bytes of the part file, which are also requested from a mirror.
     struct HeldPiece {
         var start: Int64
         var held: [UInt8]
     }
 
     let number: Int
-    /// Index of the range it fills, once it has one.
+    /// The index of the range that it fills; nil before it has one.
     var index: Int?
-    /// The mirror it fetches from; nil for the attempt's own URL.
+    /// The mirror that it uses; nil for the attempt's own URL.
     var mirror: String?
-    /// Set while it only learns whether the mirror has the same file.
+    /// Set while it only checks whether the mirror has the same file.
     var trial: HeldPiece?
-    /// Its connection; nil for the lane that uses the one of the task's slot.
+    /// Its connection; nil if it uses the connection of the task's slot.
     var permit: HostPermit?
-    /// Where the range will begin that it has asked for and not got yet.
+    /// The start of the range that it has requested and not received yet.
     var claim: Int64?
     var operation: (any TransportOperation)?
     var receiver: RangeReceiver?
-    /// The request chain at work.
+    /// The running request chain.
     var chain: Task<Void, Never>?
-    /// How often the same range was asked for in another way.
+    /// The number of times that the same range was requested in another way.
     var asksAgain = 0
-    /// What was known when the last request was made.
+    /// The facts known at the last request.
     var known = ResumeRules.Known()
-    /// What the last request asked for.
+    /// The range of the last request.
     var lastAsk = RangeAsk()
-    /// What the next one asks for, where the server's answer to the last one demands another way.
+    /// The range of the next request, if the last answer requires another form; nil otherwise.
     var nextAsk: RangeAsk?
-    /// What its last request wished for (`TransportRequest.prefersHTTP1`).
+    /// `TransportRequest.prefersHTTP1` of the last request.
     var prefersHTTP1 = false
-    /// Ended by the engine: another lane does its work, or one more will.
+    /// True once the engine ends it. Another lane takes over its work.
     var isUnwanted = false
-    /// Position at the last tick, and for how many ticks no byte has come.
+    /// The position at the last tick, and the number of ticks without a byte.
     var watch = LaneWatch()
 
     init(number: Int) { self.number = number }
 
-    /// The host that its own permit is for.
+    /// The host of its own permit; nil without one.
     var permitHost: String? {
         switch permit {
         case .some(let permit): permit.host
@@ -62,14 +62,14 @@ final class Lane {
     }
 }
 
-/// Notices a connection through which nothing comes while it should: the rest of its range is then asked for anew.
+/// Detects a connection that delivers nothing. The rest of its range is then requested again.
 struct LaneWatch: Sendable {
-    /// A connection may be silent for so many ticks (seconds).
+    /// The maximum number of silent ticks (seconds).
     static let patience = 3
     private var position: Int64 = -1
     private(set) var silentTicks = 0
 
-    /// Call once a second with the lane's position; true when it should be replaced.
+    /// Returns true if the lane must be replaced. To be called once a second with the lane's position.
     mutating func isStuck(at position: Int64) -> Bool {
         silentTicks = position == self.position ? silentTicks + 1 : 0
         self.position = position

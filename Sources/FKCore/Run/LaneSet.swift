@@ -1,64 +1,65 @@
 import FKMiddleware
 
-/// The connections of one file: who fills what, how many there may be, where they fetch from, and what follows when one
-/// ends. It decides; `TaskRun` sends the requests and keeps the record.
+/// The connections of one file: their ranges, their number, their sources, and what follows when one ends. It decides;
+/// `TaskRun` sends the requests and updates the record.
 ///
 /// ```text
-/// first -> more … -> next (a lane has filled its range) -> ended -> others go on | all is there | last
+/// first -> more … -> next (a lane has filled its range) -> ended -> more | surplus | wait | last
 /// ```
 ///
-/// What always holds: no two lanes fill one range, no two claims are at one place, and every byte that is missing lies in a
-/// range that a lane fills or that the next one may take. Lanes are objects with transfers of their own; everything else
-/// is a value.
+/// Invariants: no two lanes fill one range, no two claims have the same position, and every missing byte lies in a range
+/// that a lane fills or the next one may take. Lanes are objects, because each has a transfer; everything else is a value.
 struct LaneSet {
+    /// What follows once all lanes have ended.
     enum AfterLanes {
         /// The attempt has failed.
         case fail(DownloadError)
-        /// The bytes held are of no use, or ranges are not: one connection asks so.
+        /// The stored bytes or the ranges are of no use. One connection sends this request.
         case restart(RangeAsk)
     }
 
-    /// What follows when a lane has ended.
+    /// What follows the end of a lane.
     enum Next {
-        /// Others are at work, and there may be another one.
+        /// Others continue, and there may be another one.
         case more
-        /// Others are at work and have nothing to do: nothing is missing any more.
+        /// Others continue, but no byte is missing any more.
         case surplus
-        /// Others are at work and are being ended.
+        /// Others are still ending.
         case wait
         /// It was the last one.
         case last(AfterLanes?)
     }
 
-    /// Where a claim cuts a range in two.
+    /// The place where a claim divides a range.
     struct Place: Equatable {
-        /// The range that is shortened to end at the claim.
+        /// The range that ends at the claim from now on.
         var index: Int
-        /// The end that it had.
+        /// Its former end.
         var end: Int64
     }
 
+    /// A measurement of all lanes.
     struct Sample {
         /// Nanoseconds of the monotonic clock.
         var time: Int64
         var received: Int64
-        /// Lanes through which bytes came.
+        /// The lanes that have received bytes.
         var lanes: Int
     }
 
-    /// The largest piece a transport hands over at once, in bytes.
+    /// The maximum size in bytes of a piece from a transport.
     static let largestPiece: Int64 = 512 << 10
 
-    /// The connections at work; the first one began alone.
+    /// The connections, oldest first.
     private(set) var lanes: [Lane] = []
     private var lastNumber = 0
-    /// How many there may be.
+    /// Their permitted number.
     private(set) var growth: LaneGrowth
-    /// Where else several connections may fetch from.
+    /// The mirrors that further connections may use.
     var mirrors: MirrorSources
-    /// What happens once the last lane has ended.
+    /// What follows once the last lane has ended; nil while none is to end.
     private(set) var afterLanes: AfterLanes?
-    /// The beginning of the step that `growth` measures.
+    /// The measurement at the start of the present step.
     private var sample: Sample?
 
     init(limit: ConnectionLimit = .fixed(1), mirrors: MirrorSources = MirrorSources(own: "", plan: [])) {
@@ -72,9 +73,9 @@ struct LaneSet {
 
     // MARK: Beginning
 
-    /// With no lane at work: one for the first range that is missing; nil when nothing is.
+    /// The first lane, for the first missing range; nil if no byte is missing.
     ///
-    /// - Parameter ranges: of the file, with the positions of this moment; none while nothing is known of it.
+    /// - Parameter ranges: the file's ranges with their present positions; empty while the file is unknown.
     mutating func first(_ ranges: [SavedRange]) -> Lane? {
         guard let index = ranges.isEmpty ? 0 : SegmentPlanner.nextRange(in: ranges) else { return nil }
         let lane = add()
@@ -82,7 +83,7 @@ struct LaneSet {
         return lane
     }
 
-    /// One lane that asks in another way, from the beginning of the file; no further one follows.
+    /// The only lane, which sends this request from the start of the file.
     mutating func restart(_ ask: RangeAsk) -> Lane {
         growth.cap(at: 1)
         let lane = add()
@@ -91,9 +92,9 @@ struct LaneSet {
         return lane
     }
 
-    /// A further lane with work; nil while none is wanted.
+    /// A further lane; nil while none is useful.
     ///
-    /// - Parameter isOpen: whether a source may get another connection; nil stands for the attempt's own URL.
+    /// - Parameter isOpen: returns true if a source may get another connection; nil is the attempt's own URL.
     mutating func more(_ ranges: [SavedRange], isOpen: (String?) -> Bool) -> Lane? {
         guard afterLanes == nil, lanes.count < growth.limit,
             let source = mirrors.next(
@@ -106,7 +107,7 @@ struct LaneSet {
         return nil
     }
 
-    /// A lane that only learns whether a mirror has the same file; nil while there is none to be tried.
+    /// A lane that only checks whether a mirror has the same file; nil if there is no mirror to check.
     mutating func trial(_ piece: Lane.HeldPiece, isOpen: (String) -> Bool) -> Lane? {
         guard lanes.count < max(2, growth.limit), let url = mirrors.startTrial(isOpen: isOpen) else { return nil }
         let lane = add()
@@ -125,14 +126,15 @@ struct LaneSet {
 
     // MARK: Work
 
-    /// A lane has filled its range: gives it the next one, or half of another one's. False when there is no work for it.
+    /// Gives the next range, or half of another lane's range, to a lane that has filled its own. Returns false if there is no
+    /// work for it.
     ///
-    /// - Parameter mayDivide: the file's ranges may come over several connections.
+    /// - Parameter mayDivide: true if several connections may fill the file.
     mutating func next(for lane: Lane, _ ranges: [SavedRange], mayDivide: Bool) -> Bool {
         lanes.count <= growth.limit && (lanes.count == 1 || mayDivide) && takeWork(lane, ranges)
     }
 
-    /// Gives a lane the range that nobody fills, or a claim to half of the largest one; false when there is no work.
+    /// Gives a lane a free range, or a claim to half of the largest one. Returns false if there is no work.
     private func takeWork(_ lane: Lane, _ ranges: [SavedRange]) -> Bool {
         lane.index = nil
         lane.claim = nil
@@ -156,9 +158,9 @@ struct LaneSet {
         ranges.firstIndex { $0.position < claim && claim < $0.end ?? .max }
     }
 
-    /// The server has answered a lane's claim: where it cuts a range; nil when that place is not free any more.
+    /// The place where a lane's claim divides a range, once the server has answered; nil if it is not free any more.
     ///
-    /// - Parameter limit: the file may have so many ranges.
+    /// - Parameter limit: the maximum number of ranges.
     func place(of lane: Lane, in ranges: [SavedRange], limit: Int) -> Place? {
         guard let claim = lane.claim, ranges.count < limit, let index = Self.index(of: claim, in: ranges),
             let end = ranges[index].end
@@ -169,9 +171,9 @@ struct LaneSet {
     /// The lane that fills this range.
     func lane(filling index: Int) -> Lane? { lanes.first { $0.index == index } }
 
-    /// The claim holds: the range behind it, the last of the list, is the lane's.
+    /// Divides the range at the claim. The lane fills the new range, which is the last of the list.
     ///
-    /// - Returns: the ranges of the file as they are then.
+    /// - Returns: the new ranges of the file.
     func settle(_ lane: Lane, at place: Place, _ ranges: [SavedRange]) -> [SavedRange] {
         guard let claim = lane.claim else { return ranges }
         lane.claim = nil
@@ -181,18 +183,18 @@ struct LaneSet {
 
     // MARK: Fewer lanes
 
-    /// Fewer connections from now on; those that are too many end when they have filled their ranges.
+    /// Lowers the number of connections. Surplus lanes end when they have filled their ranges.
     mutating func cap(at limit: Int) { growth.cap(at: limit) }
 
-    /// Another number of connections is asked for.
+    /// Sets another number of connections.
     mutating func setLimit(_ limit: ConnectionLimit) { growth = LaneGrowth(limit: limit) }
 
-    /// It has been decided that all lanes end, and what happens then.
+    /// All lanes are to end, and `next` follows.
     mutating func end(_ next: AfterLanes) { afterLanes = next }
 
-    /// A lane is no more.
+    /// Removes a lane that has ended.
     ///
-    /// - Parameter isStopped: all lanes are being ended from outside.
+    /// - Parameter isStopped: true if the run stops.
     mutating func ended(_ lane: Lane, _ ranges: [SavedRange], isStopped: Bool) -> Next {
         remove(lane)
         if lanes.isEmpty { return .last(afterLanes.take()) }
@@ -200,14 +202,14 @@ struct LaneSet {
         return SegmentPlanner.nextRange(in: ranges) == nil ? .surplus : .more
     }
 
-    /// A lane that never began.
+    /// Removes a lane that sent no request.
     mutating func remove(_ lane: Lane) { lanes.removeAll { $0 === lane } }
 
-    /// Lanes that are not being ended.
+    /// The number of lanes that are not ending.
     var wanted: Int { lanes.count { !$0.isUnwanted } }
 
-    /// The lane to that host that costs least to end: one that waits for an answer yet, else the newest. Nil where the file
-    /// would be left without any.
+    /// The lane to a host that costs least to end: one without an answer, otherwise the newest; nil if it is the file's only
+    /// lane.
     func laneToYield(of host: String) -> Lane? {
         guard afterLanes == nil, wanted > 1 else { return nil }
         let lanes = lanes.filter { !$0.isUnwanted && $0.permitHost == host }
@@ -216,11 +218,11 @@ struct LaneSet {
 
     // MARK: Measuring
 
-    /// What the connections have brought so far, at the end of a step.
+    /// Measures the lanes at the end of a step.
     mutating func measure(received: Int64, now: Int64) {
         let sample = Sample(
             time: now, received: received, lanes: lanes.count { $0.index != nil && $0.receiver?.isAnswered == true })
-        // Connections that came within the step would count for less than they bring.
+        // A connection that was added within the step has had less time to receive bytes.
         if let last = self.sample, last.lanes == sample.lanes {
             growth.measured(
                 bytes: sample.received - last.received, seconds: Double(now - last.time) / 1e9, lanes: sample.lanes)

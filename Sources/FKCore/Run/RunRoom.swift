@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// What all runs of an engine share: what they may ask, write to and use up. Confined to the engine.
+/// The state and services that all runs of an engine share. Confined to the engine.
 final class RunRoom {
     let book: TaskBook
     let schedule: Schedule
@@ -11,9 +11,9 @@ final class RunRoom {
     let transport: any Transport
     let chains: MiddlewareChains
     let inbox: EngineInbox
-    /// Whose middlewares are called (`MiddlewareCall`).
+    /// The engine whose middlewares are called (`MiddlewareCall`).
     var engine: ObjectIdentifier { inbox.engine }
-    /// Where digests are computed and files synced.
+    /// Computes digests and syncs files.
     let diskWork: DispatchQueue
 
     var folders = FolderCache()
@@ -39,7 +39,7 @@ final class RunRoom {
 
     /// Deletes the files of a task in state `.unknown`, its info file, and everything in memory.
     ///
-    /// - Returns: what became of the files.
+    /// - Returns: a note about the files.
     func forget(_ entry: TaskEntry) -> String {
         guard book.tenure.mayWrite else { return "forgotten" }
         let note = entry.record.removeFiles(of: book.workPath, keepsFinished: entry.keepsFile)
@@ -54,10 +54,10 @@ final class RunRoom {
 
     // MARK: Free space
 
-    /// A body of at most so many bytes into an empty part is written without the engine being asked.
+    /// The maximum size in bytes of a body that is written to an empty part without asking the engine.
     static let smallFile: Int64 = 256 << 10
 
-    /// What may be written to a folder beside what other tasks have begun; nil where the file system does not tell.
+    /// The free space of a folder less what other tasks have reserved; nil if the file system does not report it.
     func disk(for entry: TaskEntry, in folder: Folder) -> DiskRoom? {
         guard let free = folder.free else { return nil }
         var promised: Int64 = 0
@@ -72,14 +72,14 @@ final class RunRoom {
         max(0, entry.record.task.options.minFree ?? schedule.configure.minFree)
     }
 
-    /// - Returns: the most that a body may have to be written before the engine is asked; -1 for none.
+    /// The maximum size in bytes of a body that may be written without asking the engine; -1 for none.
     func inlineLimit(for entry: TaskEntry, in folder: Folder) -> Int64 {
         guard entry.hasCleanCounters, entry.record.received == 0, let device = folder.device else { return -1 }
         let fits = smallFiles.take(
             Self.smallFile, on: device, keeping: minFree(of: entry), now: schedule.clock.now
         ) {
             guard let spare = disk(for: entry, in: folder)?.spare else { return .max }
-            // Those that run may not have written theirs yet.
+            // Running tasks may not have written theirs yet.
             return spare - min(max(0, spare), Int64(schedule.running.count) * Self.smallFile)
         }
         return fits ? Self.smallFile : -1
@@ -87,8 +87,8 @@ final class RunRoom {
 
     // MARK: Yielding
 
-    /// Ends further connections to a host that is full while a task waits for it, or that has more than it may have. Those
-    /// that end already count; each file keeps one connection, to whichever host.
+    /// Ends further connections to a host that has too many, or for which a task waits. Lanes that are already ending count.
+    /// Each file keeps one connection.
     func yieldLanes(of host: String, _ count: Int = 1) {
         let runs = schedule.running.values.compactMap(\.run)
         var missing = count

@@ -1,9 +1,9 @@
 import FKMiddleware
 import Foundation
 
-/// What follows when a response has ended: the next range, verifying, another try, or the end of the attempt.
+/// The end of a response, and what follows: the next range, verifying, another request, or the end of the attempt.
 extension TaskRun {
-    /// What the transport's thread or a request chain has left for it.
+    /// Handles an event of the transport or of a request chain.
     func handle(_ event: EngineInbox.Event) {
         switch event {
         case .request(_, let number, let result):
@@ -85,12 +85,12 @@ extension TaskRun {
         _ again: ResumeRules.Again, _ reason: String, _ lane: Lane
     ) {
         let next = ResumeRules.ask(again: again, after: lane.lastAsk)
-        // A claim that the server does not serve costs nothing: what runs goes on without it.
+        // A claim that the server does not serve costs nothing: the other lanes continue without it.
         if again != .withoutRange, lane.claim != nil {
             let refusal = DownloadError(.badRange, "The server does not serve ranges of this file: \(reason).")
             return laneFailed(lane, refusal)
         }
-        // Nor does a mirror's answer say anything about the file that the others fetch.
+        // A mirror's answer says nothing about the file that the other lanes fetch.
         if again != .plainRange, lane.mirror != nil {
             return laneFailed(lane, DownloadError(.badRange, reason, isRetryable: true))
         }

@@ -1,11 +1,11 @@
 import FKMiddleware
 import Foundation
 
-/// Several connections for one file: carries out what `LaneSet` decides.
+/// Several connections for one file. `LaneSet` decides, and this performs.
 extension TaskRun {
     // MARK: More lanes
 
-    /// Adds lanes while the file is worth more of them. They claim places in what the others fill.
+    /// Adds lanes while they are useful. A new lane claims a part of a range that another one fills.
     func grow() {
         armGrowth()
         guard !isEnding, laneSet.growth.isSegmented, mayDivide else { return }
@@ -20,7 +20,7 @@ extension TaskRun {
         schedule.hosts.isOpen(source.map { HostName.site($0) } ?? entry.host, now: clock.now)
     }
 
-    /// Ranges are combined only under one strong validator (RFC 9110 section 15.3.7.2), and only of a known length.
+    /// True if ranges may be combined: under one strong validator (RFC 9110 section 15.3.7.2), with a known length.
     var mayDivide: Bool {
         guard entry.record.expected != nil, head?["Accept-Ranges"]?.lowercased() != "none",
             let validator = entry.record.validator, ResumeRules.strongValidator(validator) != nil
@@ -28,23 +28,23 @@ extension TaskRun {
         return (entry.record.source ?? entry.record.task.url) == url
     }
 
-    /// The server has answered a claim: the range it is in ends there, and the rest of it is this lane's.
+    /// Divides a range at a claim that the server has answered.
     ///
-    /// - Returns: false when the place is not free any more.
+    /// - Returns: false if the place is not free any more.
     func settle(_ lane: Lane, _ receiver: RangeReceiver) -> Bool {
         guard let claim = lane.claim, case .append = receiver.decision else { return false }
         entry.foldCounters()
         let ranges = entry.record.ranges
         guard let place = laneSet.place(of: lane, in: ranges, limit: files.counters.count) else { return false }
-        // The other lane must not be near: the piece it is writing at this moment may still go beyond its new end.
+        // The other lane must not be near: the piece that it is writing may exceed its new end.
         let other = laneSet.lane(filling: place.index)?.receiver
         other?.setLimit(claim)
         guard other == nil || files.counters.load(place.index) + LaneSet.largestPiece <= claim else {
             other?.setLimit(place.end)
             return false
         }
-        // The live counters need not be taken out of force for this record: the other lane's stays below the claim, so it
-        // says the same of either range, and the new one's lies at its start. A kill would else lose what they tell.
+        // The live counters stay valid for the new record: the other lane's counter is below the claim, and the new one is
+        // at the start of its range. Invalidating them would lose progress after a crash.
         entry.record.divide(into: laneSet.settle(lane, at: place, ranges))
         files.counters.store(ranges.count, claim)
         receiver.assign(index: ranges.count)
@@ -54,13 +54,13 @@ extension TaskRun {
 
     // MARK: Fewer lanes
 
-    /// A lane has filled its range: the next one, or half of another one's.
+    /// A lane has filled its range and takes the next one, or ends.
     func laneIsFree(_ lane: Lane) {
         guard laneSet.next(for: lane, entry.record.ranges, mayDivide: mayDivide) else { return laneEnded(lane) }
         ask(with: lane)
     }
 
-    /// A lane's request has failed. The attempt fails with the last one; else the others do the work.
+    /// A lane's request has failed. The attempt fails if it was the last lane; otherwise the others continue.
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
         let others = lanes.count - 1
         if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
@@ -82,14 +82,14 @@ extension TaskRun {
         laneEnded(lane)
     }
 
-    /// A lane is no more. The last one to end decides what comes next.
+    /// A lane has ended. What follows depends on the others.
     func laneEnded(_ lane: Lane) {
         let next = laneSet.ended(lane, entry.record.ranges, isStopped: stop != nil)
         releasePermit(of: lane)
         switch next {
         case .wait: break
         case .more: grow()
-        // Claims that are still on their way have nothing to do.
+        // Pending claims have no work left.
         case .surplus: lanes.forEach { unwant($0) }
         case .last where stop != nil: stopped()
         case .last(.fail(let error)): fail(error)
@@ -98,7 +98,9 @@ extension TaskRun {
         }
     }
 
-    /// Ends all lanes, `without` among them, which has ended already, and then does what follows.
+    /// Ends all lanes; `next` follows.
+    ///
+    /// - Parameter lane: the lane that has ended already.
     func end(_ next: LaneSet.AfterLanes, without lane: Lane) {
         laneSet.end(next)
         lanes.forEach { if $0 !== lane { $0.cancel() } }
@@ -124,7 +126,7 @@ extension TaskRun {
         (entry.record.expected ?? 0) - entry.received >= 2 * SegmentPlanner.minPiece
     }
 
-    /// Measures what the present connections bring, and adds more where that is worth it.
+    /// Measures the throughput of the connections, and adds more if that helps.
     func measureGrowth() {
         guard !isEnding, counters != nil else { return }
         tryMirrors()
@@ -135,7 +137,7 @@ extension TaskRun {
 
     // MARK: Watching
 
-    /// Once a second: a connection through which nothing comes any more is replaced, where several may be used.
+    /// Replaces connections that deliver nothing, if several may be used. To be called once a second.
     func watchLanes() {
         guard laneSet.growth.isSegmented, !isEnding, !limits.isLimited else { return }
         for lane in lanes {
@@ -149,20 +151,20 @@ extension TaskRun {
 
     // MARK: Yielding
 
-    /// Lanes to that host that are being ended.
+    /// The number of lanes to a host that are ending.
     func endingLanes(of host: String) -> Int {
         lanes.count { $0.permitHost == host && ($0.isUnwanted || isEnding) }
     }
 
     func laneToYield(of host: String) -> Lane? { isEnding ? nil : laneSet.laneToYield(of: host) }
 
-    /// Ends a lane, and does with one less from now on.
+    /// Ends a lane and lowers the number of connections by one.
     func yield(_ lane: Lane) {
         laneSet.cap(at: laneSet.wanted - 1)
         unwant(lane)
     }
 
-    /// The task asks for another number of connections now.
+    /// Sets the task's new number of connections.
     func setConnections(_ limit: ConnectionLimit) {
         laneSet.setLimit(limit)
         grow()
@@ -170,8 +172,8 @@ extension TaskRun {
 }
 
 extension DownloadError {
-    /// What becomes of a request over HTTP/1.1 at a server that knows HTTP/2 alone: it ends the handshake with an alert
-    /// (RFC 7301 section 3.2), or answers with frames.
+    /// True for the answer of a server that only supports HTTP/2 to a request over HTTP/1.1: it ends the handshake with an
+    /// alert (RFC 7301 section 3.2), or answers with frames.
     fileprivate var maySpeakOnlyHTTP2: Bool {
         code == .protocolViolation || code == .tls && underlying?.contains("application protocol") == true
     }

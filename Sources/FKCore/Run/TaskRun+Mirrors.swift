@@ -1,23 +1,22 @@
 import FKMiddleware
 
-/// Several mirrors at once for one file: each one's trial, and what follows from it.
-///
-/// `MirrorSources` says which mirror gets a connection, `MirrorTrial` whether its file is the same.
+/// Several mirrors for one file at the same time. `MirrorSources` decides which mirror gets a connection, `MirrorTrial`
+/// whether its file is the same.
 extension TaskRun {
-    /// Puts the mirrors of a file on trial that several connections fill, as soon as there are bytes to compare.
+    /// Starts the trials of mirrors, once several connections are in use and there are bytes to compare.
     func tryMirrors() {
         guard laneSet.growth.limit > 1, laneSet.mirrors.isUndecided, mayDivide, isWorthLanes, let piece = heldPiece()
         else { return }
         while let lane = laneSet.trial(
             piece, isOpen: { schedule.hosts.isOpen(HostName.site($0), now: clock.now) })
         {
-            // It was open when the trial began.
+            // `isOpen` has just returned true.
             _ = acquirePermit(for: lane)
             ask(with: lane)
         }
     }
 
-    /// The newest bytes of the range that has the most: far from the file's beginning, which many files share.
+    /// The newest bytes of the range with the most bytes: far from the start of the file, which many files have in common.
     private func heldPiece() -> Lane.HeldPiece? {
         entry.foldCounters()
         let count = ResumeRules.maxOverlap
@@ -60,17 +59,19 @@ extension TaskRun {
 
     // MARK: Connections of a host
 
-    /// The host that a lane's requests go to.
+    /// The host of a lane's requests.
     func host(of lane: Lane) -> String { lane.mirror.map { HostName.site($0) } ?? entry.host }
 
-    /// Counts a further connection; false while its host is closed. The one an attempt begins with is the slot's.
+    /// Acquires a permit for a further connection. Returns false while its host accepts none. The first connection of an
+    /// attempt has the permit of the slot.
     func acquirePermit(for lane: Lane) -> Bool {
         guard let permit = schedule.hosts.acquire(host(of: lane), now: clock.now) else { return false }
         lane.permit = consume permit
         return true
     }
 
-    /// A connection has ended. Where it was the slot's own and others go on, one of those to the same host uses that.
+    /// Releases the permit of an ended connection. If that was the slot's connection, another lane to the same host takes
+    /// the slot's permit and its own is released.
     func releasePermit(of lane: Lane) {
         let holder = lane.permitHost != nil ? lane : lanes.first { $0.permitHost == entry.host }
         guard let permit = holder?.permit.take() else { return }

@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// From a slot to an open part file: what the disk has to say before a server is asked.
+/// From a slot to an open part file: the checks of the disk before the first request.
 extension TaskRun {
     func fetch() throws(DownloadError) {
         let folder = try room.folders.folder(folderPath, now: clock.now)
@@ -14,19 +14,19 @@ extension TaskRun {
         laneSet = LaneSet(
             limit: room.limits.connections(of: entry),
             mirrors: MirrorSources(own: url, plan: entry.record.plan))
-        // A task that waits for room does not ask the server each time it looks.
+        // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
         fetchNext()
     }
 
     var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
 
-    /// The file goes back to where it was before it got its final name: a response chain that was interrupted with its
-    /// process runs again, or the name could not be synced.
+    /// Gives the part's name back to the file, because the response chain was interrupted with its process and runs again, or
+    /// because the final name could not be synced.
     func unpublish(in folder: Folder) throws(DownloadError) {
         guard let path = entry.record.path, let part = entry.record.partName, entry.record.owns(path) else { return }
         entry.record.unname()
-        // Where a middleware has moved it to another file system, it is copied: no byte is fetched twice.
+        // If a middleware has moved it to another file system, it is copied instead of fetched again.
         if Foundation.rename(path, folder.path(of: part)) == 0 { return }
         guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
         else {
@@ -34,9 +34,9 @@ extension TaskRun {
         }
     }
 
-    /// The name the task would get, as far as that is known before the server answers, where something bears it.
+    /// The expected final name, if an existing file has it; nil otherwise. The server may still choose another name.
     ///
-    /// - Throws: `.destination` when it is to be replaced and is not a file.
+    /// - Throws: `.destination` if something other than a file would be replaced.
     private func existingFile(in folder: Folder) throws(DownloadError) -> String? {
         let policy = entry.record.task.options.existing
         if policy == .rename || policy == nil && entry.record.task.fileName == nil { return nil }
@@ -86,11 +86,9 @@ extension TaskRun {
         guard let checksum = entry.record.task.options.checksum else { return }
         _ = try folder.fileLength(name)
         let file = try PartFile(reading: name, in: folder)
-        comparedFile = file
-        defer { comparedFile = nil }
-        let digest = try await offThread { () throws(DownloadError) in try file.digest(checksum.algorithm) }
+        let digest = try await readDigest(of: file, checksum.algorithm)
         guard digest != checksum.hex else { return appendHistory(by: "existing", checksum.matchNote) }
-        isExistingRefused = true
+        refuseExisting()
         throw DownloadError(
             .checksumMismatch,
             "\(folder.path(of: name)) was there already and is not the file expected: its "
@@ -105,7 +103,7 @@ extension TaskRun {
                 + "or ask for another name.")
     }
 
-    /// Opens the part file and compares it with what the record says is in it.
+    /// Opens the part file and compares it with the record.
     private func prepare(in folder: Folder) throws(DownloadError) -> Files {
         let part: PartFile
         if let held = try heldPart(in: folder) {
@@ -137,8 +135,8 @@ extension TaskRun {
             isResumed: entry.record.received > 0, url: entry.nextURL)
     }
 
-    /// Whether the part file was written to since the task's last attempt has ended. A shorter one shows what is gone, and
-    /// a digest will find out by itself; only what neither would show is judged by the file's time.
+    /// True if the part file was written to after the task's last attempt. The file's time decides only if neither its length
+    /// nor a digest would show the change.
     private func isEdited(_ part: PartFile) -> Bool {
         guard let time = entry.record.partTime, entry.expectedDigest == nil,
             part.openedLength >= entry.record.ranges.map(\.position).max() ?? 0
@@ -146,8 +144,8 @@ extension TaskRun {
         return !FileIdentity.isSameTime(part.openedTime, time)
     }
 
-    /// The part file with the bytes that the record tells of; nil when there are none, or when the file is gone or is not
-    /// the task's own (`PartHolder`).
+    /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own
+    /// (`PartHolder`).
     private func heldPart(in folder: Folder) throws(DownloadError) -> PartFile? {
         guard !entry.record.ranges.isEmpty else { return nil }
         let name = entry.record.partName ?? ""
@@ -162,18 +160,18 @@ extension TaskRun {
         return nil
     }
 
-    /// An empty part file under the task's usual part name, or under another one where somebody else has taken that.
+    /// An empty part file with the usual part name, or with another one if a foreign file has that name.
     private func newPart(in folder: Folder) throws(DownloadError) -> PartFile {
         let task = entry.record.task
         let final = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
         let usual = FileNameRules.partName(for: final, id: entry.id)
-        // An attempt that was interrupted may have left one under another name.
+        // An interrupted attempt may have left one with another name.
         for name in [entry.record.partName, usual].compactMap(\.self) {
             entry.record.usePart(name)
             if let part = try emptyPart(name, in: folder) { return part }
         }
         for _ in 0..<8 {
-            // Written down first: nobody would find a file of such a name again.
+            // The record comes first: after a crash nothing else knows the name.
             let name = FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits())
             entry.record.usePart(name)
             try book.save(entry)
@@ -182,7 +180,7 @@ extension TaskRun {
         throw DownloadError(.destination, "No part file can be made in \(folder.path): its names are taken.")
     }
 
-    /// Makes the part file, or empties the one that an earlier attempt has left; nil when the name is somebody else's.
+    /// Creates the part file, or empties the one of an earlier attempt; nil if a foreign file has the name.
     private func emptyPart(_ name: String, in folder: Folder) throws(DownloadError) -> PartFile? {
         if let part = try PartFile.made(in: folder, name: name) { return part }
         guard let part = try PartFile.reopened(in: folder, name: name) else {
@@ -196,7 +194,7 @@ extension TaskRun {
             try part.truncate(to: 0)
             return part
         }
-        // Its info file was lost: somebody may still want the bytes.
+        // Its info file was lost. The bytes may still be of use, so they are kept.
         part.close()
         let final = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         let kept = try entry.keep(name, in: folder, for: final)

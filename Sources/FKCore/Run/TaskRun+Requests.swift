@@ -5,15 +5,15 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// From an open part file to a request on the wire, and what its answer's head writes into the record.
+/// From an open part file to a sent request, and from the head of its response to the record.
 extension TaskRun {
-    /// With no lane at work: asks for the first range that is missing, or goes on to verifying when none is.
+    /// Requests the first missing range, or finishes the file if no byte is missing. No lane is in use.
     func fetchNext() {
         guard let lane = laneSet.first(entry.record.ranges) else { return finishSoon() }
         ask(with: lane)
     }
 
-    /// Sends the request for the range that a lane fills or claims.
+    /// Sends the request for the range of a lane.
     func ask(with lane: Lane) {
         let range: SavedRange
         if let claim = lane.claim {
@@ -45,10 +45,10 @@ extension TaskRun {
     }
 
     private func request(_ url: String, ask: RangeAsk) -> URLRequest {
-        // Every URL has been through URLNormalizer, so Foundation can read it.
+        // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
         var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
         for field in entry.record.task.options.headers ?? [] { request.add(field) }
-        // Without fields of its own it has none to be removed.
+        // A request without fields has none to remove.
         if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
         return request
     }
@@ -58,7 +58,7 @@ extension TaskRun {
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         switch result {
         case .success(var prepared):
-            // The range is the engine's own: a middleware may see it, not change it.
+            // A middleware may read the range, but not change it.
             lane.lastAsk.apply(to: &prepared.request)
             send(prepared, with: lane)
         case .failure(let error):
@@ -81,14 +81,14 @@ extension TaskRun {
             handler: handler(for: lane, EchoMasking(request: request, secretHeaders: secret)))
     }
 
-    /// Streams of one HTTP/2 connection share what a server gives a connection, and what it spares, the round trips of
-    /// many small files, a task that is alone does not have.
+    /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no
+    /// advantage, and several lanes over one connection share its throughput.
     private func prefersHTTP1() -> Bool {
         if lanes.count > 1 { return true }
         let isAlone = schedule.running.count == 1 && schedule.ready.isEmpty && !schedule.hosts.isShared(entry.host)
-        // After a failure anything may be the cause: then as everybody else does it.
-        if isAlone, previousError == nil { return true }
-        // There will be a connection over HTTP/2: the last task of a list does not open one of its own.
+        // The protocol may be the cause of an earlier failure. Then the usual one is used.
+        if isAlone, attempt.previousError == nil { return true }
+        // The host has an HTTP/2 connection from now on, which the last task of a list shares.
         schedule.hosts.noteShared(entry.host)
         return false
     }
@@ -98,7 +98,7 @@ extension TaskRun {
         if let piece = lane.trial {
             return MirrorTrial(start: piece.start, held: piece.held) { inbox.post(.trial(id, lane: number, $0)) }
         }
-        // A mirror's body may never take the place of what others fetch.
+        // A mirror's body must never replace the bytes of other lanes.
         let isAlone = lane.claim == nil && lane.mirror == nil
         let receiver = RangeReceiver(
             plan: .init(
@@ -116,18 +116,18 @@ extension TaskRun {
 
     // MARK: The gate
 
-    /// The head of a body that is worth a record has arrived: write it down before a byte is overwritten.
+    /// Writes the record for a head that has arrived, before a byte of the part is overwritten.
     func openGate(_ lane: Lane, _ receiver: RangeReceiver) {
         do throws(DownloadError) {
             if lane.claim != nil, !settle(lane, receiver) { return unwant(lane) }
             if lane.claim == nil, lane.mirror == nil, let total = receiver.total { try reserveRoom(total) }
-            // A body that takes its time has its record updated once a second at most.
+            // A body that passes the gate has its record updated at most once a second.
             openInfo = nil
             try book.attach(files.counters, of: entry)
             if lane.mirror == nil { try adopt(receiver) }
             try book.save(entry)
         } catch {
-            // The transfer ends with this error instead of its own.
+            // This error replaces the result of the transfer.
             diskError = error
             lane.cancel()
             return
@@ -138,7 +138,7 @@ extension TaskRun {
         grow()
     }
 
-    /// Takes over into the record what a response head says about the file.
+    /// Stores in the record what a response head says about the file.
     func adopt(_ receiver: RangeReceiver) throws(DownloadError) {
         guard let head = receiver.head, let decision = receiver.decision else { return }
         self.head = head
@@ -148,7 +148,7 @@ extension TaskRun {
             if entry.record.ranges.isEmpty { entry.rangesChanged = true }
             entry.record.learn(length: length)
         case .startOver(let length) where !receiver.askedEngine:
-            // A small body into an empty part: its counter may have moved on already.
+            // A small body is written to an empty part without a gate. Its counter may have advanced already.
             entry.record.startOver(length: length)
             entry.rangesChanged = true
         case .startOver(let length):
@@ -169,21 +169,21 @@ extension TaskRun {
         entry.record.adopt(head.essentials)
     }
 
-    /// Validators are remembered together with the URL they are of; a digest holds for all of them.
+    /// Stores the validator with its URL. A digest is valid for all URLs.
     private func adoptValidator(of head: ResponseHead) {
         let source = url == entry.record.task.url ? nil : url
         let digest = entry.record.validator?.digest
         if entry.record.validator == nil || entry.record.source != source {
             entry.record.adopt(ResumeRules.validator(of: head), of: source)
         }
-        // A server may tell it only with a part of the file.
+        // A server may send it only with a part of the file.
         if let digest = ServerDigest.stronger(digest, ServerDigest.parse(head)) {
             entry.record.adopt(digest)
         }
         noteCoding()
     }
 
-    /// Says once that the file is not in plain bytes, though those were asked for.
+    /// Adds a line to the history if the server sends the file with a content coding, once.
     private func noteCoding() {
         guard let coding = entry.record.validator?.coding else { return }
         let what = "the server sends the file with Content-Encoding \(coding): its bytes are kept as sent"
@@ -191,13 +191,13 @@ extension TaskRun {
     }
 }
 
-/// A request as the request chain has left it.
+/// A request after the request chain.
 struct PreparedRequest: Sendable {
     var request: URLRequest
-    /// Lower-case names of fields that are sent to the first origin only and never shown.
+    /// The lower-case names of fields that are only sent to the first origin and never displayed.
     var secretHeaders: Set<String> = []
 
-    /// Walks the request chain; the first error ends the walk.
+    /// Runs the request chain. The first error ends it.
     static func run(
         _ chain: [any RequestMiddleware], _ request: URLRequest, _ context: TaskContext
     ) async -> Result<PreparedRequest, DownloadError> {
@@ -226,15 +226,14 @@ extension RangeAsk {
 }
 
 extension ResponseHead {
-    /// By the lengths of the names: most fields are passed over without comparing a letter.
+    /// The names of the kept fields by their lengths, so that most fields need no comparison.
     private static let kept = Dictionary(
         grouping: [
             "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
             "accept-ranges", "content-encoding",
         ], by: \.utf8.count)
 
-    /// The head as it is kept in an info file: only fields that say something about the file, and of the URL nothing that
-    /// a request middleware may have signed it with.
+    /// The head for an info file: only fields that describe the file, and the URL without signatures of request middlewares.
     var essentials: ResponseHead {
         var head = self
         head.url = URLMasking.mask(url)

@@ -1,19 +1,18 @@
 import FKMiddleware
 import Foundation
 
-/// Small files whose bodies are written without the engine being asked first ("Inline small files" in Docs/Architecture.md):
-/// how others see them meanwhile.
+/// Small files whose bodies are written without asking the engine ("Inline small files" in Docs/Architecture.md).
 ///
-/// A fast one has ended before anybody looks, and costs nothing here. One that is looked at has its head taken over in memory;
-/// one that takes its time is recorded and counted on the disk, once a second, as the gate does it for a large one.
+/// A fast one needs nothing here. A snapshot of a task stores the head in the record in memory. A slow one is written to its
+/// info file once a second, as the gate does for a large file.
 extension TaskRun {
-    /// Nanoseconds an attempt has to be old for its small file to be recorded while it comes.
+    /// The age of an attempt, in nanoseconds, from which its small file is recorded while it arrives.
     private static let slow: Int64 = 500_000_000
 
-    /// Takes the head of an inline body over into the record in memory.
+    /// Stores the head of an inline body in the record in memory.
     func takeInlineHead() {
         guard !isEnding, let receiver = inlineReceiver, !receiver.isRecorded else { return }
-        // Nothing of the part is touched: the only error would come from there.
+        // Only changes of the part can fail, and there are none.
         try? adopt(receiver)
     }
 
@@ -24,9 +23,11 @@ extension TaskRun {
         return receiver
     }
 
-    /// Once a second. What cannot be written now is tried again the next time: the body does not wait for it.
+    /// Records a slow small file. To be called once a second. A failed write is repeated the next time; the body does not
+    /// wait for it.
     func recordSlowSmallFile() {
-        guard !isEnding, let counters, !counters.isAttached, clock.now - began >= Self.slow, inlineReceiver != nil
+        guard !isEnding, let counters, !counters.isAttached, clock.now - attempt.began >= Self.slow,
+            inlineReceiver != nil
         else { return }
         takeInlineHead()
         openInfo = nil
@@ -37,15 +38,15 @@ extension TaskRun {
 
     // MARK: Free space
 
-    /// Looks whether the rest of a file of that length fits beside what other tasks have begun, and promises it to the task.
+    /// Reserves free space for the missing bytes of a file.
     ///
-    /// - Throws: `.noSpace`.
+    /// - Throws: `.noSpace` if they do not fit beside what other tasks have reserved.
     func reserveRoom(_ total: Int64) throws(DownloadError) {
         try room.disk(for: entry, in: folder)?.check(
             total - min(total, part.occupied), folder: folder.path, isResumed: entry.received > 0)
         hasRoom = true
     }
 
-    /// Its part file is on that device.
+    /// True if the part file is on that device.
     func isOn(_ device: dev_t?) -> Bool { counters != nil && folder.device == device }
 }

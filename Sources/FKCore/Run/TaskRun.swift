@@ -1,101 +1,60 @@
 import FKMiddleware
 import Foundation
 
-/// One task's life from its slot to the end of the attempt. Confined to the engine.
+/// One attempt of a task, from its slot to the end. Confined to the engine.
 ///
 /// ```text
 /// start -> prepare (part file) -> lanes: ask -> gate -> body -> next range … -> finish (verify, name, respond) -> end
 ///              \-> prove (a finished file of another boot is compared) ----------------^
 /// ```
 ///
-/// It owns the lanes and what changes in the record while it lasts. Events of the transport come in by its methods; what
-/// has to be waited for is asked for in `work`, which the engine performs. A stop may come at any moment: whatever is under
-/// way then reports back, and the run ends in `stopped`.
+/// It owns the lanes and changes the record while it lasts. Events of the transport arrive through its methods. It asks
+/// for asynchronous work in `work`, and the engine performs it. A stop may come at any moment: the work and the lanes then
+/// end, and the run ends in `stopped`.
 final class TaskRun {
-    enum Stop {
-        /// Suspended, or the engine closes: bytes stay.
-        case keepingBytes
-        /// Cancelled or trashed.
-        case droppingBytes
-    }
-
-    /// What is done in steps that wait for a disk or for a middleware.
-    enum Work {
-        /// The bytes are there: verify, final name, response chain.
-        case finish
-        /// A file with this name existed before: it is compared, and then counts as the result.
-        case keepExisting(String)
-        /// The finished file of another boot is compared.
-        case prove
-    }
-
-    /// The part file and what goes with it.
+    /// The part file and its counters.
     struct Files {
         let folder: Folder
         let part: PartFile
         let counters: LiveCounters
-        /// Bytes were there when the attempt began.
+        /// True if the part had bytes when the attempt began.
         let isResumed: Bool
-        /// The URL it fetches from: the task's own, or a mirror.
+        /// The URL of the attempt: the task's own, or a mirror.
         let url: String
     }
 
     let entry: TaskEntry
-    /// The engine holds it; nothing of a run happens without the engine.
+    /// The engine holds it, and calls a run only while it lives.
     unowned let room: RunRoom
-    /// Attempts of this engine, counted: its place in the running list.
+    /// The number of attempts that this engine has begun so far, which orders the running tasks.
     let order: UInt64
-    /// When it began, in nanoseconds of the monotonic clock.
-    let began: Int64
-    /// Bytes of earlier attempts.
-    let receivedBefore: Int64
-    /// The plan's entry that is tried, masked.
-    let shownURL: String
-    /// How the attempt before this one ended.
-    let previousError: DownloadError?
-    /// How this one failed.
-    private var failure: DownloadError?
-    /// Why it dropped bytes of earlier ones.
-    var dropReason: String?
+    /// The facts of the attempt.
+    private(set) var attempt: Attempt
     var speed = SpeedMeter()
-    /// The info file, where it stays open: from the reading of a task that rested to the first gate, and from the moment
-    /// the final name is written down to the end.
+    /// The asynchronous work.
+    private var work = RunWork()
+    /// The info file, where it stays open: from the reading of a parked task to the first gate, and from the record with
+    /// the final name to the end.
     var openInfo: OpenInfoFile?
-    /// The connection that goes with the task's slot. It stays with the slot while only mirrors are at work.
+    /// The connection of the task's slot. The slot keeps it while only mirrors are in use.
     private var permit: HostPermit?
-
-    /// Nil until the part file is open. Nothing of lanes, verifying or publishing is called before.
+    /// Nil until the part file is open. Lanes, verifying and publishing begin after that.
     private var opened: Files?
-    /// The rate limits that hold for all of its connections.
+    /// The rate limits for all of its connections.
     let limits = LimiterSet()
-    /// The connections at work.
+    /// The connections.
     var laneSet = LaneSet()
-    /// Set once somebody wants it to end.
-    private(set) var stop: Stop?
-    /// What is waited for next; the engine takes it.
-    private var work: Work?
-    /// The work that is being performed.
-    private var task: Task<Void, Never>?
-    /// A response middleware is at work for it.
-    var isResponding = false
-    private var waiters = Waiters()
-    /// What became of the files of its task, which was trashed or forgotten meanwhile.
+    /// What became of the files of a task that was trashed or forgotten.
     private(set) var forgottenNote = "forgotten"
-    /// Digest of the whole file, where its bytes came in order.
+    /// The digest of the whole file, if its bytes arrived in order.
     var digest: (algorithm: Checksum.Algorithm, hex: String)?
-    /// The record on disk says that the task is complete.
+    /// True if the record on disk says that the task is complete.
     var isRecordedComplete = false
-    /// The existing file that is being compared. A stop abandons it.
-    var comparedFile: PartFile?
-    /// An existing file is not the expected one. No other URL changes that.
-    var isExistingRefused = false
-    /// A failure of our own disk, which counts instead of how the transfer ended.
+    /// A failure of the local disk. It replaces the result of the transfer.
     var diskError: DownloadError?
-    /// What is missing of the file is taken into account where others ask for room.
+    /// True if free space is reserved for the missing bytes.
     var hasRoom = false
-    /// It has dropped the bytes: the next attempt has none of this one.
-    private var dropsAll = false
-    /// The head of the last response, with all of its fields.
+    /// The head of the last response, with all fields.
     var head: ResponseHead?
 
     var book: TaskBook { room.book }
@@ -106,11 +65,11 @@ final class TaskRun {
 
     var folder: Folder { files.folder }
     var part: PartFile { files.part }
-    /// The URL it fetches from: the task's own, or a mirror.
+    /// The URL of the attempt: the task's own, or a mirror.
     var url: String { opened?.url ?? entry.nextURL }
     /// Nil while no part file is open.
     var counters: LiveCounters? { opened?.counters }
-    /// To be asked once the part file is open only.
+    /// Only valid while the part file is open.
     var files: Files {
         guard let opened else { preconditionFailure("a run without its part file") }
         return opened
@@ -118,22 +77,28 @@ final class TaskRun {
 
     var lanes: [Lane] { laneSet.lanes }
 
-    /// It has been decided that the lanes end.
+    /// Set once the run is to stop.
+    var stop: RunWork.Stop? { work.stop }
+
+    /// True once the lanes are to end.
     var isEnding: Bool { stop != nil || laneSet.afterLanes != nil }
 
-    /// A request or response middleware is at work for it.
+    /// True while a response middleware runs for it.
+    var isResponding: Bool {
+        get { work.isResponding }
+        set { work.isResponding = newValue }
+    }
+
+    /// True while a request or response middleware runs for it.
     var isInMiddleware: Bool { isResponding || lanes.contains { $0.chain != nil } }
 
-    /// The task takes its slot. Call `start` then.
+    /// Acquires the task's slot. `start` follows.
     init(_ entry: TaskEntry, in room: RunRoom, openInfo: OpenInfoFile? = nil) {
         self.entry = entry
         self.room = room
         self.openInfo = openInfo
-        began = room.schedule.clock.now
-        receivedBefore = entry.record.received
-        shownURL = URLMasking.mask(entry.nextURL)
-        previousError = entry.record.error
-        permit = room.schedule.hosts.acquire(entry.host, now: began)
+        attempt = Attempt(entry, now: room.schedule.clock.now)
+        permit = room.schedule.hosts.acquire(entry.host, now: attempt.began)
         order = room.schedule.take(entry)
     }
 
@@ -145,7 +110,7 @@ final class TaskRun {
         entry.record.begin(at: clock.date)
         reporter.tellAttempt(entry, self, .began)
         reporter.change(entry, to: .action)
-        if entry.awaitsProof { return work = .prove }
+        if entry.awaitsProof { return work.request(.prove) }
         do throws(DownloadError) {
             try fetchAnew()
         } catch {
@@ -153,12 +118,12 @@ final class TaskRun {
         }
     }
 
-    /// From the disk to the first request.
+    /// Opens the part file and sends the first request.
     func fetchAnew() throws(DownloadError) {
         do throws(DownloadError) {
             try fetch()
         } catch {
-            // The folder may have gone since it was opened for an earlier task: open it anew, once.
+            // The folder may have been removed since it was opened for an earlier task. It is opened again, once.
             guard error.code == .destination, room.folders.forget(folderPath) else { throw error }
             try fetch()
         }
@@ -174,80 +139,83 @@ final class TaskRun {
         opened = nil
     }
 
-    // MARK: Work that waits
+    // MARK: Asynchronous work
 
-    func wants(_ work: Work) { self.work = work }
+    /// Asks the engine to perform work.
+    func wants(_ step: RunWork.Step) { work.request(step) }
 
-    /// What has to be performed next; taken once.
-    func takeWork() -> Work? { work.take() }
+    /// Returns the work to perform, once.
+    func takeWork() -> RunWork.Step? { work.take() }
 
-    func perform(_ work: Work, isolation: isolated (any Actor)? = #isolation) async {
-        // Somebody may have stopped it since the work was asked for.
+    func perform(_ step: RunWork.Step, isolation: isolated (any Actor)? = #isolation) async {
+        // The run may have been stopped since it asked for the work.
         if stop != nil { return stopped() }
-        switch work {
+        switch step {
         case .finish: await finish()
         case .keepExisting(let name): await keepExisting(name)
         case .prove: await prove()
         }
     }
 
-    /// The engine performs work for it.
-    func performs(_ task: Task<Void, Never>) { self.task = task }
+    /// The engine performs the work in this task.
+    func performs(_ task: Task<Void, Never>) { work.began(task) }
 
     /// Runs slow disk work on another thread.
     ///
-    /// - Throws: `.cancelled` where the run was stopped meanwhile.
+    /// - Throws: `.cancelled` if the run was stopped meanwhile.
     func offThread<Value: Sendable>(
         isolation: isolated (any Actor)? = #isolation,
-        _ work: @escaping @Sendable () throws(DownloadError) -> Value
+        _ body: @escaping @Sendable () throws(DownloadError) -> Value
     ) async throws(DownloadError) -> Value {
         let result = await withCheckedContinuation { continuation in
             room.diskWork.async {
-                continuation.resume(returning: Result { () throws(DownloadError) in try work() })
+                continuation.resume(returning: Result { () throws(DownloadError) in try body() })
             }
         }
         try checkStop()
         return try result.get()
     }
 
-    /// - Throws: `.cancelled` where the run was stopped.
-    func checkStop() throws(DownloadError) {
-        if stop != nil { throw DownloadError(.cancelled, "The attempt was stopped.") }
+    /// Computes the digest of an existing file. A stop ends the reading.
+    func readDigest(
+        of file: PartFile, _ algorithm: Checksum.Algorithm, isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) -> String {
+        work.compare(file)
+        defer { work.compare(nil) }
+        return try await offThread { () throws(DownloadError) in try file.digest(algorithm) }
     }
+
+    /// - Throws: `.cancelled` if the run was stopped.
+    func checkStop() throws(DownloadError) { try work.check() }
 
     // MARK: Lanes
 
-    /// Transfers that pause under a former rate limit ask again at once.
+    /// Continues transfers that pause under a former rate limit.
     func resumeTransfers() { lanes.forEach { $0.operation?.resume() } }
 
-    /// Once a second.
+    /// To be called once a second.
     func tick() {
         watchLanes()
-        waiters.tick(isInMiddleware: stop != nil && isInMiddleware)
+        work.tick(isInMiddleware: isInMiddleware)
         recordSlowSmallFile()
         counters?.flush()
     }
 
     // MARK: Failing
 
-    /// The attempt has failed: wait and try again, or end in error. `RetryRules` decides.
+    /// The attempt has failed. `RetryRules` decides whether another one follows.
     func fail(_ error: DownloadError, resumed: Bool? = nil) {
         if error.isOutOfDescriptors, schedule.running.count > 1 { return waitForDescriptors() }
-        let resumed = resumed ?? (opened?.isResumed == true && !dropsAll)
-        var error = error
-        let plan = entry.record.plan
         let url = url
+        var error = error
         error.url = error.url ?? URLMasking.mask(url)
-        failure = error
+        attempt.fail(error)
         entry.record.fail(error)
         appendHistory(by: "attempt \(entry.record.attempts)", error.message)
-        var policy = configure.retry
-        if let maxAttempts = entry.record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
-        let decision = RetryRules.decide(
-            error: error, attempt: entry.record.attempts, policy: policy,
-            mirrors: isExistingRefused ? 0 : entry.record.task.mirrors.count,
-            resumed: resumed || RetryRules.looksSigned(url), random: Double.random(in: 0..<1),
-            nextIsSame: plan[entry.record.attempts % plan.count] == url, previous: previousError)
+        let decision = attempt.decide(
+            error, of: entry.record, from: url,
+            isResumed: resumed ?? (opened?.isResumed == true && !attempt.dropsAll), policy: configure.retry,
+            random: Double.random(in: 0..<1))
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = index
@@ -261,7 +229,7 @@ final class TaskRun {
             schedule.setDeadline()
         case .fail:
             if let files = opened, entry.received == 0 {
-                // Nothing worth keeping: an empty hidden file would only be in somebody's way.
+                // An empty part file is of no use to the next attempt.
                 files.part.remove()
                 entry.record.forgetPart()
             }
@@ -271,7 +239,11 @@ final class TaskRun {
         }
     }
 
-    /// Others have what this task needs: it gets its turn when one of them ends, and this was no attempt of its own.
+    /// The existing file is not the expected one.
+    func refuseExisting() { attempt.refuseExisting() }
+
+    /// Other tasks hold the descriptors that this one needs. It continues when one of them ends, and this attempt does not
+    /// count.
     private func waitForDescriptors() {
         schedule.descriptors.ranOut(running: schedule.running.count - 1, now: clock.now)
         entry.record.putBack()
@@ -280,40 +252,34 @@ final class TaskRun {
 
     // MARK: Stopping
 
-    /// Has the run end soon: `stopped` follows once nothing of it is under way any more.
-    func signalStop(_ stop: Stop) {
-        if self.stop != .droppingBytes { self.stop = stop }
-        cancelTransfers()
+    /// Stops the run. `stopped` follows once its work and its lanes have ended.
+    func signalStop(_ stop: RunWork.Stop) {
+        work.stop(stop)
+        lanes.forEach { $0.cancel() }
         opened?.part.abandon()
-        comparedFile?.abandon()
     }
 
-    /// Has the attempt end soon without its bytes being dropped: another one begins with other options.
+    /// Stops the run and keeps the bytes. Another attempt begins with other options.
     func restart() {
         guard stop == nil else { return }
         entry.freshen()
         appendHistory(by: "options", "asked for again with other options: a new attempt begins")
-        stop = .keepingBytes
-        cancelTransfers()
-    }
-
-    private func cancelTransfers() {
+        work.stop(.keepingBytes)
         lanes.forEach { $0.cancel() }
-        task?.cancel()
     }
 
-    /// Whatever was going on has reported back, and nobody wants it any more.
+    /// Ends a stopped run once its work and its lanes have ended.
     func stopped() {
         entry.foldCounters()
-        // A comparison has nothing to drop: its file is the finished one.
+        // A comparison has no bytes to drop: its file is the finished one.
         if stop == .droppingBytes, !entry.awaitsProof { dropFiles() }
-        // While the engine closes, nobody has given a verb: the task goes on with the next engine.
+        // A closing engine gives no verb: the task continues with the next engine.
         let state = entry.record.state == .action ? .idle : entry.record.state
         end(as: state)
     }
 
     private func dropFiles() {
-        // It may have got its final name already, and be in the hands of the response chain.
+        // The file may have its final name already, while the response chain runs.
         if let path = entry.record.path, let files = opened, files.folder.status(of: files.part.name) == nil {
             if entry.record.owns(path) {
                 unlink(path)
@@ -328,7 +294,7 @@ final class TaskRun {
 
     // MARK: Ending
 
-    /// The run is over: its slot is free, its record is written, and the task is in `state`.
+    /// Ends the run: releases its slot, writes the record, and reports the task's new state.
     func end(as state: DownloadState) {
         if let files = opened {
             entry.foldCounters()
@@ -338,7 +304,7 @@ final class TaskRun {
         }
         opened = nil
         let isNews = entry.set(state)
-        // A task that is being trashed has no record any more.
+        // A trashed task has no record any more.
         if state == .complete, isRecordedComplete {
             entry.isDirty = false
         } else if state != .unknown {
@@ -347,24 +313,24 @@ final class TaskRun {
         openInfo = nil
         entry.run = nil
         attemptEnded(state)
-        // Only now: who hears that a task is complete may end the process, or look into the info file.
+        // Reported last, because a listener may end the process or read the info file.
         if isNews {
             reporter.stateChanged(entry)
         } else if state.isSettled {
             reporter.endBarrelSequences(of: entry)
         }
         if schedule.release(entry, permit.take()), state == .idle, entry.isAdmitted {
-            // A failed one, or one that was queued again while it was being stopped.
+            // It has failed, or was queued again while it stopped.
             schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
         }
         book.retire(entry)
         if state == .unknown { forgottenNote = room.forget(entry) }
-        waiters.end()
+        work.end()
     }
 
-    /// Notes how the part file is left, for the next attempt to compare. One that bears its final name already is not there to
-    /// be noted, and bytes of a file that somebody has removed or replaced are lost: a time alone does not tell two files
-    /// apart that were written to within one tick of the kernel's clock (4 ms).
+    /// Records the time of the part file, which the next attempt compares. If another program has removed or replaced the
+    /// file, the bytes are lost. The time alone does not prove that: two files written within one tick of the kernel's
+    /// clock (4 ms) have the same time.
     private func leavePart(_ files: Files) {
         if files.part.hasItsName {
             entry.record.leavePart(files.part.time)
@@ -374,13 +340,13 @@ final class TaskRun {
         }
     }
 
-    /// Says how the attempt ended. What follows is in the record already.
+    /// Reports the end of the attempt. The record already says what follows.
     private func attemptEnded(_ state: DownloadState) {
         if state == .complete {
             reporter.tellAttempt(entry, self, .succeeded)
         } else if stop != nil {
             reporter.tellAttempt(entry, self, .stopped)
-        } else if let failure {
+        } else if let failure = attempt.failure {
             reporter.tellAttempt(entry, self, .failed(failure, next: nextStep))
         }
         guard state != .idle || stop != nil else { return }
@@ -396,18 +362,18 @@ final class TaskRun {
 
     // MARK: Waiting for the end
 
-    /// Waits until nothing of it runs any more; to be called once it was told to stop.
+    /// Waits until the run has ended. Call it after `signalStop`.
     ///
-    /// - Returns: false where the wait was given up because of a middleware that does not return.
+    /// - Returns: false if a middleware takes too long and the wait ended before the run.
     @discardableResult
     func ended(isolation: isolated (any Actor)? = #isolation) async -> Bool {
-        if waiters.isOver { return true }
-        return await withCheckedContinuation { waiters.add($0) }
+        if work.isOver { return true }
+        return await withCheckedContinuation { work.wait($0) }
     }
 
-    /// Lets go who waits for a middleware: that may be waiting for them.
+    /// Releases callers of `ended` while a middleware runs, because the middleware may wait for them.
     func releaseWaiters() {
-        if isInMiddleware { waiters.release() }
+        if isInMiddleware { work.releaseWaiters() }
     }
 
     // MARK: The record
@@ -415,59 +381,18 @@ final class TaskRun {
     /// Adds a line to the task's history.
     func appendHistory(by: String, _ what: String) { book.appendHistory(entry, by: by, what) }
 
-    /// Forgets everything that was received.
+    /// Records why bytes of earlier attempts were dropped.
+    func noteDrop(because reason: String) { attempt.drop(because: reason) }
+
+    /// Forgets all received bytes.
     func dropBytes() {
         entry.dropBytes()
         reporter.account(entry)
     }
 
-    /// What was received is not the file: the next attempt begins without a byte.
+    /// The received bytes are wrong. The next attempt begins without a byte.
     func startAnew() {
-        dropsAll = true
+        attempt.dropAll()
         dropBytes()
-    }
-}
-
-/// Who waits for the end of a run, and for how long they do where a middleware holds it up.
-private struct Waiters {
-    /// Seconds for which a verb waits for a middleware.
-    private static let patience = 5
-
-    private var continuations: [CheckedContinuation<Bool, Never>] = []
-    private var ticks = 0
-    private(set) var isOver = false
-
-    mutating func add(_ continuation: CheckedContinuation<Bool, Never>) { continuations.append(continuation) }
-
-    mutating func end() {
-        isOver = true
-        resume(returning: true)
-    }
-
-    mutating func release() { resume(returning: false) }
-
-    mutating func tick(isInMiddleware: Bool) {
-        guard !continuations.isEmpty, isInMiddleware else { return ticks = 0 }
-        ticks += 1
-        if ticks > Self.patience { release() }
-    }
-
-    private mutating func resume(returning value: Bool) {
-        continuations.forEach { $0.resume(returning: value) }
-        continuations = []
-    }
-}
-
-extension TaskEntry {
-    /// What a record says about the speed: smoothed while the task runs, the average of the attempt at its end. Between
-    /// attempts it stays as it is.
-    func recordedSpeed(in state: DownloadState, now: Int64) -> Int64? {
-        guard let run, record.isForeign != true else { return record.bytesPerSecond }
-        // Nobody samples while nobody listens: then it is the average so far.
-        if state == .action, run.speed.bytesPerSecond >= 1 { return Int64(run.speed.bytesPerSecond) }
-        let moved = received - (run.dropReason == nil ? run.receivedBefore : 0)
-        let seconds = Double(now - run.began) / 1e9
-        guard moved > 0, seconds > 0 else { return record.bytesPerSecond }
-        return Int64(min(Double(moved) / seconds, 0x1p62))
     }
 }

@@ -4,7 +4,9 @@ import Foundation
 /// Records on their way to the disk.
 extension TaskBook {
     /// Adds a line to the task's history.
-    func appendHistory(_ entry: TaskEntry, by: String, _ what: String) { entry.appendHistory(by: by, what, at: clock.date) }
+    func appendHistory(_ entry: TaskEntry, by: String, _ what: String) {
+        entry.appendHistory(by: by, what, at: clock.date)
+    }
 
     /// Writes the record in place. A disk that refuses is reported and the record stays dirty, for the next tick.
     func write(_ entry: TaskEntry) {

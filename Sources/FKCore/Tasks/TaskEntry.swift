@@ -76,6 +76,15 @@ final class TaskEntry {
     /// Bytes a second, smoothed; 0 while it does not run.
     var bytesPerSecond: Double { run?.speed.bytesPerSecond ?? 0 }
 
+    /// The speed for the record: smoothed while the task runs, the average of the attempt at its end. It does not change
+    /// between attempts.
+    func recordedSpeed(in state: DownloadState, now: Int64) -> Int64? {
+        guard let run, record.isForeign != true else { return record.bytesPerSecond }
+        // Nothing is sampled without listeners. Then the average so far counts.
+        if state == .action, run.speed.bytesPerSecond >= 1 { return Int64(run.speed.bytesPerSecond) }
+        return run.attempt.averageSpeed(received: received, now: now) ?? record.bytesPerSecond
+    }
+
     var account: Account {
         let received = received
         return Account(
@@ -122,7 +131,7 @@ final class TaskEntry {
 
     /// Adds a line to the task's history, which keeps the newest eight.
     func appendHistory(by: String, _ what: String, at date: Date) {
-        if by == "resume" { run?.dropReason = run?.dropReason ?? what }
+        if by == "resume" { run?.noteDrop(because: what) }
         record.appendHistory(Verdict(time: date, by: by, what: what))
         isDirty = true
     }

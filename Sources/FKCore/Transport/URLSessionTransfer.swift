@@ -20,32 +20,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private let request: TransportRequest
     private let handler: any TransportHandler
     private let hub: URLSessionHub
-    private let flow = Locked(Flow())
-
-    /// The state that the watch and the operation read.
-    private struct Flow {
-        var line: URLSessionLine?
-        var isCancelled = false
-        var isPaused = false
-        var hasHead = false
-        /// The body only explains a status.
-        var isAside = false
-        /// The seconds without a byte from the server.
-        var silence = 0.0
-        /// The bytes of the body since then.
-        var newBytes = 0
-        /// The seconds for which Foundation has received a response without reporting it.
-        var unreported = 0.0
-        /// The number of requests so far: the first one, and one for each redirect.
-        var requests = 0
-
-        mutating func heard(_ bytes: Int, enough: Int) {
-            newBytes += bytes
-            guard newBytes >= enough else { return }
-            silence = 0
-            newBytes = 0
-        }
-    }
+    private let flow = Locked(URLSessionFlow())
 
     private var current: OutgoingRequest?
     private var rules: RedirectRules?
@@ -56,14 +31,9 @@ final class URLSessionTransfer: @unchecked Sendable {
     private var interims = 0
     private var blindLooks = 0
     private var wasChallenged = false
-    /// The bytes that arrived after the handler paused, with the refused piece first. The size is bounded by the
-    /// bytes that libcurl delivers between two checks of its queue.
-    private var pending: [Data] = []
-    private var pauses = 0
+    private var pending = PendingBody()
     /// The bytes read since other sessions had their turn.
     private var unshared = 0
-    /// The end, if it arrived while the handler paused.
-    private var completion: (HTTPURLResponse?, (any Error)?)?
 
     init(_ request: TransportRequest, handler: any TransportHandler, hub: URLSessionHub) {
         self.request = request
@@ -74,7 +44,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     // MARK: Any thread
 
     func cancel() {
-        flow.withLock { $0.isCancelled = true }
+        flow.withLock { $0.cancel() }
         // Runs after `launch`, so that there is a task to end.
         hub.queue.async { self.end(.failure(Self.cancelled)) }
     }
@@ -121,13 +91,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         guard let line = hub.take(for: next.url) else {
             return finish(.failure(URLSessionOptions.noBackPressure))
         }
-        flow.withLock { flow in
-            flow.line = line
-            flow.silence = 0
-            flow.newBytes = 0
-            flow.unreported = 0
-            flow.requests += 1
-        }
+        flow.withLock { $0.begin(on: line) }
         line.begin(urlRequest, for: self)
     }
 
@@ -149,21 +113,14 @@ final class URLSessionTransfer: @unchecked Sendable {
     func checkSilence(_ seconds: Double) {
         guard let line, !isPaused else { return }
         let length = line.silentLength
-        let flow = flow.withLock { flow in
-            flow.silence += seconds
-            if !flow.hasHead, length != nil { flow.unreported += seconds }
-            return flow
+        let allowed = request.options.allowedSilence
+        switch flow.withLock({ $0.check(after: seconds, silentLength: length, allowed: allowed) }) {
+        case .fine: break
+        case .silent(let what, let limit):
+            let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
+            end(.failure(Self.silence(what, limit, url)))
+        case .unreported(let number): line.post { self.judgeSilentResponse(of: number, line) }
         }
-        let url = URLMasking.mask(request.urlRequest.url?.absoluteString ?? "")
-        let stallTimeout = flow.isAside ? SilenceWatch.asideSeconds : request.options.allowedSilence
-        if flow.silence >= stallTimeout {
-            let what =
-                !flow.hasHead ? "sent no complete head" : flow.newBytes > 0 ? "sent hardly anything" : "sent nothing"
-            return end(.failure(Self.silence(what, stallTimeout, url)))
-        }
-        guard !flow.hasHead, let length else { return }
-        guard length > Self.maxRedirectBody || flow.unreported >= Self.redirectSeconds else { return }
-        line.post { self.judgeSilentResponse(of: flow.requests, line) }
     }
 
     private static func silence(_ what: String, _ seconds: Double, _ url: String) -> DownloadError {
@@ -171,9 +128,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             .timeout, "The server \(what) for \(seconds.formatted()) s.", url: url, isRetryable: true)
     }
 
-    private static let maxRedirectBody: Int64 = 64 << 10
-    private static let redirectSeconds = 0.5
-    /// So often a response is looked for that Foundation has told the length of.
+    /// The number of checks for a response whose length Foundation has reported.
     private static let maxBlindLooks = 4
 
     // MARK: Callbacks
@@ -220,7 +175,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         if next != nil {
             line.cancelTask()
         } else if !isOver {
-            endNow(.failure(Self.silence("sent hardly anything", Self.redirectSeconds, maskedURL)))
+            endNow(.failure(Self.silence("sent hardly anything", URLSessionFlow.redirectSeconds, maskedURL)))
         }
     }
 
@@ -247,11 +202,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         case .success(let framing): meter.framing = framing
         }
         self.head = head
-        flow.withLock { flow in
-            flow.hasHead = true
-            flow.isAside = !head.carriesFile
-            flow.silence = 0
-        }
+        let isAside = !head.carriesFile
+        flow.withLock { $0.answered(isAside: isAside) }
         if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
         // Foundation has decoded the body, so the bytes to come are not those that the head describes.
         if let coding = head.contentCoding, head.carriesFile, current?.method != "HEAD", line?.keepsCoding != true {
@@ -314,36 +266,30 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 
     private func pause(_ seconds: Double?) {
-        pauses += 1
-        flow.withLock { $0.isPaused = true }
+        let number = pending.pause()
+        flow.withLock { $0.pause() }
         line?.hold(true)
         guard let seconds else { return }
-        let number = pauses
         hub.clock.asyncAfter(deadline: .now() + max(seconds, 0)) { [weak self] in self?.resume(from: number) }
     }
 
     /// The end of a timed pause, unless another pause has started since.
     private func resume(from number: Int) {
         guard isPaused else { return }
-        line?.post { if self.pauses == number { self.drain() } }
+        line?.post { if self.pending.pauses == number { self.drain() } }
     }
 
     /// Offers the waiting bytes. The line is held again if the handler pauses again.
     private func drain() {
         guard isPaused else { return }
-        flow.withLock { flow in
-            flow.isPaused = false
-            flow.silence = 0
-            flow.newBytes = 0
-        }
+        flow.withLock { $0.resume() }
         line?.hold(false)
-        while !isOver, let piece = pending.first {
-            // Removed before the handler sees it: if the handler ends the transfer, all waiting bytes are dropped.
-            pending.removeFirst()
-            guard offer(piece) else { return pending.insert(piece, at: 0) }
+        // A piece is removed before the handler sees it: if the handler ends the transfer, all waiting bytes are dropped.
+        while !isOver, let piece = pending.takeFirst() {
+            guard offer(piece) else { return pending.putBack(piece) }
         }
-        pending.removeAll()
-        if let (response, error) = completion { complete(response, error) }
+        pending.drop()
+        if let (response, error) = pending.takeCompletion() { complete(response, error) }
     }
 
     func endsWithChallenge() { wasChallenged = true }
@@ -353,9 +299,9 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private func endNow(_ result: Result<Void, DownloadError>) {
         if outcome == nil { outcome = result }
-        pending.removeAll()
-        flow.withLock { $0.isPaused = false }
-        if let (response, error) = completion {
+        pending.drop()
+        flow.withLock { $0.endPause() }
+        if let (response, error) = pending.takeCompletion() {
             complete(response, error)
         } else if next == nil {
             line?.cancelTask()
@@ -363,17 +309,10 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 
     func complete(_ response: HTTPURLResponse?, _ error: (any Error)?) {
-        if !pending.isEmpty, !isOver {
-            completion = (response, error)
-            return
-        }
-        completion = nil
+        if !pending.isEmpty, !isOver { return pending.keep((response, error)) }
         // On Linux the head of a redirect without a target is available only now, and its body never.
         if error == nil, head == nil, next == nil, let response { receive(response) }
-        let line = flow.withLock { flow in
-            defer { flow.line = nil }
-            return flow.line
-        }
+        let line = flow.withLock { $0.releaseLine() }
         line?.release()
         if let line { hub.give(line) }
         if let next, outcome == nil, !isOver {
