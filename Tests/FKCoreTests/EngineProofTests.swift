@@ -18,7 +18,7 @@ struct EngineProofTests {
 
     /// A work path and a destination as another boot finds them.
     private func afterBoot(
-        checksum: Bool = false, name: String? = nil, _ change: (inout TaskRecord) -> Void = { _ in },
+        checksum: Bool = false, name: String? = nil, _ change: (inout RecordDraft) -> Void = { _ in },
         file: (URL, Int64) throws -> Void = { _, _ in }
     ) async throws -> (Bench, TaskID) {
         let first = try await Bench(content: Self.content)
@@ -36,7 +36,7 @@ struct EngineProofTests {
             $0.started = Date(timeIntervalSince1970: Double(written) / 1e9 - 1)
             $0.finished = Date(timeIntervalSince1970: Double(written) / 1e9)
         }
-        change(&contents.record)
+        contents.record.edit(change)
         try InfoFile.update(
             first.workPath.infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
         try file(first.folder.file("out/a"), written)
@@ -79,7 +79,7 @@ struct EngineProofTests {
 
     @Test("whole, but nothing is known to compare it with: fetched again")
     func incomparable() async throws {
-        let (bench, id) = try await afterBoot { record in record.edit { $0.pieces = nil } }
+        let (bench, id) = try await afterBoot { $0.pieces = nil }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.count == 1)
         #expect(try bench.out("a") == Self.content)
@@ -118,16 +118,14 @@ struct EngineProofTests {
     // MARK: The record was lost
 
     /// As if what the first engine wrote of the task's end had never reached the disk.
-    private func forget(_ record: inout TaskRecord) {
+    private func forget(_ record: inout RecordDraft) {
         record.state = .idle
-        record.edit {
-            $0.ranges = []
-            $0.expected = nil
-            $0.path = nil
-            $0.partName = nil
-            $0.finished = nil
-            $0.pieces = nil
-        }
+        record.ranges = []
+        record.expected = nil
+        record.path = nil
+        record.partName = nil
+        record.finished = nil
+        record.pieces = nil
     }
 
     /// The file was left so before the boot by a task of that work path.

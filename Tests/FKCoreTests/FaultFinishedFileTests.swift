@@ -167,9 +167,9 @@ struct FaultComparisonTests {
 
 extension WorkPath {
     /// Changes a record on the disk, while no engine has it.
-    func change(_ id: TaskID, _ change: (inout TaskRecord) throws -> Void) throws {
+    func change(_ id: TaskID, _ change: (inout RecordDraft) throws -> Void) throws {
         var contents = try InfoFile.read(infoPath(id))
-        try change(&contents.record)
+        try contents.record.edit(change)
         try InfoFile.update(infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
     }
 }

@@ -44,6 +44,10 @@ struct RecordDraft {
         get { self["barrels"] ?? [] }
         set { self["barrels"] = newValue }
     }
+    var bootID: String? {
+        get { self["bootID"] }
+        set { self["bootID"] = newValue }
+    }
     var waiting: Waiting? {
         get { self["waiting"] }
         set { self["waiting"] = newValue }
