@@ -17,7 +17,7 @@ struct FaultPlaceNameTests {
             "a/.", "/", "\(String(repeating: "a", count: 256))/x", "x.fkpart", "..\u{301}/../x",
         ])
     func refused(name: String) {
-        #expect(ListedName.objection(to: name) != nil)
+        #expect(ListedName.fault(in: name) != nil)
     }
 
     @Test(
@@ -28,7 +28,7 @@ struct FaultPlaceNameTests {
         ] as [(String, String?, String)])
     func taken(name: String, folder: String?, file: String) {
         // A name of its own that begins with a mark is refused for another reason.
-        #expect((ListedName.objection(to: name) == nil) == !AskedForName.joinsSlash(file))
+        #expect((ListedName.fault(in: name) == nil) == !AskedForName.joinsSlash(file))
         #expect(ListedName.split(name).folder == folder && ListedName.split(name).name.isExactly(file))
     }
 

@@ -136,7 +136,7 @@ import Testing
             var names = NameBook()
             for index in 0..<random.below(6) {
                 let name = ManifestName.plain(NastyText.make(&random))
-                guard ManifestName.objection(to: name) == nil, names.add(name, line: index) == nil else { continue }
+                guard ManifestName.fault(in: name) == nil, names.add(name, line: index) == nil else { continue }
                 var entry = Manifest.Entry(
                     name: name, sources: [.init("http://h/\(index)?a=1&b=<x>", priority: 1 + random.below(9))])
                 entry.size = Int64(random.below(100))

@@ -34,9 +34,9 @@ struct FuzzNameTests {
     func askedFor(shard: Int) async throws {
         try await FuzzRun("names asked for", usual: 100_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let name = NastyText.make(&random)
-            guard AskedForName.objection(to: name) == nil else {
+            guard AskedForName.fault(in: name) == nil else {
                 // The same when the name is made safe: there is always one that can be used.
-                return AskedForName.objection(to: FileNameRules.clean(name)).map { "\(name.debugDescription): \($0)" }
+                return AskedForName.fault(in: FileNameRules.clean(name)).map { "\(name.debugDescription): \($0)" }
             }
             let isWrong =
                 name.utf8.contains { $0 == 0x2f || $0 < 0x20 || $0 == 0x7f } || name.utf8.elementsEqual("..".utf8)

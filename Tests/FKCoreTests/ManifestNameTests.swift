@@ -23,7 +23,7 @@ import Testing
         arguments: ManifestNameTests.refusedNames)
     func refused(name: String, reason: String) throws {
         #expect(
-            ManifestName.objection(to: name)?.contains(reason) == true, "\(ManifestName.objection(to: name) ?? "taken")"
+            ManifestName.fault(in: name)?.contains(reason) == true, "\(ManifestName.fault(in: name) ?? "taken")"
         )
         guard !name.contains("\u{0}"), !name.contains("\u{1b}"), !name.contains("\u{7f}"), !name.contains("\u{85}")
         else { return }
@@ -43,7 +43,7 @@ import Testing
             String(repeating: "x", count: 255),
         ])
     func taken(name: String) throws {
-        #expect(ManifestName.objection(to: name) == nil)
+        #expect(ManifestName.fault(in: name) == nil)
         #expect(ManifestName.plain(name).isExactly(name))
     }
 

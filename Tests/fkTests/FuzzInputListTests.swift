@@ -67,7 +67,7 @@ import Testing
         for path in [entry.fileName, entry.directory].compactMap(\.self) where path.isEmpty || path.utf8.contains(0) {
             return "a path that ends early: \(path.debugDescription)"
         }
-        guard let name = entry.fileName.map(Paths.split)?.name, AskedForName.objection(to: name) == nil else {
+        guard let name = entry.fileName.map(Paths.split)?.name, AskedForName.fault(in: name) == nil else {
             return nil
         }
         return name.utf8.contains(0x2f) ? "a name with a slash: \(name.debugDescription)" : nil

@@ -58,11 +58,11 @@ public struct Builder: Sendable {
     ///   or invisible characters, and without the ending of an unfinished file (`.fkpart`, `.fkrejected`).
     public mutating func setFileName(_ name: String?) throws {
         if let name {
-            let objection = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.objection(to: name)
-            if let objection {
+            let fault = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.fault(in: name)
+            if let fault {
                 throw DownloadError(
                     .invalidArgument,
-                    "\"\(Escaping.visible(name.prefix(60)))\" cannot be the file's name: \(objection).")
+                    "\"\(Escaping.visible(name.prefix(60)))\" cannot be the file's name: \(fault).")
             }
         }
         description.fileName = name

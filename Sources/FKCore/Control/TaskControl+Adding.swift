@@ -1,9 +1,9 @@
 import FKMiddleware
 import Foundation
 
-/// Tasks in: made from descriptions, or found again on disk.
+/// Adds tasks: creates them from descriptions, or finds existing ones.
 extension TaskControl {
-    /// Tasks that are being added. `finish` compares finished files with the digests they are asked for with.
+    /// Tasks that are being added. `finish` compares finished files with the requested digests.
     struct Addition {
         let barrel: String?
         let run: Bool
@@ -39,7 +39,7 @@ extension TaskControl {
         return addition
     }
 
-    /// Begins to make tasks, or to find them again. `addPortion` follows until it returns false, then `endAddition`.
+    /// Begins an addition. `addPortion` follows until it returns false, then `endAddition`.
     func beginAddition(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
     ) throws -> Addition {
@@ -51,16 +51,15 @@ extension TaskControl {
         return Addition(descriptions, barrel: name, run: run, group: group)
     }
 
-    /// The next tasks. Their info files are written by another thread: the first tasks run while the last ones are still
-    /// being made.
+    /// Adds the next tasks. Another thread writes their info files, so the first tasks run while the last ones are created.
     ///
-    /// - Returns: false when there are no more.
+    /// - Returns: false if there are no more.
     func addPortion(
         _ addition: inout Addition, isolation: isolated (any Actor)? = #isolation
     ) async throws -> Bool {
         guard !addition.rest.isEmpty else { return false }
         let name = addition.barrel
-        // Somebody may have deleted the barrel meanwhile, and may again while the info files are written.
+        // The barrel may have been deleted since the last portion, and may be deleted while the info files are written.
         let options = try name.map { try barrels.open($0, creating: true).options }
         let portion = addition.rest.prefix(64).map { options?.completing($0) ?? $0 }
         addition.rest = addition.rest.dropFirst(64)
@@ -83,7 +82,7 @@ extension TaskControl {
         return true
     }
 
-    /// Those of the last portion that found no slot may leave the memory.
+    /// Removes tasks of the last portion from the memory that have no slot.
     func park(_ addition: Addition) {
         for result in addition.results.suffix(64) { book.park(result.id) }
     }
@@ -93,7 +92,7 @@ extension TaskControl {
         barrels.save()
     }
 
-    /// Compares finished files with the digests they are asked for with.
+    /// Compares finished files with the requested digests.
     func finish(
         _ addition: Addition, isolation: isolated (any Actor)? = #isolation
     ) async -> [EngineReply.Added] {
@@ -104,8 +103,8 @@ extension TaskControl {
         return results
     }
 
-    /// What is asked for again after it was trashed is made anew once the trashing has come to its end, unless that waits
-    /// for a middleware which may wait for this.
+    /// Waits until a trashed task is gone, so that it can be created again. It does not wait for a middleware that may wait for
+    /// the caller.
     private func untilForgotten(_ id: TaskID, isolation: isolated (any Actor)? = #isolation) async {
         guard !isInChain else { return }
         while let entry = book[id], entry.record.state == .unknown, let run = entry.run {
@@ -113,10 +112,10 @@ extension TaskControl {
         }
     }
 
-    /// A new task whose info file is on disk; nil for one that is known, an error for one that could not be made.
+    /// A new task with its info file; nil for an existing task, an error if the task could not be created.
     private typealias Made = Result<(record: TaskRecord, info: InfoHandle)?, DownloadError>
 
-    /// Writes the info files of those tasks that are new.
+    /// Writes the info files of the new tasks.
     private func make(
         _ descriptions: [TaskDescription], _ ids: [TaskID], barrel: String?,
         isolation: isolated (any Actor)? = #isolation
@@ -124,7 +123,7 @@ extension TaskControl {
         var records: [Result<TaskRecord?, DownloadError>] = []
         for (description, id) in zip(descriptions, ids) {
             do {
-                // One that is only on disk is found when its info file cannot be made a second time.
+                // A task that is only on disk is found when its info file cannot be created again.
                 if book.knows(id) {
                     records.append(.success(nil))
                 } else {
@@ -136,7 +135,7 @@ extension TaskControl {
                 records.append(.failure(Self.notMade(error)))
             }
         }
-        // One task alone is not worth the way to another thread and back.
+        // For a single task, another thread costs more than it saves.
         if records.count == 1 { return [Self.create(records[0], in: book.workPath)] }
         return await withCheckedContinuation { continuation in
             room.diskWork.async { [records, workPath = book.workPath] in
@@ -145,12 +144,12 @@ extension TaskControl {
         }
     }
 
-    /// A message may come from any program: what `Builder` sees to is not taken for granted.
+    /// Checks a description, which may come from any program and not from `Builder`.
     private func check(_ description: TaskDescription) throws(DownloadError) {
-        let objection =
-            description.fault ?? description.fileName.flatMap(AskedForName.objection)
+        let fault =
+            description.fault ?? description.fileName.flatMap(AskedForName.fault)
             ?? (description.hasOptions ? description.options.fault : nil)
-        if let objection { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(objection).") }
+        if let fault { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(fault).") }
     }
 
     private static func create(_ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath) -> Made {
@@ -159,7 +158,7 @@ extension TaskControl {
             do {
                 return .success((record, try InfoFile.create(at: workPath.infoPath(record.id), record: record)))
             } catch let error as DownloadError where error.code == .fileExists {
-                // The same task twice in one portion, or made by another request meanwhile.
+                // The portion contains the task twice, or another request has created it.
                 return .success(nil)
             } catch {
                 return .failure(notMade(error))
@@ -171,7 +170,7 @@ extension TaskControl {
         DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
     }
 
-    /// - Returns: with what a finished file is still to be compared.
+    /// - Returns: the result, and the checksum to compare with the finished file; nil if there is nothing to compare.
     private func add(
         _ description: TaskDescription, _ id: TaskID, _ made: Made, _ addition: Addition
     ) -> (EngineReply.Added, Checksum?) {
@@ -192,7 +191,7 @@ extension TaskControl {
                 entry = TaskEntry(record: record, info: info, isNew: true)
                 entry.group = addition.group ?? CommandGroups.none
                 book.insert(entry)
-                // A member before it is counted, so that it is counted once.
+                // It becomes a member before it is counted, so that it is counted once.
                 if let barrel { _ = barrels.book.insert(.init(id: id, url: description.url), into: barrel) }
                 reporter.stateChanged(entry)
             }

@@ -1,13 +1,14 @@
 import FKMiddleware
 import Foundation
 
-/// Known tasks that are asked for again: what `AskedAgain` decides is carried out here.
+/// Existing tasks that are requested again. `AskedAgain` decides, and this performs.
 extension TaskControl {
-    /// Stores the options of the new asking and does what follows from them.
+    /// Stores the options of the new request and applies them.
     ///
-    /// - Returns: with what the finished file must be compared first (`compare`); nothing is stored then.
+    /// - Returns: the checksum to compare with the finished file first (`compare`); nothing is stored then. nil if there is
+    ///   nothing to compare.
     func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Checksum? {
-        // A file that is about to be proven is a finished one.
+        // A file that awaits its proof counts as finished.
         let (task, effect) = try AskedAgain.decide(
             entry.record.task, in: entry.standing, file: finishedFile(of: entry), length: entry.record.expected,
             asked: asked)
@@ -34,9 +35,9 @@ extension TaskControl {
         return nil
     }
 
-    /// Reads the finished file of a known task and compares it with the checksum that the asking came with.
+    /// Compares the finished file of an existing task with the checksum of the request.
     ///
-    /// - Returns: why the task is not what was asked for. It stays as it is then, and so does its file.
+    /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then.
     func compare(
         _ comparison: Comparison, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
     ) async -> DownloadError? {
@@ -53,7 +54,7 @@ extension TaskControl {
                 }
             }
             try tenure.checkOpen()
-            // Anything may have happened to the task meanwhile.
+            // The task may have changed while the file was read.
             guard let entry = try book.find(id), entry.record.path == path,
                 entry.awaitsProof || entry.record.state == .complete
             else { throw Self.changedMeanwhile }
@@ -89,36 +90,35 @@ extension TaskControl {
         }.get()
     }
 
-    /// Whether the finished file is where the record says, with the length it says. What a response middleware has made of
-    /// it may have another one.
+    /// The finished file compared with the record: place and length. A response middleware may have changed the length.
     private func finishedFile(of entry: TaskEntry) -> AskedAgain.File {
         let record = entry.record
         guard let path = record.path, let expected = record.expected else { return .gone }
         var status = stat()
         guard stat(path, &status) == 0 else { return .gone }
         if record.isForeign == true { return .foreign }
-        // Of one that awaits its proof, the proof decides.
+        // The proof decides about a file that awaits it.
         let isOwn =
             Int64(status.st_size) == expected || entry.awaitsProof || entry.isHandled(by: book.chains.response)
         return isOwn ? .own : .gone
     }
 
-    /// Attributes are added to and not replaced (`addAttributes`).
+    /// Stores a description. `addAttributes` adds its attributes; they do not replace the stored ones.
     private func store(_ task: TaskDescription, in entry: TaskEntry) {
         var task = task
         task.attributes = entry.record.task.attributes
         guard task != entry.record.task else { return }
         entry.record.task = task
         entry.isDirty = true
-        // A complete task may rest on disk as soon as it is not in the way.
+        // A complete task may leave the memory at any time.
         if entry.record.state != .action { book.write(entry) }
     }
 
-    /// The running attempt goes on with the options stored now.
+    /// Applies the stored options to the running attempt.
     private func adjust(_ entry: TaskEntry, from old: TaskOptions) {
         guard let run = entry.run else { return }
         let new = entry.record.task.options
-        // Its digest is being computed, or has been: only another attempt computes another one.
+        // The digest is computed already or is in progress. Another one needs another attempt.
         if new.checksum != old.checksum, run.lanes.isEmpty { return run.restart() }
         if new.rateLimit != old.rateLimit { room.limits.apply(to: entry) }
         if new.connections != old.connections { run.setConnections(room.limits.connections(of: entry)) }

@@ -1,21 +1,26 @@
 import FKMiddleware
 import Foundation
 
-/// Requests that change barrels.
+/// Performs requests that change barrels.
 extension TaskControl {
+    /// Creates a barrel, or replaces the settings of an existing one.
+    ///
+    /// - Returns: a note.
     func createBarrel(_ name: String, options: BarrelOptions) throws -> String {
         let isNew = try barrels.create(name, options: options)
         barrels.save()
         return isNew ? "barrel \(name) created" : "barrel \(name) is there already: its settings were replaced"
     }
 
-    /// Makes a task a member. It shares the barrel's limit from now on.
+    /// Makes a task a member. The barrel's rate limit then applies.
     func join(_ entry: TaskEntry, barrel name: String) {
         book.join(entry, barrel: name)
         room.limits.apply(to: entry)
     }
 
-    /// Makes existing tasks members as well; they stay what they are.
+    /// Makes existing tasks members. Their states do not change.
+    ///
+    /// - Returns: the number of new members.
     func join(_ selectors: [TaskSelector], barrel name: String) throws -> Int {
         try tenure.checkOpen()
         try barrels.open(name, creating: true)
@@ -28,7 +33,11 @@ extension TaskControl {
         return count
     }
 
+    /// Removes members from a barrel. Their tasks stay.
+    ///
     /// - Parameter texts: URLs, or whole ids.
+    /// - Returns: a note with the number of members.
+    /// - Throws: `.notFound` if none of them is a member.
     func remove(_ texts: [String], fromBarrel name: String) throws -> String {
         try tenure.checkOpen()
         try barrels.open(name, creating: false)
@@ -48,10 +57,10 @@ extension TaskControl {
         return "\(leaving.count) removed from barrel \(name)"
     }
 
-    /// The members that are named by URL or id, each once. One pass over the barrel at most, however many are named.
+    /// The members with these URLs or ids, each once. It reads the barrel at most once.
     private func members(_ texts: [String], ofBarrel name: String) throws -> [TaskID] {
         var ids: [TaskID] = []
-        // Normalized URLs are ASCII: they are equal when their bytes are.
+        // Normalized URLs are ASCII, so comparing texts compares bytes.
         var urls: Set<String> = []
         for text in texts {
             if let id = TaskID(hex: text) { ids.append(id) } else { urls.insert(try URLNormalizer.normalize(text)) }
@@ -68,6 +77,9 @@ extension TaskControl {
         return ids.filter { barrels.book.contains($0, in: name) && seen.insert($0).inserted }
     }
 
+    /// Deletes a barrel. Its tasks stay.
+    ///
+    /// - Returns: a note with the number of tasks.
     func deleteBarrel(_ name: String) throws -> String {
         try tenure.checkOpen()
         let members = try barrels.members(name)

@@ -3,7 +3,7 @@ import Foundation
 
 /// The verbs, as `StateMachine` decides them.
 extension TaskControl {
-    /// Which verb each task is given. Asked for all tasks before the first one changes.
+    /// Chooses the verb for each selected task, before the first one changes.
     func choose(_ selector: TaskSelector, _ choose: (DownloadState) -> Verb) throws -> [VerbChoice] {
         try tenure.checkOpen()
         return try book.findSome(selector).map { VerbChoice(id: $0.id, verb: choose($0.standing)) }
@@ -79,7 +79,7 @@ extension TaskControl {
             if effect == .stopDroppingBytes {
                 entry.record.drop()
             }
-            // Decided now: the file of a run that is being stopped has its final name before the task is complete.
+            // Decided now, because a file may get its final name while its run stops.
             entry.keepsFile = effect == .forgetKeepingFile && before == .complete
             if let run = entry.run {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)
@@ -193,7 +193,7 @@ extension StateMachine.Effect {
 }
 
 extension TaskSelector {
-    /// How messages call the tasks meant.
+    /// The selected tasks in messages.
     package var name: String {
         switch self {
         case .url(let url): URLMasking.mask(url)

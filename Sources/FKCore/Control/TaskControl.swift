@@ -1,11 +1,11 @@
 import FKMiddleware
 import Foundation
 
-/// What requests do to tasks: adding, verbs, barrels. The engine hands it a request; states change at once, and what a run
-/// needs to end is waited for afterwards. Confined to the engine.
+/// Performs requests on tasks: adding, verbs, barrels. States change at once; the ends of runs are waited for afterwards.
+/// Confined to the engine.
 final class TaskControl {
     let room: RunRoom
-    /// Every task may run, and not only those that are asked for.
+    /// True if every task may run; false if only added or chosen ones may.
     let runsAll: Bool
 
     var book: TaskBook { room.book }
@@ -20,14 +20,15 @@ final class TaskControl {
         self.runsAll = runsAll
     }
 
-    /// The caller is a middleware that a run waits for: it must not wait for that run.
+    /// True if the caller is a middleware that a run waits for. It must not wait for that run.
     var isInChain: Bool { MiddlewareCall.isInside(room.engine, .chain) }
 
     // MARK: The queue
 
-    /// Lets waiting tasks start in this engine, and has failed retries go at once.
+    /// Lets the selected tasks start in this engine.
     ///
-    /// - Parameter group: limits for the tasks that nobody had asked this engine to run.
+    /// - Parameter group: the group for tasks that could not run before; the default is none.
+    /// - Returns: a note with the number of tasks.
     func admit(_ selector: TaskSelector, group: Int32? = nil) throws -> String {
         let entries = try book.find(selector)
         for entry in entries {
@@ -38,14 +39,15 @@ final class TaskControl {
         return "\(waiting) of \(Plural.count(entries.count, "task")) can run"
     }
 
-    /// A task has just been read from the disk, as its last engine left it.
+    /// Takes a task that was just read from the disk and recovered.
     ///
-    /// - Parameter isFinished: it had its final name, and its record did not say so yet.
+    /// - Parameter isFinished: true if its file had the final name, but its record did not say so.
     func loaded(_ entry: TaskEntry, isFinished: Bool) {
         if isFinished { room.sync.add(entry) }
         if runsAll { admit(entry) } else { reporter.account(entry) }
     }
 
+    /// Lets a task start in this engine.
     func admit(_ entry: TaskEntry) {
         schedule.admit(entry, host: host(of: entry))
         reporter.account(entry)
@@ -53,10 +55,10 @@ final class TaskControl {
 
     private func enqueue(_ entry: TaskEntry) { schedule.enqueue(entry, host: host(of: entry)) }
 
-    /// One text for all tasks of a host.
+    /// The host of the next URL. All tasks of a host share one text.
     private func host(of entry: TaskEntry) -> String { book.shared(HostName.site(entry.nextURL)) }
 
-    /// Puts a task into state idle and into the queue.
+    /// Queues a task with a fresh count of attempts.
     func queue(_ entry: TaskEntry, mayRun: Bool = true) {
         entry.freshen()
         entry.record.reopen()
@@ -67,7 +69,7 @@ final class TaskControl {
         book.write(entry)
     }
 
-    /// An idle task takes its place in the queue anew and waits for no retry.
+    /// Gives an idle task a new place in the queue. It no longer waits for a retry.
     func requeue(_ entry: TaskEntry) {
         entry.freshen()
         schedule.alarms.wakes.remove(entry.id)
@@ -75,22 +77,22 @@ final class TaskControl {
         book.write(entry)
     }
 
-    /// Forgets everything that was received.
+    /// Forgets all received bytes.
     func dropBytes(of entry: TaskEntry) {
         entry.dropBytes()
         reporter.account(entry)
     }
 
-    /// The task is that command's from now on, and its limits are the command's.
+    /// Moves a task into the group of a command, whose limits then apply.
     func join(_ entry: TaskEntry, group: Int32?) {
         if let group, schedule.join(entry, group: group) { room.limits.apply(to: entry) }
     }
 
     // MARK: Comparisons of finished files
 
-    /// Ends the comparison soon, or the waiting for it, and nothing else: the file and the record stay as they are.
+    /// Ends a comparison, or the wait for it. The file and the record do not change.
     ///
-    /// - Returns: false when there was none.
+    /// - Returns: false if there was none.
     func endProof(of entry: TaskEntry) -> Bool {
         guard entry.awaitsProof, entry.record.state != .complete,
             entry.run != nil || schedule.isActive && entry.isAdmitted
@@ -103,14 +105,14 @@ final class TaskControl {
         return true
     }
 
-    /// Somebody asks again for a task whose comparison was ended or was not possible.
+    /// Queues a comparison that was ended or was not possible, because the task is requested again.
     func demandProofAgain(of entry: TaskEntry) {
         guard entry.awaitsProof, entry.record.state == .complete, entry.run == nil else { return }
         entry.isAdmitted = false
         reporter.change(entry, to: .idle)
     }
 
-    /// Somebody asks for a file that was taken away: there is nothing to be proven of it.
+    /// Forgets a finished file that is missing, because the task is requested again. There is nothing to compare.
     func forgetMissing(_ entry: TaskEntry) {
         guard entry.awaitsProof, entry.run == nil, let path = entry.record.path, FileProof.file(path) == nil else {
             return

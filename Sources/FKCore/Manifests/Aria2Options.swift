@@ -47,7 +47,7 @@ package enum Aria2Options {
     ])
 
     /// The fault in the value of a supported option; nil for a valid value.
-    static func objection(to name: String, _ value: String) -> String? {
+    static func fault(in name: String, _ value: String) -> String? {
         let isRight =
             switch name {
             case "split": number(value, 1...Int.max) != nil

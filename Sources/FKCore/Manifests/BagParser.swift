@@ -7,7 +7,7 @@ import FKMiddleware
 /// | `manifest-ALG.txt` | name and digest |
 /// | `fetch.txt` | name, address and size |
 /// | `bagit.txt` | none: version and encoding are checked |
-struct BagParser: LinesOfList {
+struct BagParser: LineFormat {
     private enum File {
         case declaration
         case manifest(ManifestDigest.Algorithm)
@@ -135,7 +135,7 @@ struct BagParser: LinesOfList {
         if rest.first == UInt8(ascii: "*") { rest = rest.dropFirst() }
         let hex = String(decoding: digits, as: UTF8.self)
         guard let digest = ManifestDigest(algorithm, hex: hex) else {
-            throw EntryFault(ManifestDigest.objection(to: hex, algorithm))
+            throw EntryFault(ManifestDigest.fault(in: hex, algorithm))
         }
         var entry = Manifest.Entry(name: try name(rest), line: line)
         entry.digests = [digest]
@@ -163,7 +163,7 @@ struct BagParser: LinesOfList {
 
     private mutating func register(_ entry: Manifest.Entry) throws(EntryFault) {
         let name = entry.name ?? ""
-        if let objection = names.add(name, line: entry.line) { throw EntryFault("'\(name)': \(objection)") }
+        if let fault = names.add(name, line: entry.line) { throw EntryFault("'\(name)': \(fault)") }
         collector.manifest.entries.append(entry)
     }
 

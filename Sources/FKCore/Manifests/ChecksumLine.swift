@@ -15,7 +15,7 @@ struct ChecksumLine {
     var name: String
 
     /// A fault in a line.
-    struct Objection: Error {
+    struct Fault: Error {
         let reason: String
         /// The position in bytes, from 1; 0 for the whole line.
         let column: Int
@@ -26,7 +26,7 @@ struct ChecksumLine {
     }
 
     /// - Throws: the fault of a line in none of these forms.
-    init(_ line: ArraySlice<UInt8>) throws(Objection) {
+    init(_ line: ArraySlice<UInt8>) throws(Fault) {
         let isEscaped = line.first == UInt8(ascii: "\\")
         let rest = isEscaped ? line.dropFirst() : line
         let name: ArraySlice<UInt8>
@@ -37,25 +37,25 @@ struct ChecksumLine {
         }
         let column = name.startIndex - line.startIndex + 1
         guard let bytes = isEscaped ? Self.unescaped(name) : Array(name) else {
-            throw Objection("the name has an escape other than \\\\, \\n and \\r", column: column)
+            throw Fault("the name has an escape other than \\\\, \\n and \\r", column: column)
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Objection("the name is not UTF-8 text", column: column)
+            throw Fault("the name is not UTF-8 text", column: column)
         }
         self.name = text
     }
 
     /// Reads the form `HEX  NAME`.
-    private static func plain(_ line: ArraySlice<UInt8>) throws(Objection) -> (ManifestDigest, ArraySlice<UInt8>) {
+    private static func plain(_ line: ArraySlice<UInt8>) throws(Fault) -> (ManifestDigest, ArraySlice<UInt8>) {
         let digits = line.prefix { $0.hexValue != nil }
         var rest = line[digits.endIndex...]
         guard digits.count >= 8, rest.first == 0x20 || rest.first == 0x09 else {
-            throw Objection("the line is neither 'HEX  NAME' nor 'ALGORITHM (NAME) = HEX'")
+            throw Fault("the line is neither 'HEX  NAME' nor 'ALGORITHM (NAME) = HEX'")
         }
         guard let algorithm = ManifestDigest.Algorithm(digits: digits.count),
             let digest = ManifestDigest(algorithm, hex: String(decoding: digits, as: UTF8.self))
         else {
-            throw Objection(
+            throw Fault(
                 "\(digits.count) hexadecimal digits are the digest of no known algorithm: md5 has 32, sha-1 40, "
                     + "sha-224 56, "
                     + "sha-256 64, sha-384 96 and sha-512 128", column: 1)
@@ -63,14 +63,14 @@ struct ChecksumLine {
         // A blank and a mark follow: ' ' for text, '*' for binary. Without a mark, the name follows directly.
         rest = rest.dropFirst()
         if rest.first == 0x20 || rest.first == UInt8(ascii: "*") { rest = rest.dropFirst() }
-        guard !rest.isEmpty else { throw Objection("the name behind the digest is missing") }
+        guard !rest.isEmpty else { throw Fault("the name behind the digest is missing") }
         return (digest, rest)
     }
 
     /// Reads the form `SHA256 (NAME) = HEX`; nil for a line in another form.
     private static func tagged(
         _ line: ArraySlice<UInt8>
-    ) throws(Objection) -> (ManifestDigest, ArraySlice<UInt8>)? {
+    ) throws(Fault) -> (ManifestDigest, ArraySlice<UInt8>)? {
         guard let open = line.firstIndex(of: UInt8(ascii: "(")), open > line.startIndex, open - line.startIndex <= 16,
             let close = line.lastIndex(of: UInt8(ascii: ")")), close > open
         else { return nil }
@@ -87,14 +87,14 @@ struct ChecksumLine {
         while rest.last == 0x20 || rest.last == 0x09 { rest = rest.dropLast() }
         let name = String(decoding: word, as: UTF8.self)
         guard let algorithm = ManifestDigest.Algorithm(name: name) else {
-            throw Objection("the algorithm \(name) is not supported; md5, sha1, sha224, sha256, sha384 and sha512 are")
+            throw Fault("the algorithm \(name) is not supported; md5, sha1, sha224, sha256, sha384 and sha512 are")
         }
         let text = String(decoding: rest, as: UTF8.self)
         guard let digest = ManifestDigest(algorithm, hex: text) else {
-            throw Objection(
-                ManifestDigest.objection(to: text, algorithm), column: rest.startIndex - line.startIndex + 1)
+            throw Fault(
+                ManifestDigest.fault(in: text, algorithm), column: rest.startIndex - line.startIndex + 1)
         }
-        guard close > open + 1 else { throw Objection("the name in brackets is missing") }
+        guard close > open + 1 else { throw Fault("the name in brackets is missing") }
         return (digest, line[(open + 1)..<close])
     }
 

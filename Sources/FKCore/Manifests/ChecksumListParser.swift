@@ -5,7 +5,7 @@ import FKMiddleware
 /// Lines with different algorithms for one file become one entry. The parser accepts comments (`#`), empty lines and
 /// lines `SIZE (NAME) = BYTES` of BSD's ports. It also accepts a clear-signed list, whose signature is stored and not
 /// verified. A list with a single digest belongs to the file that the list is named after: `a.iso.sha256` to `a.iso`.
-struct ChecksumListParser: LinesOfList {
+struct ChecksumListParser: LineFormat {
     private var collector: ManifestCollector
     private let fileName: String?
     private let base: BaseURL?
@@ -55,7 +55,7 @@ struct ChecksumListParser: LinesOfList {
         if bytes.starts(with: "SIZE (".utf8) { return try takeSize(bytes, line) }
         if Self.isBareDigest(bytes) { return try takeBareDigest(bytes, line) }
         let parsed: ChecksumLine
-        do throws(ChecksumLine.Objection) {
+        do throws(ChecksumLine.Fault) {
             parsed = try ChecksumLine(bytes)
         } catch {
             return try collector.leaveOut(
@@ -75,8 +75,8 @@ struct ChecksumListParser: LinesOfList {
 
     private mutating func add(_ line: ChecksumLine, _ number: Int) throws(ManifestError) {
         if line.name.isExactly("-") { return try leaveOut("the digest is of standard input and names no file", number) }
-        if let objection = ManifestName.objection(to: line.name) {
-            return try leaveOut("'\(line.name)': \(objection)", number)
+        if let fault = ManifestName.fault(in: line.name) {
+            return try leaveOut("'\(line.name)': \(fault)", number)
         }
         let name = ManifestName.plain(line.name)
         if let position = positions[name] {
@@ -84,7 +84,7 @@ struct ChecksumListParser: LinesOfList {
             let other = collector.manifest.entries[position].line
             return try leaveOut("'\(name)': line \(other) gives the same name another digest", number)
         }
-        if let objection = names.add(name, line: number) { return try leaveOut("'\(name)': \(objection)", number) }
+        if let fault = names.add(name, line: number) { return try leaveOut("'\(name)': \(fault)", number) }
         var entry = Manifest.Entry(name: name, line: number)
         _ = entry.digests.add(line.digest)
         if let base { entry.sources = [Manifest.Source(base.url(of: name))] }

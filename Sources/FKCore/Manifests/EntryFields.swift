@@ -10,7 +10,7 @@ struct EntryFault: Error {
 enum EntryFields {
     /// Checks a name relative to the folder and returns it.
     static func name(_ text: String) throws(EntryFault) -> String {
-        if let objection = ManifestName.objection(to: text) { throw EntryFault("'\(text)': \(objection)") }
+        if let fault = ManifestName.fault(in: text) { throw EntryFault("'\(text)': \(fault)") }
         return ManifestName.plain(text)
     }
 
@@ -51,7 +51,7 @@ enum EntryFields {
             guard let algorithm = ManifestDigest.Algorithm(rawValue: name) else { continue }
             guard let hex = member.value.string else { throw EntryFault("its \(name) digest is no text") }
             guard let digest = ManifestDigest(algorithm, hex: hex) else {
-                throw EntryFault(ManifestDigest.objection(to: hex, algorithm))
+                throw EntryFault(ManifestDigest.fault(in: hex, algorithm))
             }
             guard digests.add(digest) else { throw EntryFault("it has two \(name) digests") }
         }
@@ -71,14 +71,14 @@ enum EntryFields {
                 throw EntryFault("the \(type) digests of its pieces are not of \(algorithm.byteCount * 2) digits each")
             }
             let pieces = Manifest.Pieces(length: length, algorithm: algorithm, bytes: bytes)
-            if let objection = objection(to: pieces, size: size) { throw EntryFault(objection) }
+            if let fault = fault(in: pieces, size: size) { throw EntryFault(fault) }
             all.append(pieces)
         }
         return all.strongestFirst
     }
 
     /// The fault of pieces; nil if they match the size of the file.
-    static func objection(to pieces: Manifest.Pieces, size: Int64?) -> String? {
+    static func fault(in pieces: Manifest.Pieces, size: Int64?) -> String? {
         if pieces.length < 1 { return "the length of its pieces is not at least 1" }
         if pieces.count == 0, size != 0 { return "it has a piece length and no digests of pieces" }
         guard let size else { return nil }

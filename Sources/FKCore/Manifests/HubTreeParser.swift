@@ -27,8 +27,8 @@ enum HubTreeParser {
             let found: Manifest.Entry?
             do throws(EntryFault) {
                 found = try entry(element.object)
-                if let name = found?.name, let objection = names.add(name, line: element.line) {
-                    throw EntryFault("'\(name)': \(objection)")
+                if let name = found?.name, let fault = names.add(name, line: element.line) {
+                    throw EntryFault("'\(name)': \(fault)")
                 }
             } catch {
                 try collector.leaveOut(
@@ -78,7 +78,7 @@ enum HubTreeParser {
         guard var hex = text else { throw EntryFault("'\(entry.name ?? "")' has no 'oid'") }
         if algorithm == .sha256, hex.hasPrefix("sha256:") { hex.removeFirst(7) }
         guard let digest = ManifestDigest(algorithm, hex: hex) else {
-            throw EntryFault("'\(entry.name ?? "")': " + ManifestDigest.objection(to: hex, algorithm))
+            throw EntryFault("'\(entry.name ?? "")': " + ManifestDigest.fault(in: hex, algorithm))
         }
         entry.digests = [digest]
     }

@@ -1,5 +1,5 @@
 /// The parser of a form that consists of lines.
-protocol LinesOfList: Sendable {
+protocol LineFormat: Sendable {
     /// Takes the next line, without its end.
     ///
     /// - Parameter line: the number of the line, from 1.
@@ -17,7 +17,7 @@ struct LineParser: Sendable {
     static let maxLine = 64 << 20
 
     private let form: Manifest.Form
-    private var list: any LinesOfList
+    private var list: any LineFormat
     private let endsAtCR: Bool
     /// The beginning of an incomplete line.
     private var carry: [UInt8] = []
@@ -25,7 +25,7 @@ struct LineParser: Sendable {
     private var isAfterCR = false
     private var line = 0
 
-    init(_ form: Manifest.Form, _ list: any LinesOfList) {
+    init(_ form: Manifest.Form, _ list: any LineFormat) {
         self.form = form
         self.list = list
         endsAtCR = form == .urls || form == .aria2 || form == .bagit

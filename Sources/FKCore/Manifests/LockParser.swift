@@ -9,7 +9,7 @@ import FKMiddleware
 ///
 /// Unknown members are ignored, so later versions can add members. A version in which ignoring them would be wrong
 /// increases `fk-lock`.
-struct LockParser: LinesOfList {
+struct LockParser: LineFormat {
     /// The version of written files, and the latest version that can be read.
     static let version: Int64 = 1
 
@@ -87,7 +87,7 @@ struct LockParser: LinesOfList {
         entry.digests = try EntryFields.digests(object)
         entry.pieces = try EntryFields.pieces(object["pieces"], size: entry.size)
         guard !entry.sources.isEmpty else { throw EntryFault("'\(name)' has no 'url'") }
-        if let objection = names.add(name, line: line) { throw EntryFault("'\(name)': \(objection)") }
+        if let fault = names.add(name, line: line) { throw EntryFault("'\(name)': \(fault)") }
         return entry
     }
 }

@@ -84,7 +84,7 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(algorithm.rawValue)=\(hex)" }
 
     /// The fault of a text that is not a digest of the algorithm.
-    static func objection(to text: some StringProtocol, _ algorithm: Algorithm) -> String {
+    static func fault(in text: some StringProtocol, _ algorithm: Algorithm) -> String {
         let digits = algorithm.byteCount * 2
         guard text.utf8.count == digits else {
             return "a \(algorithm.rawValue) digest has \(digits) hexadecimal digits, and \(text.utf8.count) characters "

@@ -87,7 +87,7 @@ extension Manifest {
         /// True for gzip data and for data with zero bytes, which no text contains.
         private static func isBinary(_ head: [UInt8]) -> Bool { head.starts(with: [0x1f, 0x8b]) || head.contains(0) }
 
-        static func objection(to bytes: [UInt8]) -> String {
+        static func fault(in bytes: [UInt8]) -> String {
             if bytes.starts(with: [0x1f, 0x8b]) { return "the list is compressed with gzip: unpack it first" }
             if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0x3c, 0]) {
                 return "the list is in UTF-16: save it as UTF-8"

@@ -7,7 +7,7 @@ package enum ManifestName {
     package static let maxBytes = 4_000
 
     /// The fault of a name; nil for a valid one.
-    package static func objection(to name: String) -> String? {
+    package static func fault(in name: String) -> String? {
         if name.isEmpty { return "the name is empty" }
         let bytes = name.utf8
         if bytes.contains(0) { return "its name holds a zero byte" }

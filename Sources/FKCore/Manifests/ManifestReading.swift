@@ -119,7 +119,7 @@ public struct ManifestReader: Sendable {
 
     private mutating func recognize() throws(ManifestError) {
         guard let found = Manifest.Form.recognize(kept, fileName: fileName) else {
-            throw ManifestError(form: nil, Manifest.Form.objection(to: kept))
+            throw ManifestError(form: nil, Manifest.Form.fault(in: kept))
         }
         form = found
         begin(found)

@@ -48,7 +48,7 @@ struct MetalinkFile {
         self.start = start
         shownName = name
         entry = Manifest.Entry(name: ManifestName.plain(name), line: line)
-        if let objection = ManifestName.objection(to: name) { refuse(objection, at: start) }
+        if let fault = ManifestName.fault(in: name) { refuse(fault, at: start) }
     }
 
     /// Stores a fault if it is the first.
@@ -61,7 +61,7 @@ struct MetalinkFile {
         entry.sources = Self.sorted(entry.sources)
         entry.pieces = entry.pieces.strongestFirst
         for pieces in entry.pieces {
-            if let objection = EntryFields.objection(to: pieces, size: entry.size) { refuse(objection, at: start) }
+            if let fault = EntryFields.fault(in: pieces, size: entry.size) { refuse(fault, at: start) }
         }
         guard entry.sources.isEmpty else { return }
         refuse(
@@ -108,7 +108,7 @@ struct MetalinkFile {
         let type = hashType ?? ""
         guard let algorithm = ManifestDigest.Algorithm(name: type) else { return "hash \(type.lowercased())" }
         guard let digest = ManifestDigest(algorithm, hex: text) else {
-            refuse(ManifestDigest.objection(to: text, algorithm), at: offset)
+            refuse(ManifestDigest.fault(in: text, algorithm), at: offset)
             return nil
         }
         if !entry.digests.add(digest) { refuse("it has two different \(algorithm.rawValue) digests", at: offset) }
@@ -132,7 +132,7 @@ struct MetalinkFile {
     mutating func end(pieceHash text: String, at offset: Int) {
         guard let algorithm = pieces?.algorithm else { return }
         guard text.utf8.count == algorithm.byteCount * 2, let bytes = ManifestDigest.bytes(hex: text) else {
-            return refuse("piece: " + ManifestDigest.objection(to: text, algorithm), at: offset)
+            return refuse("piece: " + ManifestDigest.fault(in: text, algorithm), at: offset)
         }
         pieces?.add(bytes)
     }

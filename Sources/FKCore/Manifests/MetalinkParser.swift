@@ -201,8 +201,8 @@ struct MetalinkParser {
     private mutating func endFile() throws(ManifestError) {
         guard var done = file else { return }
         file = nil
-        if done.fault == nil, let objection = names.add(done.entry.name ?? "", line: done.entry.line) {
-            done.refuse(objection, at: done.start)
+        if done.fault == nil, let fault = names.add(done.entry.name ?? "", line: done.entry.line) {
+            done.refuse(fault, at: done.start)
         }
         done.finish()
         guard let wrong = done.fault else { return try collector.add(done.entry) }

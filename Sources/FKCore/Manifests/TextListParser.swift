@@ -10,7 +10,7 @@ import FKMiddleware
 ///   dir=/data/images
 ///   checksum=sha-256=2cf2…
 /// ```
-struct TextListParser: LinesOfList {
+struct TextListParser: LineFormat {
     private var collector: ManifestCollector
     /// The last entry, whose options may follow.
     private var entry: Manifest.Entry?
@@ -30,9 +30,9 @@ struct TextListParser: LinesOfList {
             try closeEntry()
             isSkipping = false
         }
-        do throws(Objection) {
+        do throws(Fault) {
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw Objection("the line is not UTF-8 text")
+                throw Fault("the line is not UTF-8 text")
             }
             if isOption {
                 collector.manifest.form = .aria2
@@ -56,7 +56,7 @@ struct TextListParser: LinesOfList {
     }
 
     /// A fault of a line.
-    private struct Objection: Error {
+    private struct Fault: Error {
         let reason: String
         init(_ reason: String) { self.reason = reason }
     }
@@ -68,34 +68,34 @@ struct TextListParser: LinesOfList {
         try collector.add(done)
     }
 
-    private mutating func takeURLs(_ text: String, _ line: Int) throws(Objection) {
+    private mutating func takeURLs(_ text: String, _ line: Int) throws(Fault) {
         var sources: [Manifest.Source] = []
         for part in text.utf8.split(separator: 0x09) {
             let url = String(Substring(part)).trimmingBlanks
             if url.isEmpty { continue }
-            if let reason = InputURL.fault(in: url) { throw Objection(reason) }
+            if let reason = InputURL.fault(in: url) { throw Fault(reason) }
             sources.append(Manifest.Source(url))
         }
         entry = Manifest.Entry(sources: sources, line: line)
         hasEntry = true
     }
 
-    private mutating func takeOption(_ text: String) throws(Objection) {
+    private mutating func takeOption(_ text: String) throws(Fault) {
         guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-            throw Objection("an indented line is an option 'name=value' of the URL above it")
+            throw Fault("an indented line is an option 'name=value' of the URL above it")
         }
-        guard hasEntry else { throw Objection("an option stands before the first URL") }
+        guard hasEntry else { throw Fault("an option stands before the first URL") }
         let name = String(text[..<equals]).trimmingBlanks
         let value = String(text[text.utf8.index(after: equals)...]).trimmingBlanks
         switch name {
         case "out":
-            guard !value.isEmpty else { throw Objection("out= needs a file name") }
-            if let objection = ListedName.objection(to: value) {
-                throw Objection("out=\(Escaping.visible(value)) cannot be the file's name: \(objection)")
+            guard !value.isEmpty else { throw Fault("out= needs a file name") }
+            if let fault = ListedName.fault(in: value) {
+                throw Fault("out=\(Escaping.visible(value)) cannot be the file's name: \(fault)")
             }
             entry?.name = ManifestName.plain(value)
         case "dir":
-            guard !value.isEmpty, !value.utf8.contains(0) else { throw Objection("dir= needs a folder") }
+            guard !value.isEmpty, !value.utf8.contains(0) else { throw Fault("dir= needs a folder") }
             entry?.directory = value
         case "checksum":
             let digest = try digest(value)
@@ -105,26 +105,26 @@ struct TextListParser: LinesOfList {
                 let field = try HeaderField.parse(value)
                 entry?.headers.append(field)
             } catch {
-                throw Objection(error.reason)
+                throw Fault(error.reason)
             }
         default: try takeOther(name, value)
         }
     }
 
-    private mutating func takeOther(_ name: String, _ value: String) throws(Objection) {
+    private mutating func takeOther(_ name: String, _ value: String) throws(Fault) {
         guard Aria2Options.known.contains(name) else {
-            throw Objection(
+            throw Fault(
                 "option '\(Escaping.visible(name))' is not known here; "
                     + "out, dir, checksum, header and aria2's other options are")
         }
-        if let objection = Aria2Options.objection(to: name, value) { throw Objection(objection) }
+        if let fault = Aria2Options.fault(in: name, value) { throw Fault(fault) }
         entry?.options.append(Manifest.Option(name, value))
         if !Aria2Options.used.contains(name), !collector.manifest.ignoredOptions.contains(name) {
             collector.manifest.ignoredOptions.append(name)
         }
     }
 
-    private func digest(_ text: String) throws(Objection) -> ManifestDigest {
+    private func digest(_ text: String) throws(Fault) -> ManifestDigest {
         do {
             let sum = try Checksum(parsing: text)
             if let algorithm = ManifestDigest.Algorithm(rawValue: sum.algorithm.rawValue),
@@ -133,8 +133,8 @@ struct TextListParser: LinesOfList {
                 return digest
             }
         } catch {
-            throw Objection((error as? DownloadError)?.message ?? String(describing: error))
+            throw Fault((error as? DownloadError)?.message ?? String(describing: error))
         }
-        throw Objection("the checksum is none")
+        throw Fault("the checksum is none")
     }
 }

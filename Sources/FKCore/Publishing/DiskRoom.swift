@@ -22,8 +22,7 @@ struct DiskRoom: Equatable {
     /// - Parameters:
     ///   - needed: the missing bytes. 0 for a file that has all its bytes: it may be renamed on a full disk.
     ///   - isResumed: true if bytes are stored already. Such a task waits for space, as on a full disk. A new one
-    ///     fails before
-    ///     its first byte.
+    ///     fails before its first byte.
     /// - Throws: `.noSpace`, retryable if `isResumed`.
     func check(_ needed: Int64, folder: String, isResumed: Bool) throws(DownloadError) {
         guard needed > 0, needed > spare else { return }

@@ -1,23 +1,23 @@
 import FKMiddleware
 
-/// The destination folders an engine holds open: opened once, shared by all tasks that go there.
+/// The open destination folders of an engine, shared by all tasks.
 ///
-/// A folder is found by the bytes of its path: two paths that are canonically equivalent are two folders on Linux. One that
-/// was removed or replaced since it was opened is opened again; that is looked at once a second at most.
+/// Paths are compared by their bytes, because canonically equivalent paths are different folders on Linux. A folder that was
+/// removed or replaced is opened again; this is checked at most once a second.
 struct FolderCache {
-    /// With more folders than this the cache starts anew, so that descriptors stay bounded.
+    /// The maximum number of folders. Beyond it the cache is emptied, which bounds the open descriptors.
     static let limit = 64
-    /// How long a folder is taken to be in its place, in nanoseconds.
+    /// The nanoseconds between two checks of a folder.
     static let trust: Int64 = 1_000_000_000
 
-    /// With the time (monotonic nanoseconds) at which each was last seen in its place.
+    /// The folders with the time of their last check, in nanoseconds of the monotonic clock.
     private var folders = ExactMap<(folder: Folder, seen: Int64)>()
 
     var count: Int { folders.count }
 
-    /// The folder of that path, made with its parents when it is not there.
+    /// Opens a folder. A missing one is created with its parents.
     ///
-    /// - Throws: `.destination` when it cannot be made or opened.
+    /// - Throws: `.destination` if it cannot be created or opened.
     mutating func folder(_ path: String, now: Int64) throws(DownloadError) -> Folder {
         if let (folder, seen) = folders[path] {
             if now - seen < Self.trust { return folder }
@@ -32,7 +32,7 @@ struct FolderCache {
         return folder
     }
 
-    /// The next task that goes there opens the folder anew. Returns false when it was not open.
+    /// Removes a folder from the cache, so that the next task opens it again. Returns false if it was not open.
     @discardableResult
     mutating func forget(_ path: String) -> Bool { folders.remove(path) != nil }
 }

@@ -7,8 +7,9 @@ import Foundation
 /// length -> digest -> (sync) -> record -> name -> (sync folder) -> response chain -> record of the moved file
 /// ```
 ///
-/// One straight line. It waits only for a digest that was not computed on the way, for the syncs of `Durability.power`, and
-/// for response middlewares; without any of these it ends in the call that begins it. Confined to the engine.
+/// It waits only for a digest that was not computed while the bytes arrived, for the comparison of an existing file, for the
+/// syncs of `Durability.power`, and for response middlewares. Without any of these, `publishAtOnce` performs the same steps
+/// in one call. Confined to the engine.
 struct Publisher {
     let run: TaskRun
 
@@ -27,15 +28,16 @@ struct Publisher {
         return checksum.algorithm == run.digest?.algorithm && entry.record.task.options.existing != .skip
     }
 
-    /// The same line without its waits: a task of Swift's for each small file would cost a twentieth of its time.
+    /// The same steps without waits. A Swift task for each small file would take 4 % more processor time.
     func publishAtOnce() throws(DownloadError) {
         try settleLength()
         if let checksum = entry.expectedDigest, let digest = run.digest { try compare(digest.hex, checksum) }
         if case .existing(let name) = try nameFile() { try keepExisting(name) }
     }
 
-    /// - Returns: when the file is the finished one, or another one is that was there before and was to be kept.
-    /// - Throws: why the attempt has failed; `.cancelled` when it was stopped.
+    /// Publishes the file. It returns once the task has a finished file: this one, or an existing one that is kept.
+    ///
+    /// - Throws: the error of the attempt; `.cancelled` if the run was stopped.
     func publish(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         try settleLength()
         try await verify()
@@ -54,8 +56,9 @@ struct Publisher {
 
     // MARK: Verifying
 
-    /// The part has exactly the file's length: what somebody appended to it, or what a power cut left behind the bytes
-    /// that count, is not the file's.
+    /// Cuts the part to the file's length. Bytes behind it come from another program or a power cut.
+    ///
+    /// - Throws: `.incompleteBody` if the part is shorter.
     private func settleLength() throws(DownloadError) {
         guard let expected = entry.record.expected else { return }
         let length = part.length
@@ -67,7 +70,7 @@ struct Publisher {
         }
     }
 
-    /// Compares the digest, where one was asked for or told by the server.
+    /// Compares the digest, if the task or the server has one.
     private func verify(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         guard let checksum = entry.expectedDigest else { return }
         let digest: String
@@ -89,7 +92,7 @@ struct Publisher {
         run.startAnew()
         let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
         let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
-        // Bytes of an earlier attempt or another mirror may be the wrong ones: once more, from the beginning.
+        // Bytes of an earlier attempt or another mirror may be wrong, so a resumed file is fetched again.
         throw DownloadError(
             .checksumMismatch,
             "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), "
@@ -97,7 +100,7 @@ struct Publisher {
             isRetryable: run.files.isResumed)
     }
 
-    /// The final name as far as it is known: asked for, from the server, or from the URL.
+    /// The final name: from the task, the server or the URL, in this order.
     private var partlessName: String {
         entry.record.task.fileName
             ?? FileNameRules.name(url: entry.record.task.url, head: run.head ?? entry.record.response)
@@ -111,7 +114,7 @@ struct Publisher {
             try await run.offThread { () throws(DownloadError) in try folder.synchronize() }
         } catch {
             try run.checkStop()
-            // A failed task has no finished file: the next attempt would find a stranger's under its name.
+            // A failed task has no finished file. The next attempt would take it for a foreign one.
             try? run.unpublish(in: folder)
             entry.record.setSynced(false)
             throw error
@@ -128,7 +131,7 @@ struct Publisher {
 
     /// Gives the verified file its final name.
     ///
-    /// The name is written to the record first: whoever finds the part gone and the file there knows whose it is.
+    /// The name is written to the record first. After a crash, the file without the part is then known to be the task's.
     /// With `Durability.power` the order is: bytes, record, name, folder (each synced before the next).
     ///
     private func nameFile() throws(DownloadError) -> Naming {
@@ -148,7 +151,7 @@ struct Publisher {
         try part.checkHasItsName()
         recordIdentity()
         var number = 0
-        // A process that was killed in a rename of two steps has left the part under one of the names: each is tried.
+        // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.
         let triesAll = policy != .rename || folder.status(of: part.name)?.st_nlink ?? 1 > 1
         while true {
             if !triesAll {
@@ -166,7 +169,7 @@ struct Publisher {
             if isNamed { return .named }
             if try takeBack(candidate) { return .named }
             switch policy {
-            // Taken since it was looked at.
+            // The name was taken since it was checked.
             case .rename, .overwrite: number += 1
             case .refuse: throw run.fileExists(path)
             case .skip: return .existing(candidate)
@@ -185,16 +188,18 @@ struct Publisher {
         run.appendHistory(by: "existing", "\(path) was there already: it was kept")
     }
 
-    /// What shows from here on that the file is the task's: in the record, and on the file itself where that is not synced
-    /// before its record is. With `Durability.power` the record is on the disk before the name, so the file needs no mark.
+    /// Stores the proof that the file is the task's in the record, and as a mark on the file. With `Durability.power` the record
+    /// is synced before the rename, so the file needs no mark.
     private func recordIdentity() {
         entry.record.identify(part.identity)
         guard durability == .process, let identity = entry.record.written else { return }
         part.mark(identity, as: entry.id, book.owner)
     }
 
-    /// A file under the wanted name that this task made before the system went down, and whose record was lost: it is set
-    /// aside until the task is complete, and its name taken.
+    /// Takes the name of a file that this task made before a power cut, and whose record was lost. That file is set aside until
+    /// the task is complete.
+    ///
+    /// - Returns: false if the file with that name is not such a file.
     private func takeBack(
         _ name: String
     ) throws(DownloadError) -> Bool {
@@ -207,10 +212,9 @@ struct Publisher {
         return try folder.rename(part.name, to: name, replacing: false)
     }
 
-    /// With no chain to come after the rename, the record of the finished task is written at once and stands for both
-    /// (`TaskRecord.isRenameMissing`); else it first says which name the file is about to get. With `Durability.power` this
-    /// is the record that gets synced: one written after the rename would be lost with the power, and a task that was told
-    /// to be complete would not be.
+    /// Writes the record before the rename. With a response chain, it contains the final name. Without one, it is already the
+    /// record of the complete task (`TaskRecord.isRenameMissing`), which saves a second write. With `Durability.power` this
+    /// record is synced: a record written after the rename could be lost, although the task was reported as complete.
     private func saveBeforeRename() throws(DownloadError) {
         guard !entry.isHandled(by: room.chains.response) else {
             run.openInfo = run.openInfo ?? OpenInfoFile()
@@ -226,7 +230,7 @@ struct Publisher {
             entry.record.divide(into: ranges)
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
-        // From here on they are one range: should the rename fail, its counter tells what is there.
+        // The file is one range now. If the rename fails, its counter has the received bytes.
         run.files.counters.store(0, entry.record.expected ?? 0)
         run.isRecordedComplete = true
     }
@@ -236,7 +240,7 @@ struct Publisher {
     private func respond(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         let chain = entry.middlewares(of: room.chains.response)
         guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return }
-        // A chain registered in this moment may move the file: the record is then written once more.
+        // A chain that was registered just now may move the file. The record is then written again.
         run.isRecordedComplete = false
         let response = DownloadResponse(
             task: context, response: (run.head ?? entry.record.response)?.httpURLResponse,
@@ -247,7 +251,7 @@ struct Publisher {
         takePlace(from: end.response)
         try run.checkStop()
         if let failure = end.downloadError { throw reject(failure) }
-        // With `Durability.power` the file's new name has to be on the disk before the record says so.
+        // With `Durability.power` the new name of the file is synced before the record contains it.
         guard durability == .power, entry.record.leftBehind != nil, let path = entry.record.path else { return }
         do {
             try await run.offThread { () throws(DownloadError) in try Folder(path: path.folderPart).synchronize() }
@@ -257,7 +261,7 @@ struct Publisher {
         }
     }
 
-    /// The file does not count, and the next attempt fetches it from the beginning. It never stays under its final name.
+    /// Rejects the file: it loses its final name, and the next attempt fetches it from the beginning.
     private func reject(_ failure: DownloadError) -> DownloadError {
         let place = setAsideRejected()
         entry.record.removeLeftBehind()
@@ -278,14 +282,12 @@ struct Publisher {
         return aside.map { "the file was set aside as \($0)" }
     }
 
-    /// Files that response middlewares have moved are in two places for a while: the old one is removed after the record that
-    /// tells of the new one. A process that is killed in between has a file that is found, in one place or in both.
+    /// Stores the place of the file after the response chain, and its places to remove.
     ///
-    /// Where the chain has left the file, and what else there is of it.
-    ///
-    /// From here on the file counts as it is now: what middlewares have made of it is the task's. At its old name only the
-    /// file that was there is: another one that somebody has put there meanwhile stays. So does a new file under the old
-    /// name after a chain that was stopped: nothing says then that it is a middleware's.
+    /// The present file counts as the task's, also if a middleware has changed it. A moved file is in two places for a while:
+    /// the old one is removed after the record contains the new one, so a killed process leaves at least one. At the old
+    /// place only the moved file is removed; a file that another program has put there stays. After a stopped chain, a new
+    /// file at the same path is not taken for a middleware's.
     private func takePlace(from response: DownloadResponse) {
         let (oldPath, old) = (entry.record.path, entry.record.written)
         if let path = response.fileURL?.path { entry.record.name(path) }

@@ -1,12 +1,12 @@
 import FKMiddleware
 
-/// How a walk along the response chain ended.
+/// The result of a response chain.
 struct ResponseChainEnd: Sendable {
     var response: DownloadResponse
-    /// The middleware that threw, and what.
+    /// The middleware that threw an error, and the error; nil if none did.
     var failure: (name: String, error: any Error)?
 
-    /// Walks the chain; the first error of a completed download ends the walk, after a failure all are told.
+    /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive.
     static func run(_ chain: [any ResponseMiddleware], _ response: DownloadResponse) async -> ResponseChainEnd {
         var response = response
         for middleware in chain {
@@ -19,7 +19,7 @@ struct ResponseChainEnd: Sendable {
         return .init(response: response)
     }
 
-    /// Why the file does not count; nil when it does.
+    /// The reason to reject the file; nil if there is none.
     var downloadError: DownloadError? {
         guard let (name, error) = failure else { return nil }
         if let retry = error as? RetryRequest {

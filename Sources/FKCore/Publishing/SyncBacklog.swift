@@ -1,20 +1,20 @@
 import FKMiddleware
 
-/// Finished files that are not known to be on the disk yet, and when they are synced in the background.
+/// Finished files that are not synced yet. It decides when they are synced in the background.
 ///
-/// Each sync makes the disk work at once where it could have taken its time. So files wait a little, and where they come by
-/// the thousand none is synced: after a power cut their checksums tell which ones are whole, and small files are soon read.
+/// A sync is expensive, so files wait for the system to write them first. If there are thousands, none is synced: after a
+/// power cut their checksums show which ones are complete, and small files are read quickly.
 struct SyncBacklog {
     struct File: Sendable, Hashable {
         var id: TaskID
         var path: String
-        /// When the task was done, in nanoseconds of the engine's clock.
+        /// When the task completed, in nanoseconds of the engine's clock.
         var since: Int64
     }
 
-    /// Nanoseconds that a file waits: as long as a journal does that is not told to hurry.
+    /// The nanoseconds that a file waits: the usual commit interval of a journal.
     static let patience: Int64 = 5_000_000_000
-    /// More files than this are too many.
+    /// The maximum number of files. With more, none is synced.
     static let limit = 1_000
 
     private var files: [File] = []
@@ -29,7 +29,7 @@ struct SyncBacklog {
         }
     }
 
-    /// All of them, once the oldest has waited long enough.
+    /// Returns all files, once the oldest has waited long enough.
     mutating func takeDue(now: Int64) -> [File] {
         guard let first = files.first else {
             isFlooded = false

@@ -1,16 +1,16 @@
 import FKMiddleware
 import Foundation
 
-/// With `Durability.process`: finished files are synced in the background, and their records then say so. Confined to the
-/// engine; the syncing itself is done by other threads.
+/// Syncs finished files in the background with `Durability.process`, and records it. Confined to the engine; other threads
+/// perform the syncs.
 final class SyncService {
-    /// An engine that ran this long (nanoseconds) syncs what is left before it closes: compared to the run it takes no time,
-    /// and after the next boot nothing has to be looked at.
+    /// An engine that ran at least this long, in nanoseconds, syncs the remaining files before it closes. Compared to the run
+    /// that is quick, and the next boot has nothing to check.
     private static let longRun: Int64 = 5_000_000_000
 
     private let book: TaskBook
     private let schedule: Schedule
-    /// When it was made, in nanoseconds of the engine's clock.
+    /// When the engine was created, in nanoseconds of its clock.
     private let opened: Int64
     private var backlog = SyncBacklog()
 
@@ -20,7 +20,7 @@ final class SyncService {
         opened = schedule.clock.now
     }
 
-    /// A task is complete.
+    /// Adds the file of a complete task.
     func add(_ entry: TaskEntry) {
         guard schedule.configure.durability == .process, entry.record.synced != true, entry.record.isForeign != true,
             let path = entry.record.path
@@ -28,18 +28,17 @@ final class SyncService {
         backlog.add(.init(id: entry.id, path: path, since: schedule.clock.now))
     }
 
-    /// The files whose turn has come.
+    /// Returns the files that are due.
     func takeDue() -> [SyncBacklog.File] { backlog.takeDue(now: schedule.clock.now) }
 
-    /// The files that a closing engine still syncs.
+    /// Returns the files that a closing engine syncs.
     func takeLast() -> [SyncBacklog.File] {
         schedule.clock.now - opened >= Self.longRun ? backlog.takeAll() : []
     }
 
-    /// Bytes and length of each file, then the names in each folder. A file that cannot be synced, or is not there any more,
-    /// is left as it is: nothing is said of it. For any thread.
+    /// Syncs files and then their folders. It ignores missing files and files that cannot be synced. Safe from any thread.
     ///
-    /// - Returns: those that are on the disk now.
+    /// - Returns: the synced files.
     static func synchronize(_ files: [SyncBacklog.File]) -> [SyncBacklog.File] {
         var synced = ExactMap<[SyncBacklog.File]>()
         for file in files {
@@ -56,7 +55,7 @@ final class SyncService {
         }
     }
 
-    /// Writes down that a file is on the disk.
+    /// Records that a file is synced.
     func note(_ file: SyncBacklog.File) {
         guard let entry = try? book.find(file.id), entry.record.state == .complete, entry.run == nil,
             entry.record.path?.isExactly(file.path) == true, entry.record.synced != true

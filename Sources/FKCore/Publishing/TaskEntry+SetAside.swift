@@ -1,15 +1,14 @@
 import FKMiddleware
 import Foundation
 
-/// Files under a task's names that do not count: moved to a hidden name beside them, and never over another file.
+/// Moves rejected or old files of a task to hidden names in the same folder. It never replaces another file.
 extension TaskEntry {
-    /// Moves the task's own file aside, until the task is complete or trashed.
-    ///
-    /// The record tells of it first: a process that is killed in between leaves nothing that nobody knows of.
+    /// Moves the task's own file aside, until the task is complete or trashed. The record contains the file first, so that a
+    /// killed process leaves no unknown file.
     ///
     /// - Parameters:
-    ///   - identity: of that file; nil for one that is kept for good.
-    ///   - names: the names to try, by their number.
+    ///   - identity: the identity of the file; nil if it is kept.
+    ///   - names: returns the name to try, by its number.
     /// - Returns: its new path.
     func setAside(
         _ name: String, in folder: Folder, _ identity: FileIdentity?, _ book: TaskBook, as names: (Int) -> String
@@ -17,12 +16,12 @@ extension TaskEntry {
         var number = 0
         while true {
             let path = folder.path(of: names(number))
-            // An earlier one of this task under the same name is of no use any more.
+            // An earlier file of this task with the same name is of no use any more.
             record.removeSetAside(path)
             if !folder.contains(names(number)) {
                 if let identity {
                     record.setAside(SetAsideFile(path: path, written: identity))
-                    // A disk that refuses the record is no reason to leave wrong bytes under a right name.
+                    // Without the record the file is still moved: wrong bytes must not have the right name.
                     try? book.save(self)
                 }
                 if try folder.rename(name, to: names(number), replacing: false) { return path }
@@ -31,7 +30,7 @@ extension TaskEntry {
         }
     }
 
-    /// Moves a file aside that nothing shows to be the task's: it is kept, and the task forgets it.
+    /// Moves a file aside that is not proven to be the task's. It is kept, and the task forgets it.
     ///
     /// - Returns: its new path.
     func keep(_ name: String, in folder: Folder, for final: String) throws(DownloadError) -> String {

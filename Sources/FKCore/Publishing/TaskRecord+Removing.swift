@@ -3,7 +3,7 @@ import Foundation
 
 /// The files of a task that is cancelled, trashed or forgotten.
 extension TaskRecord {
-    /// Deletes the part file. A folder that is gone is not made again for this.
+    /// Deletes the part file. It does not create a missing folder.
     func removePart(of workPath: WorkPath) {
         guard let name = partName else { return }
         let path = task.directory ?? workPath.filesFolder(id)
@@ -12,10 +12,10 @@ extension TaskRecord {
         try? Folder(path: path).removePart(name)
     }
 
-    /// Deletes what this task wrote, and nothing else: a file that was there before, or that is another one by now, stays.
+    /// Deletes the files that this task wrote. A file that existed before, or that was replaced since, stays.
     ///
-    /// - Parameter keepsFinished: the finished file stays, and is nobody's from then on.
-    /// - Returns: what became of the files.
+    /// - Parameter keepsFinished: true keeps the finished file, which then belongs to no task.
+    /// - Returns: a note about the files.
     func removeFiles(of workPath: WorkPath, keepsFinished: Bool) -> String {
         removePart(of: workPath)
         let note = "forgotten" + (path.map { keepsFinished ? release($0) : delete($0) } ?? "")
@@ -28,7 +28,7 @@ extension TaskRecord {
         return note
     }
 
-    /// - Returns: what became of it, for the end of a line.
+    /// - Returns: the end of the note.
     private func delete(_ path: String) -> String {
         guard isForeign != true, FileIdentity(path: path) != nil else { return "" }
         guard owns(path) else { return "; \(path) stays: it is not the file as this task left it" }
@@ -36,7 +36,7 @@ extension TaskRecord {
         return errno == ENOENT ? "" : "; \(path) stays: \(String(cString: strerror(errno)))"
     }
 
-    /// Removes the task's mark, so that after a power cut the file is not taken for a leftover of a task.
+    /// Removes the task's mark. Otherwise the file would count as a leftover of the task after a power cut.
     private func release(_ path: String) -> String {
         guard FileIdentity(path: path) != nil else { return "" }
         if isForeign != true, owns(path) { FileOwner.clear(path) }

@@ -1,8 +1,8 @@
 import FKMiddleware
 
-/// The end of a run that went well, and what others hear of one that did not.
+/// The successful end of a run, and the report of a failed one to response middlewares.
 extension TaskRun {
-    /// The bytes are all there: makes the finished file of them, now where nothing has to be waited for.
+    /// Publishes the file once all bytes are there: at once if nothing has to be waited for.
     func finishSoon() {
         let publisher = Publisher(run: self)
         guard publisher.waitsForNothing else { return wants(.finish) }
@@ -14,7 +14,7 @@ extension TaskRun {
         }
     }
 
-    /// The bytes are all there: makes the finished file of them.
+    /// Publishes the file once all bytes are there.
     func finish(isolation: isolated (any Actor)? = #isolation) async {
         do throws(DownloadError) {
             try await Publisher(run: self).publish()
@@ -25,7 +25,7 @@ extension TaskRun {
         }
     }
 
-    /// The end of a task that went well.
+    /// Completes the task.
     func complete() {
         if entry.record.removeSetAside() { isRecordedComplete = false }
         if !isRecordedComplete { entry.record.finish(received: entry.received, at: clock.date) }
@@ -36,7 +36,7 @@ extension TaskRun {
         end(as: .complete)
     }
 
-    /// After the last attempt has failed, response middlewares hear of it. What they throw changes nothing.
+    /// Reports the failure of the last attempt to response middlewares. Their errors are ignored.
     func tellResponseChain(_ error: DownloadError) {
         let chain = entry.middlewares(of: room.chains.response)
         guard !chain.isEmpty, let context = entry.context else { return }

@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// After another boot: what was complete and not synced is looked at before it counts as complete again (`FileProof`).
+/// Checks a file of another boot that was complete but not synced, before it counts as complete again (`FileProof`).
 extension TaskRun {
     func prove(isolation: isolated (any Actor)? = #isolation) async {
         do throws(DownloadError) {
@@ -12,7 +12,7 @@ extension TaskRun {
         }
     }
 
-    /// - Returns: why the file counts as it is; nil where the run goes on, or has ended.
+    /// - Returns: why the file counts as it is; nil if it is fetched again, or if the run has ended.
     private func proof(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) -> String? {
         guard let path = entry.record.path, let expected = entry.record.expected else {
             try fetchAgain()
@@ -24,7 +24,7 @@ extension TaskRun {
             FileProof.file(path), of: entry.record, folderChanged: FileProof.folderChanged(path),
             isComparable: checksum != nil || pieces != nil)
         if proof != .torn {
-            // It is no attempt to fetch anything.
+            // Nothing is fetched, so the attempt does not count.
             entry.record.takeBackAttempt()
         }
         switch proof {
@@ -73,7 +73,7 @@ extension TaskRun {
         end(as: .complete)
     }
 
-    /// Nothing is known of a file that cannot be read now: it stays, complete as it was, until the next engine looks.
+    /// The file cannot be read. It stays complete, and the next engine checks it again.
     private func notCompared(_ path: String, _ error: DownloadError) {
         book.problems.append(
             "\(path) could not be compared with what was received. \(error.message) "
@@ -81,8 +81,8 @@ extension TaskRun {
         end(as: .complete)
     }
 
-    /// The file is not what was received. It is set aside until the task is complete, and for good where nothing shows that
-    /// only the task has written to it.
+    /// The file differs from the received bytes. It is set aside until the task is complete. If another program may have
+    /// written to it, it is kept.
     private func fetchAgain() throws(DownloadError) {
         entry.awaitsProof = false
         guard let path = entry.record.path, let identity = FileIdentity(path: path) else {

@@ -1,8 +1,8 @@
 import FKMiddleware
 
-/// Answers of an engine without the lock of its work path, closed or not: what the disk says, read as any other process reads it.
+/// Answers of an engine without the lock of its work path. They come from the disk, as any other process reads it.
 ///
-/// The work path may be another engine's by then. So nothing is recovered, quarantined, kept in memory or written.
+/// Another engine may own the work path. So nothing is recovered, quarantined, kept in memory or written.
 extension TaskBook {
     func lookUp(_ id: TaskID) -> TaskEntry? {
         (try? StoreReader(workPath).record(id)).map { detached($0) }
@@ -20,7 +20,7 @@ extension TaskBook {
         return records.map { detached($0) }
     }
 
-    /// A task that belongs to no queue.
+    /// A task outside of any queue.
     private func detached(_ record: TaskRecord) -> TaskEntry {
         let entry = TaskEntry(record: record, info: InfoHandle(generation: 0, slotSize: 0), isNew: false)
         entry.accounted = entry.account

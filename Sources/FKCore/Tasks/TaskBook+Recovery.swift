@@ -1,13 +1,12 @@
 import FKMiddleware
 import Foundation
 
-/// What the last engine left: brought into order when a task is read.
+/// Recovery: repairs the tasks of an engine that was killed, when they are read.
 extension TaskBook {
-    /// What a task that its last engine left running, or in the middle of being published, becomes.
+    /// Repairs a task that was running or being published when its last engine ended. Before the queue is active, the record
+    /// changes only in memory, because reading a task writes no record.
     ///
-    /// Before the queue is activated this happens in memory alone: to ask for a task writes nothing.
-    ///
-    /// - Returns: true where its file had the final name, and its record did not say so yet.
+    /// - Returns: true if its file had the final name, but its record did not say so.
     func recover(_ entry: TaskEntry) -> Bool {
         forgetLeftBehind(entry)
         entry.record.finishRename()
@@ -21,11 +20,11 @@ extension TaskBook {
             writeRecovered(entry)
             return true
         case .action, .prepare:
-            // The attempt did not fail: its process ended.
+            // The attempt has not failed. Its process ended.
             entry.record.interrupt()
             writeRecovered(entry)
         case .complete where entry.record.isRenameMissing:
-            // The record was written before the bytes had to be on the disk: after a power cut only synced ones count.
+            // The record was written before the bytes were synced. After a power cut only synced bytes count.
             entry.record.unfinish()
             writeRecovered(entry)
         case .complete where entry.record.needsProof():
@@ -44,19 +43,19 @@ extension TaskBook {
         return false
     }
 
-    /// Writes what was brought into order, or leaves that to the activation of the queue, a verb or an addition.
+    /// Writes a repaired record. Before the queue is active, its activation, a verb or an addition writes it.
     private func writeRecovered(_ entry: TaskEntry) {
         entry.isRecovered = true
         if schedule.isActive { write(entry) }
     }
 
-    /// Writes what was brought into order in memory, before anything is done with the task.
+    /// Writes a record that was only repaired in memory, before the task changes.
     func writeRecovery(_ entry: TaskEntry) {
         if entry.isRecovered { write(entry) }
     }
 
-    /// After a kill between the record and the removing: by now the place may be somebody else's. What is left is removed
-    /// with the next writing of the record.
+    /// Keeps only the task's own files in `leftBehind`: since the kill, another file may have taken their place. The next write
+    /// of the record removes them.
     private func forgetLeftBehind(_ entry: TaskEntry) {
         guard let left = entry.record.leftBehind else { return }
         let ours = left.filter { path in
@@ -67,8 +66,8 @@ extension TaskBook {
         writeRecovered(entry)
     }
 
-    /// Finds the finished files whose names never got to the disk, before anything is done in their folders that would
-    /// change the folders' times. Once in a boot.
+    /// Finds finished files whose names were lost in a power cut, once in a boot. It runs before anything changes the times of
+    /// their folders.
     func findLost() {
         guard !tenure.isExamined else { return }
         for id in workPath.allTaskIDs() {
@@ -85,7 +84,7 @@ extension TaskBook {
         tenure.noteExamined()
     }
 
-    /// Says that a finished file had not reached the disk.
+    /// Reports that a finished file was lost in a power cut.
     func noteLost(_ path: String, _ entry: TaskEntry) {
         problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
         appendHistory(entry, by: "resume", "the file had not reached the disk when the system went down")
@@ -93,7 +92,7 @@ extension TaskBook {
 }
 
 extension TaskRecord {
-    /// After a crash between the rename and the last record: true when the file bears its final name already.
+    /// True if the file has its final name, after a crash between the rename and the last record.
     var isPublished: Bool {
         guard let path, let partName else { return false }
         var status = stat()
@@ -102,6 +101,7 @@ extension TaskRecord {
 }
 
 extension FileProof {
+    /// The facts about a file; nil if there is none.
     static func file(_ path: String) -> File? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
@@ -109,6 +109,7 @@ extension FileProof {
         return File(isRegular: isRegular, identity: FileIdentity(status), mark: FileOwner.mark(of: path))
     }
 
+    /// When the folder of a file last changed; nil if it is missing.
     static func folderChanged(_ path: String) -> Date? {
         var status = stat()
         guard stat(path.folderPart, &status) == 0 else { return nil }
@@ -117,7 +118,7 @@ extension FileProof {
 }
 
 extension FileNames {
-    /// One name, whatever symlinks lead to its folder.
+    /// True if both paths are the same name in the same folder, also through symlinks.
     static func isOneName(_ path: String, _ other: String) -> Bool {
         guard path.lastPathPart.isExactly(other.lastPathPart) else { return false }
         let (folder, otherFolder) = (path.folderPart, other.folderPart)

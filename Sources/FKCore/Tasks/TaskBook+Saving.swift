@@ -1,21 +1,21 @@
 import FKMiddleware
 import Foundation
 
-/// Records on their way to the disk.
+/// Writes records to the disk.
 extension TaskBook {
     /// Adds a line to the task's history.
     func appendHistory(_ entry: TaskEntry, by: String, _ what: String) {
         entry.appendHistory(by: by, what, at: clock.date)
     }
 
-    /// Writes the record in place. A disk that refuses is reported and the record stays dirty, for the next tick.
+    /// Writes the record. On an error it reports the problem, and the record stays dirty for the next tick.
     func write(_ entry: TaskEntry) {
-        // A task that is being trashed has no record any more, and what another engine owns is not ours to write.
+        // A trashed task has no record any more, and the work path may belong to another engine.
         guard entry.isThere, tenure.mayWrite else { return }
         do throws(DownloadError) {
             try save(entry)
             guard entry.record.leftBehind != nil else { return }
-            // A name that is gone goes through the file system's journal, ahead of the record that tells why.
+            // The file system may write the removal of a name before the record that explains it.
             if schedule.configure.durability == .power { try synchronize(entry) }
             entry.record.removeLeftBehind()
             try save(entry)
@@ -24,19 +24,20 @@ extension TaskBook {
         }
     }
 
-    /// - Parameter written: the state that is written instead of the task's present one; the ranges are then those of the
-    ///   finished file already, which the counters know nothing of.
+    /// Writes the record.
     ///
+    /// - Parameter written: the state to write instead of the present one; the default is nil. The ranges are then those of the
+    ///   finished file, and the counters are ignored.
     /// - Throws: `.cancelled` without the lock of the work path; `.disk` and the like.
     func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
         guard tenure.mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
         tenure.beat()
         if written == nil { entry.foldCounters() }
         let state = entry.record.state
-        // What is yet to be proven stays so in the record: complete, in the boot it was finished in.
+        // A file that awaits its proof stays complete in the record, with the boot in which it was finished.
         entry.record.state = written ?? entry.standing
         defer { entry.record.state = state }
-        // Those that are attached have been written anew.
+        // Attached counters were written in this boot.
         let boot = entry.record.bootID
         let dropsCounters =
             boot != nil && boot != BootID.current && !entry.hasCleanCounters
@@ -57,7 +58,7 @@ extension TaskBook {
         entry.isRecovered = false
     }
 
-    /// Has the record on the disk itself.
+    /// Syncs the record.
     func synchronize(_ entry: TaskEntry) throws(DownloadError) {
         do {
             try InfoFile.synchronize(workPath.infoPath(entry.id))
@@ -69,7 +70,7 @@ extension TaskBook {
     /// Opens the live counters of the task's info file.
     func attach(_ counters: LiveCounters, of entry: TaskEntry) throws(DownloadError) {
         guard !counters.isAttached else { return }
-        // The counters first: until the record follows, they count for nothing it says.
+        // The counters come first. They are invalid until the record follows.
         entry.hasCleanCounters = false
         do {
             try counters.attach(path: workPath.infoPath(entry.id))
@@ -81,7 +82,7 @@ extension TaskBook {
 
     // MARK: Barrels
 
-    /// Makes a task a member, in its record and in the barrel, which is open.
+    /// Makes a task a member, in its record and in the open barrel.
     func join(_ entry: TaskEntry, barrel name: String) {
         let isMember = !barrels.book.insert(.init(id: entry.id, url: entry.record.task.url), into: name)
         if !isMember { barrels.book.replace(TaskEntry.Account(), by: entry.accounted, in: [name]) }
@@ -90,7 +91,7 @@ extension TaskBook {
         write(entry)
     }
 
-    /// Takes a task out of the barrel. The record is only changed in memory, the barrel's file at the end of the request.
+    /// Removes a task from the barrel. The record changes only in memory, the barrel's file at the end of the request.
     func leave(_ entry: TaskEntry, barrel name: String) {
         entry.record.leave(name)
         guard (try? barrels.open(name, creating: false)) != nil else { return }
@@ -101,10 +102,12 @@ extension TaskBook {
 
     // MARK: The application's part of a record
 
-    /// - Returns: how many tasks there are.
+    /// Changes attributes of the selected tasks.
+    ///
+    /// - Returns: the number of tasks.
     func setAttributes(_ selector: TaskSelector, _ changes: [String: String?]) throws -> Int {
         let entries = try findSome(selector)
-        // All or none: what does not fit one of them changes nothing.
+        // All or none: an invalid change of one task changes none.
         let all = try entries.map { try AttributeRules.applying(changes, to: $0.record.task.attributes) }
         for (entry, attributes) in zip(entries, all) {
             entry.record.task.attributes = attributes
@@ -113,7 +116,7 @@ extension TaskBook {
         return entries.count
     }
 
-    /// A task that is asked for again keeps its pairs and gets the new ones.
+    /// Adds the attributes of a repeated request to those of the task.
     func addAttributes(of description: TaskDescription, to entry: TaskEntry) throws {
         let attributes = try AttributeRules.applying(description.attributes, to: entry.record.task.attributes)
         guard attributes != entry.record.task.attributes else { return }
@@ -121,7 +124,9 @@ extension TaskBook {
         try save(entry)
     }
 
-    /// - Returns: how many tasks there are.
+    /// Records the present time as the last use of the selected tasks.
+    ///
+    /// - Returns: the number of tasks.
     func markUsed(_ selector: TaskSelector) throws -> Int {
         let entries = try findSome(selector)
         for entry in entries {
@@ -131,6 +136,7 @@ extension TaskBook {
         return entries.count
     }
 
+    /// The page of records that a query asks for, with the live values of running tasks.
     func records(_ query: RecordQuery) throws -> RecordPage {
         try query.validate()
         let entries =

@@ -1,14 +1,14 @@
 import FKMiddleware
 import Foundation
 
-/// The tasks of a work path: those in memory, those that rest on disk, and the only writer of their info files.
+/// The tasks of a work path, in memory and on disk, and the only writer of their info files.
 ///
 /// ```text
-/// made    -> in memory -> parked (waits, on disk alone)  -> in memory
+/// made    -> in memory -> parked (waits, only on disk)   -> in memory
 /// on disk -> loaded, recovered -^   retired (has ended)  -> in memory
 /// ```
 ///
-/// Confined to the engine. What follows for others from a task that is found goes out through `onLoad` and `onLost`.
+/// Confined to the engine. `onLoad` and `onLost` report tasks to the other rooms.
 final class TaskBook {
     let workPath: WorkPath
     let tenure: Tenure
@@ -16,31 +16,32 @@ final class TaskBook {
     let barrels: Barrels
     let schedule: Schedule
     let chains: MiddlewareChains
-    /// Marks finished files as those of this work path.
+    /// Marks finished files as files of this work path.
     let owner: FileOwner
     private let numbers: SubmissionCounter
-    /// Tasks that wait or have ended may leave the memory.
+    /// True if tasks that wait or have ended may leave the memory.
     private let mayRest: Bool
 
-    /// A task has just been read from the disk, as its last engine left it.
+    /// Called when a task was read from the disk and recovered. `isFinished` is true if its file had the final name, but its
+    /// record did not say so.
     var onLoad: (_ entry: TaskEntry, _ isFinished: Bool) -> Void = { _, _ in }
-    /// A task that waited in the queue cannot be read any more.
+    /// Called when a queued task cannot be read any more.
     var onLost: (_ id: TaskID, _ group: Int32) -> Void = { _, _ in }
 
     private(set) var tasks = TaskMap<TaskEntry>()
-    /// Known tasks by URL, usually one; nil until somebody asks by URL for the first time.
+    /// The known tasks of each URL, usually one; nil before the first search by URL.
     private var tasksByURL: ExactMap<[TaskID]>?
     private var texts = SharedTexts()
-    /// Finished tasks that are on disk alone.
+    /// Finished tasks that are only on disk.
     private var retired = TaskIDTable()
-    /// Every record of the work path has been read.
+    /// True once every record of the work path was read.
     private(set) var hasLoadedAll = false
-    /// Info files of tasks that are not in memory yet are being written; who wants to add as well waits for its turn.
+    /// True while info files of new tasks are written. Other additions wait.
     private var isMaking = false
     private var whenMade: [CheckedContinuation<Void, Never>] = []
 
-    /// - Parameter mayRest: only in an engine that runs chosen tasks, the command line's: an application asks for all of
-    ///   its tasks again and again.
+    /// - Parameter mayRest: true lets tasks leave the memory. It suits an engine that runs chosen tasks. An application asks
+    ///   for all of its tasks again and again.
     init(
         _ workPath: WorkPath, tenure: Tenure, problems: Problems, barrels: Barrels, schedule: Schedule,
         chains: MiddlewareChains, mayRest: Bool
@@ -60,12 +61,12 @@ final class TaskBook {
 
     subscript(id: TaskID) -> TaskEntry? { tasks[id] }
 
-    /// A text that many tasks have in common, once.
+    /// Returns the stored copy of a text that many tasks have in common.
     func shared(_ text: String) -> String { texts.shared(text) }
 
     // MARK: Finding
 
-    /// A task in memory or on disk; nil when there is none of that id.
+    /// The task with that id, in memory or on disk; nil if there is none.
     func find(_ id: TaskID) throws -> TaskEntry? {
         guard tenure.mayWrite else { return lookUp(id) }
         if let entry = tasks[id] ?? unrest(id) { return entry }
@@ -73,6 +74,7 @@ final class TaskBook {
         return load(id)
     }
 
+    /// The selected tasks, oldest first.
     func find(_ selector: TaskSelector) throws -> [TaskEntry] {
         guard tenure.mayWrite else { return try lookUp(selector) }
         switch selector {
@@ -95,9 +97,9 @@ final class TaskBook {
         }
     }
 
-    /// The same, where it is an error to find none.
+    /// The selected tasks, oldest first.
     ///
-    /// - Throws: `.notFound`.
+    /// - Throws: `.notFound` if there are none, except for `.all`.
     func findSome(_ selector: TaskSelector) throws -> [TaskEntry] {
         let entries = try find(selector)
         guard !entries.isEmpty || selector == .all else {
@@ -113,7 +115,7 @@ final class TaskBook {
         hasLoadedAll = true
     }
 
-    /// Brings a task back into memory as its last engine left it.
+    /// Reads and recovers a task.
     @discardableResult
     private func load(_ id: TaskID) -> TaskEntry? {
         guard let entry = read(id, isNew: false) else { return nil }
@@ -122,7 +124,7 @@ final class TaskBook {
         return entry
     }
 
-    /// Reads a task as it is on disk, or quarantines an info file nobody can read. It is not in memory afterwards.
+    /// Reads a task without adding it to the tasks in memory. An unreadable info file goes to the quarantine.
     ///
     /// - Parameter open: keeps the info file open.
     func read(_ id: TaskID, isNew: Bool, open: OpenInfoFile? = nil) -> TaskEntry? {
@@ -130,7 +132,7 @@ final class TaskBook {
         let path = workPath.infoPath(id)
         do {
             let contents = try InfoFile.read(path, open: open)
-            // The id is made of URL and destination: neither can be another one under the same name.
+            // The id is computed from URL and destination, so another task cannot have the same name.
             guard contents.record.id == id, contents.record.task.id == id else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")
             }
@@ -168,13 +170,13 @@ final class TaskBook {
 
     // MARK: Resting
 
-    /// So many tasks stay in memory, whatever they do.
+    /// The number of tasks that stay in memory in any state.
     static let tasksInMemory = 1_000
 
-    /// Once somebody has asked for all, nothing rests any more.
+    /// True if tasks are to leave the memory. After a request for all tasks, none does.
     private var isCrowded: Bool { mayRest && !hasLoadedAll && tasks.count > Self.tasksInMemory }
 
-    /// A new task that found no slot leaves the memory; it stays in the queue and counts as open.
+    /// Removes a new task without a slot from the memory. It stays in the queue and counts as open.
     func park(_ id: TaskID) {
         guard isCrowded, let entry = tasks[id], entry.isNew, entry.isOpen, entry.run == nil,
             entry.record.state == .idle,
@@ -183,7 +185,7 @@ final class TaskBook {
         drop(entry)
     }
 
-    /// A task that is complete or has failed leaves the memory.
+    /// Removes a complete or failed task from the memory.
     func retire(_ entry: TaskEntry) {
         guard isCrowded, entry.run == nil, entry.record.state == .complete || entry.record.state == .error,
             !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, !entry.isOpen, tasks[entry.id] === entry
@@ -192,7 +194,7 @@ final class TaskBook {
         drop(entry)
     }
 
-    /// Brings a resting task back as it was; nil when it does not rest or its info file cannot be read.
+    /// Reads a parked or retired task back into memory; nil for any other task, or if its info file cannot be read.
     func unrest(_ id: TaskID) -> TaskEntry? {
         if isParked(id) { return unpark(id, group: schedule.ready.group(of: id)) }
         guard retired.remove(id) != nil, let entry = read(id, isNew: false) else { return nil }
@@ -202,14 +204,14 @@ final class TaskBook {
         return entry
     }
 
-    /// Brings a waiting task back, also one that has just been taken out of the queue.
+    /// Reads a parked task back into memory. It may just have been taken out of the queue.
     ///
     /// - Parameters:
-    ///   - group: of which it is queued.
-    ///   - open: keeps its info file open, for one that starts now.
+    ///   - group: its group in the queue.
+    ///   - open: keeps the info file open for a task that starts now.
     func unpark(_ id: TaskID, group: Int32, open: OpenInfoFile? = nil) -> TaskEntry? {
         guard let entry = read(id, isNew: true, open: open) else {
-            // Reported already: it will never run.
+            // The problem was reported. The task never runs.
             schedule.ready.remove(id)
             onLost(id, group)
             return nil
@@ -222,16 +224,16 @@ final class TaskBook {
         return entry
     }
 
-    /// True for a waiting task without looking at the disk: nothing else is queued without being in memory.
+    /// True for a parked task: no other task is queued without being in memory. It reads no file.
     func isParked(_ id: TaskID) -> Bool { tasks[id] == nil && schedule.ready.contains(id) }
 
-    /// True for a finished task without looking at the disk.
+    /// True for a retired task. It reads no file.
     func isRetired(_ id: TaskID) -> Bool { retired.contains(id) }
 
     // MARK: Making
 
-    /// One portion at a time: between its info file and its entry in memory a task is neither new nor known, and a second
-    /// asking for it would make it twice.
+    /// Waits until no other portion of new tasks is being made. Between the write of its info file and its entry in memory, a
+    /// task is neither new nor known: a second request would create it twice.
     func beginMaking(isolation: isolated (any Actor)? = #isolation) async {
         while isMaking { await withCheckedContinuation { whenMade.append($0) } }
         isMaking = true
@@ -243,19 +245,19 @@ final class TaskBook {
         whenMade = []
     }
 
-    /// True for a task in memory, or one that rests. Does not look at the disk.
+    /// True for a task in memory, or a parked or retired one. It reads no file.
     func knows(_ id: TaskID) -> Bool { tasks[id] != nil || isParked(id) || isRetired(id) }
 
     /// The record of a new task.
     ///
-    /// - Throws: `.noSpace` or `.disk` when no number can be reserved.
+    /// - Throws: `.noSpace` or `.disk` if no number can be reserved.
     func newRecord(_ task: TaskDescription, _ id: TaskID, barrel: String?) throws -> TaskRecord {
         var record = TaskRecord(task: task, id: id, number: try numbers.next(), created: clock.date)
         if let barrel { record.barrels = [barrel] }
         return record
     }
 
-    /// Of a task whose making was interrupted, or whose info file has just gone to the quarantine.
+    /// Creates a task whose creation was interrupted, or whose info file was just moved to the quarantine.
     func makeAgain(
         _ task: TaskDescription, _ id: TaskID, barrel: String?
     ) throws -> (record: TaskRecord, info: InfoHandle) {
@@ -265,12 +267,12 @@ final class TaskBook {
         do {
             return (record, try InfoFile.create(at: path, record: record))
         } catch let error as DownloadError where error.code == .fileExists {
-            // Of a later version, or held by a disk that does not let it go.
+            // The file is of a later version, or the disk does not let it be removed.
             throw DownloadError(.corruptInfo, "The info file of the task cannot be read: \(path).")
         }
     }
 
-    /// Gives back the numbers that were reserved and not used.
+    /// Releases the reserved numbers that were not used.
     func close() {
         if tenure.mayWrite { numbers.close() }
     }

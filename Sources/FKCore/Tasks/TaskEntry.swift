@@ -6,46 +6,47 @@ final class TaskEntry {
     let id: TaskID
     var record: TaskRecord
     var info: InfoHandle
-    /// The `HostName.site` of the URL tried next. Stays while the task is queued or holds a slot.
+    /// The `HostName.site` of the next URL. It does not change while the task is queued or has a slot.
     var host: String
-    /// What holds a slot for it, also for the moment in which it is being stopped.
+    /// The run that has its slot, also while it stops; nil without one.
     var run: TaskRun?
-    /// False for tasks that are known but that nobody asked this engine to run.
+    /// True if this engine may run it. An engine for chosen tasks also knows others.
     var isAdmitted = false
-    /// True until the record was read from disk once: its part file, if there is one, is nobody's.
+    /// True if this engine created it: then no earlier attempt has left a part file.
     let isNew: Bool
-    /// Which URL of the plan is tried next.
+    /// The index of the next URL in the plan.
     var urlIndex = 0
-    /// The record has changed since it was last written.
+    /// True if the record has changed since the last write.
     var isDirty = false
-    /// What its last engine left was brought into order in memory alone: reading writes nothing.
+    /// True if the record was repaired only in memory (`TaskBook.recover`).
     var isRecovered = false
-    /// Ranges were added, dropped or begun anew since the record was last written.
+    /// True if ranges were added, dropped or restarted since the last write.
     var rangesChanged = false
-    /// No live counter was ever written to the info file: a record without a word about them is safe.
+    /// True if no live counter was ever written to the info file, so the record needs none.
     var hasCleanCounters: Bool
-    /// It was complete in another boot, and its file is compared before that counts again. Until then the record on disk
-    /// says `complete` and names the other boot; only in memory the task queues for a slot and has a run.
+    /// True if the task was complete in another boot and its file is to be compared. Until then the record on disk says
+    /// `complete` with the other boot, and the task is queued or running only in memory.
     var awaitsProof = false
     /// The task is being forgotten, and its finished file stays.
     var keepsFile = false
-    /// Bytes that download middlewares were last told of.
+    /// The received bytes in the last report to download middlewares.
     var reported: Int64 = 0
-    /// Counted among the tasks that can still run.
+    /// True if it counts among the tasks that can still run.
     var isOpen = false
-    /// The command whose limits hold for it (`CommandGroups`).
+    /// The command whose limits apply (`CommandGroups`).
     var group = CommandGroups.none
-    /// The group of which it took its slot.
+    /// The group of its slot.
     var slotGroup = CommandGroups.none
-    /// The limit of this task alone, once one was asked for.
+    /// The rate limit of this task only; nil without one.
     var limiter: RateLimiter?
-    /// What barrels and the engine's totals last counted for this task.
+    /// The values that barrels and totals last counted for this task.
     var accounted = Account()
 
+    /// The values of a task that barrels and totals count.
     struct Account: Equatable {
         var received: Int64 = 0
         var expected: Int64 = 0
-        /// No server has told its length: `expected` is what was received.
+        /// True if the length is unknown. `expected` is then the number of received bytes.
         var isLengthUnknown = false
         var state: DownloadState?
     }
@@ -61,19 +62,19 @@ final class TaskEntry {
         host = HostName.site(nextURL)
     }
 
-    /// The state that verbs are decided on: a task whose file is compared is complete.
+    /// The state for decisions about verbs: a task whose file is compared counts as complete.
     var standing: DownloadState { awaitsProof && record.state != .unknown ? .complete : record.state }
 
-    /// False for a task that is being trashed.
+    /// False for a task that is trashed or forgotten.
     var isThere: Bool { record.state != .unknown }
 
-    /// The plan's entry that the next attempt takes.
+    /// The URL of the next attempt.
     var nextURL: String { record.url(ofPlan: urlIndex % (1 + record.task.mirrors.count)) }
 
-    /// Bytes in the part file at this moment.
+    /// The received bytes now.
     var received: Int64 { record.received(counters: run?.counters) }
 
-    /// Bytes a second, smoothed; 0 while it does not run.
+    /// The smoothed speed in bytes per second; 0 while it does not run.
     var bytesPerSecond: Double { run?.speed.bytesPerSecond ?? 0 }
 
     /// The speed for the record: smoothed while the task runs, the average of the attempt at its end. It does not change
@@ -93,7 +94,7 @@ final class TaskEntry {
             state: record.state)
     }
 
-    /// What middlewares are told.
+    /// The task as middlewares see it.
     var context: TaskContext? {
         URL(string: record.task.url).map {
             TaskContext(
@@ -112,15 +113,15 @@ final class TaskEntry {
     /// True if a middleware of that chain handles this task.
     func isHandled<Middleware>(by chain: MiddlewareChain<Middleware>) -> Bool { !chain.isEmpty(for: context) }
 
-    /// The digest the finished file must have: the one the task was given, else the one a server told.
+    /// The digest that the finished file must have: the task's own, otherwise that of a server; nil without one.
     var expectedDigest: Checksum? { record.task.options.checksum ?? record.validator?.digest }
 
-    /// Takes what its run knows into the record in memory, before somebody looks at it.
+    /// Updates the record in memory with the facts of the run, before it is read.
     func refresh() { run?.takeInlineHead() }
 
     // MARK: Changes
 
-    /// Changes the state in memory. Returns false when it was that state already.
+    /// Changes the state in memory. Returns false if it had that state already.
     func set(_ state: DownloadState) -> Bool {
         guard record.state != state else { return false }
         record.state = state
@@ -136,34 +137,34 @@ final class TaskEntry {
         isDirty = true
     }
 
-    /// Takes the live counters of its run over into the record.
+    /// Stores the live counters of its run in the record.
     func foldCounters() {
         guard let counters = run?.counters else { return }
         record.fold(counters)
         isDirty = true
     }
 
-    /// Forgets everything that was received.
+    /// Forgets all received bytes.
     func dropBytes() {
         for index in record.ranges.indices { run?.counters?.store(index, 0) }
         record.dropBytes()
         rangesChanged = true
     }
 
-    /// The next attempt is the first one, and begins with the task's own URL.
+    /// Resets the count of attempts. The next one uses the task's own URL.
     func freshen() {
         record.freshen()
         urlIndex = 0
     }
 
-    /// The task queues for a slot as if it had something to fetch.
+    /// The finished file is to be compared. The task needs a slot for that, as for a fetch.
     func demandProof() {
         record.state = .idle
         record.forgetPart()
         awaitsProof = true
     }
 
-    /// The finished file is gone, or not the one that was received.
+    /// The finished file is missing or differs from the received bytes.
     func forgetFile() {
         awaitsProof = false
         dropBytes()

@@ -7,7 +7,7 @@ package enum AskedForName {
     ///
     /// It works on bytes: to `String`, a slash with a combining mark is another `Character`, but the system sees a
     /// slash.
-    package static func objection(to name: String) -> String? {
+    package static func fault(in name: String) -> String? {
         if !isOneComponent(name) { return "it is not one plain name" }
         if name.unicodeScalars.contains(where: Escaping.isHidden) { return "it holds control or invisible characters" }
         if joinsSlash(name) { return "it begins with a combining mark" }

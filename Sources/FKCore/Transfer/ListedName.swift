@@ -4,19 +4,19 @@ import FKMiddleware
 /// folder. They may contain subfolders.
 package enum ListedName {
     /// The problem with the name; nil if it can be used.
-    package static func objection(to name: String) -> String? {
+    package static func fault(in name: String) -> String? {
         let parts = name.utf8.split(separator: slash, omittingEmptySubsequences: false).map { String(Substring($0)) }
         guard let last = parts.last, last != "", last != "." else { return "it does not name a file" }
         if name.utf8.first == slash { return "an absolute path is not allowed; dir= chooses the folder" }
         if name.utf8.contains(0) { return "it holds a zero byte" }
         if parts.contains("..") { return "'..' would leave the folder; dir= chooses another one" }
         if parts.contains(where: { $0.utf8.count > 255 }) { return "a name is longer than the 255 bytes it may have" }
-        return AskedForName.objection(to: last)
+        return AskedForName.fault(in: last)
     }
 
     /// Splits a name into its subfolder (nil if there is none) and the file name.
     ///
-    /// - Parameter name: a name without an objection.
+    /// - Parameter name: a name without a fault.
     package static func split(_ name: String) -> (folder: String?, name: String) {
         let parts = name.utf8.split(separator: slash).map { String(Substring($0)) }.filter { $0 != "." }
         let folder = parts.dropLast().joined(separator: "/")

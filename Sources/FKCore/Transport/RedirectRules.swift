@@ -65,18 +65,18 @@ package struct RedirectRules: Sendable {
         guard Self.isRedirect(status: head.status) else { return nil }
         let locations = Set(head.values(of: "Location"))
         guard let location = locations.first, !location.isEmpty else { return nil }
-        var objection = Self.objection(toLocation: location)
-        if locations.count > 1 { objection = "it has contradicting Location fields" }
-        guard objection == nil, let target = resolve(location, url) else {
+        var fault = Self.fault(inLocation: location)
+        if locations.count > 1 { fault = "it has contradicting Location fields" }
+        guard fault == nil, let target = resolve(location, url) else {
             throw DownloadError(
-                .redirect, "The redirect is refused: \(objection ?? "its Location field is not a URL").",
+                .redirect, "The redirect is refused: \(fault ?? "its Location field is not a URL").",
                 url: URLMasking.mask(url), status: head.status)
         }
         return try follow(status: head.status, to: target, fromAddress: fromAddress())
     }
 
     /// The reason to refuse a Location field before it is resolved; nil if it is acceptable.
-    package static func objection(toLocation location: String) -> String? {
+    package static func fault(inLocation location: String) -> String? {
         location.utf8.contains { $0 < 0x20 || $0 == 0x7f } ? "its Location field holds control characters" : nil
     }
 
@@ -95,8 +95,8 @@ package struct RedirectRules: Sendable {
                     ? "The server redirects, and redirects are not allowed."
                     : "The server redirects more than \(maxRedirects) times.")
         }
-        if let objection = Self.objection(toLocation: target) {
-            throw refusal("The redirect is refused: \(objection).")
+        if let fault = Self.fault(inLocation: target) {
+            throw refusal("The redirect is refused: \(fault).")
         }
         let target = try inASCII(target)
         guard let from = URLOrigin(url), let to = URLOrigin(target) else { throw noHost }

@@ -10,14 +10,13 @@ enum URLSessionOptions {
     /// The reason to refuse a transfer with these options; nil if they are supported. An unsupported option is
     /// refused and never ignored, because most of them are about trust and routing.
     ///
-    ///
     /// | option | reason |
     /// | --- | --- |
     /// | `caFile`, `crlFile`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
     /// | `proxy` other than the environment's | no setting is read (swift-corelibs-foundation #5199) |
     /// | `interface`, `netrc`, `httpVersion` | there is no setting |
-    static func objection(
-        to options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
+    static func refusal(
+        of options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> DownloadError? {
         var refused: [String] = []
         if options.caFile != nil { refused.append("certificate authorities of its own (caFile)") }

@@ -82,8 +82,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         self.next = nil
         blindLooks = 0
         if flow.withLock({ $0.isCancelled }) { return finish(.failure(Self.cancelled)) }
-        if let objection = URLSessionOptions.objection(to: request.options, url: next.url) {
-            return finish(.failure(objection))
+        if let refusal = URLSessionOptions.refusal(of: request.options, url: next.url) {
+            return finish(.failure(refusal))
         }
         guard let urlRequest = next.urlRequest else {
             return finish(.failure(DownloadError(.invalidURL, "Foundation cannot read the URL.", url: maskedURL)))

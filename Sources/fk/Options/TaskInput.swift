@@ -161,8 +161,8 @@ struct TaskInput: Sendable {
         guard name.utf8.count <= 255 else {
             throw arguments.error("-o: the name is longer than the 255 bytes that a file's name may have.")
         }
-        if let objection = AskedForName.objection(to: name) {
-            throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(objection).")
+        if let fault = AskedForName.fault(in: name) {
+            throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(fault).")
         }
         return (name, try folder.map { try Paths.absolute($0, from: base) } ?? base)
     }
