@@ -168,7 +168,7 @@ struct EngineBarrelTests {
         await bench.engine.waitUntilDrained()
         #expect(try await sum(bench, "x").isComplete)
         await bench.advance(1)
-        #expect(try BarrelFile.load("x", in: bench.workPath).members.count == 2)
+        #expect(try BarrelFile.read("x", in: bench.workPath).members.count == 2)
     }
 
     @Test("a sequence of sums ends when no member can run any more", arguments: [true, false])

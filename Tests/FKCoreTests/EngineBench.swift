@@ -125,7 +125,7 @@ final class Bench: Sendable {
     }
 
     /// Returns once everything the engine had to do before now is done.
-    func sync() async { _ = await engine.load }
+    func sync() async { _ = await engine.taskCounts }
 
     /// Returns once engine and transport have nothing more to do at this moment of the clock.
     func settle() async {

@@ -334,7 +334,7 @@ struct EngineLaneTests {
         _ = await bench.engine.perform(.verb(.suspend, .all))
         _ = await bench.engine.perform(.verb(.cancel, .all))
         #expect(await bench.engine.hosts.connections.isEmpty, "seed \(seed)")
-        #expect(await bench.engine.load.running == 0)
+        #expect(await bench.engine.taskCounts.running == 0)
         await bench.downloader.close()
     }
 

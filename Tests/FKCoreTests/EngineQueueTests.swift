@@ -82,10 +82,10 @@ struct EngineQueueTests {
         configure.maxAction = 4
         try await bench.downloader.update(configure)
         await bench.transport.started(4)
-        #expect(await bench.engine.load.running == 4)
+        #expect(await bench.engine.taskCounts.running == 4)
         configure.maxAction = 1
         try await bench.downloader.update(configure)
-        #expect(await bench.engine.load.running == 4)
+        #expect(await bench.engine.taskCounts.running == 4)
         for gate in gates[0..<3] { gate.open() }
         for name in ["f0", "f1", "f2"] { await bench.reached(name, .complete) }
         await bench.sync()
@@ -199,6 +199,6 @@ struct EngineQueueTests {
         #expect(sum.count.received == Int64(20 * count))
         #expect(bench.transport.peak <= 8)
         #expect(bench.names.count == count)
-        #expect(await bench.engine.load == (count, 0, 0))
+        #expect(await bench.engine.taskCounts == (count, 0, 0))
     }
 }

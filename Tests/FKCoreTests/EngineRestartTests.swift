@@ -266,10 +266,10 @@ struct EngineRestartTests {
         await first.downloader.close()
         let second = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request)
         }
-        #expect(await second.engine.load.known == 0)
+        #expect(await second.engine.taskCounts.known == 0)
         #expect(try await Builder.loadCache("http://h.example/f7", in: second.downloader).map(\.id) == [ids[7]])
         #expect(try await Builder.loadAll(in: second.downloader).map(\.id) == ids)
-        #expect(await second.engine.load.known == 40)
+        #expect(await second.engine.taskCounts.known == 40)
         let next = try await second.add("next")
         #expect(try await second.record(next).number > second.record(ids[39]).number)
     }

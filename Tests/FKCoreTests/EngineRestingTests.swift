@@ -32,11 +32,11 @@ struct EngineRestingTests {
     @Test("waiting tasks leave the memory, run in their order all the same, and leave it again when they are done")
     func all() async throws {
         let (bench, gate, ids) = try await Self.scene()
-        let waiting = await bench.engine.load
+        let waiting = await bench.engine.taskCounts
         #expect(waiting.known <= TaskBook.tasksInMemory + 64 && waiting.open == Self.count)
         gate.open()
         await bench.engine.waitUntilSettled(ids)
-        let done = await bench.engine.load
+        let done = await bench.engine.taskCounts
         #expect(done.known <= TaskBook.tasksInMemory + 64 && done.open == 0 && done.running == 0)
         bench.engine.callbacks.sync()
         let starts = bench.log.value.filter { $0.hasSuffix(":action") }
@@ -64,7 +64,7 @@ struct EngineRestingTests {
         await bench.engine.waitUntilSettled(ids)
         #expect(try await bench.messager.barrelInfo("all").states == [.complete: Self.count - 2, .suspend: 1])
         // A finished one that rests: done already, and trashed with its file.
-        #expect(await bench.engine.load.known < Self.count)
+        #expect(await bench.engine.taskCounts.known < Self.count)
         #expect(try await bench.control.retry(.id(last)).first?.applied == false)
         #expect(try await bench.control.trash(.id(last)).first?.after == .unknown)
         #expect(bench.names.count == Self.count - 3)
@@ -75,10 +75,10 @@ struct EngineRestingTests {
         let (bench, gate, ids) = try await Self.scene()
         #expect(try await bench.engine.infos(.all).map(\.id) == ids)
         #expect(try await bench.engine.infos(.url("http://h.example/f\(Self.count - 1)")).map(\.id) == ids.suffix(1))
-        #expect(await bench.engine.load == (Self.count, 1, Self.count))
+        #expect(await bench.engine.taskCounts == (Self.count, 1, Self.count))
         gate.open()
         await bench.engine.waitUntilSettled(ids)
-        #expect(await bench.engine.load == (Self.count, 0, 0))
+        #expect(await bench.engine.taskCounts == (Self.count, 0, 0))
     }
 
     @Test("a resting task whose info file was lost is reported and holds nobody up")
@@ -88,7 +88,7 @@ struct EngineRestingTests {
         gate.open()
         await bench.engine.waitUntilDrained()
         await bench.engine.waitUntilSettled(ids)
-        #expect(await bench.engine.load.open == 0)
+        #expect(await bench.engine.taskCounts.open == 0)
         #expect(await bench.engine.takeProblems().count == 1)
         let states = try await bench.messager.barrelInfo("all").states
         #expect(states[.complete] == Self.count - 1, "\(states)")

@@ -22,7 +22,7 @@ struct EngineVerbStageTests {
 
     private func check(_ verb: Verb, _ result: VerbResult, _ bench: Bench, _ id: TaskID) async throws {
         #expect(result.applied)
-        #expect(await bench.engine.load.running == 0)
+        #expect(await bench.engine.taskCounts.running == 0)
         switch verb {
         case .suspend:
             #expect(await bench.state(id) == .suspend)

@@ -94,7 +94,7 @@ struct EngineVerbTests {
         }
         scene.gate.open()
         await scene.bench.engine.waitUntilDrained()
-        #expect(await scene.bench.engine.load.running == 0)
+        #expect(await scene.bench.engine.taskCounts.running == 0)
     }
 
     @Test("suspend keeps the bytes; resume asks for the rest under If-Range")
@@ -106,7 +106,7 @@ struct EngineVerbTests {
         let record = try bench.stored(scene.id)
         #expect(record.received == 1_000 && record.state == .suspend)
         #expect(bench.names == [try #require(record.partName)])
-        #expect(await bench.engine.load.running == 0)
+        #expect(await bench.engine.taskCounts.running == 0)
         scene.gate.open()
         try await bench.control.resume(.id(scene.id))
         #expect(await bench.finished(scene.id)?.state == .complete)
@@ -141,7 +141,7 @@ struct EngineVerbTests {
         scene.gate.open()
         let next = try await scene.bench.add("b")
         #expect(await scene.bench.finished(next)?.state == .complete)
-        #expect(await scene.bench.engine.load.running == 0)
+        #expect(await scene.bench.engine.taskCounts.running == 0)
     }
 
     @Test("trash of a complete task deletes its file, unless somebody changed it or it was there before")
@@ -213,7 +213,7 @@ struct EngineVerbTests {
         let results = try await bench.engine.apply(verb, to: .all)
         #expect(results.count == 20 && results.allSatisfy(\.applied))
         #expect(bench.transport.requests.count == 2)
-        #expect(await bench.engine.load.running == 0)
+        #expect(await bench.engine.taskCounts.running == 0)
     }
 
     @Test("a verb for a task nobody knows is .notFound; a URL that is none is .invalidURL")

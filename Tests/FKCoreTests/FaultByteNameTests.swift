@@ -82,7 +82,7 @@ struct FaultByteNameTests {
                 try await bench.messager.urls(inBarrel: name) == ["http://h.example/\(path)", "http://h.example/c"])
             let info = try await bench.messager.barrelInfo(name)
             #expect(info.total == 2 && info.count.received == (path == "a" ? 20 : 30))
-            #expect(try BarrelFile.load(name, in: bench.workPath).members.count == 2)
+            #expect(try BarrelFile.read(name, in: bench.workPath).members.count == 2)
         }
         #expect(await bench.messager.info("http://h.example/c")?.barrels.count == 2)
         _ = await bench.engine.perform(.deleteBarrel(name: both[1]))

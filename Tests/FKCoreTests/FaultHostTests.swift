@@ -20,7 +20,7 @@ struct FaultHostTests {
 
     /// What another process reads.
     private func read(_ bench: Bench, _ id: TaskID) throws -> Waiting? {
-        WaitNotice.load(from: bench.workPath).waiting(of: try bench.stored(id), now: bench.clock.date)
+        WaitNotice.read(from: bench.workPath).waiting(of: try bench.stored(id), now: bench.clock.date)
     }
 
     @Test(
@@ -77,7 +77,7 @@ struct FaultHostTests {
         await bench.advance(40)
         await bench.engine.waitUntilDrained()
         await bench.advance(1)
-        #expect(WaitNotice.load(from: bench.workPath) == WaitNotice())
+        #expect(WaitNotice.read(from: bench.workPath) == WaitNotice())
         #expect(!FileManager.default.fileExists(atPath: bench.workPath.waitingPath))
     }
 
@@ -128,7 +128,7 @@ struct FaultHostTests {
 
         var notice = WaitNotice()
         notice.hosts["http://h.example"] = .init(until: clock.date + 1e7)
-        try notice.save(in: first.workPath)
+        try notice.write(in: first.workPath)
         let third = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
         let late = try await third.add("c")
         await third.advance(third.downloader.configure.retry.maxRetryAfter)
@@ -194,12 +194,12 @@ struct FaultHostTests {
         let workPath = WorkPath(folder.file("work"))
         try workPath.open(create: true)
         var notice = WaitNotice()
-        try notice.save(in: workPath)
+        try notice.write(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
         notice.slots = 4
         notice.hosts = ["http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), limit: 2)]
-        try notice.save(in: workPath)
-        #expect(WaitNotice.load(from: workPath) == notice)
+        try notice.write(in: workPath)
+        #expect(WaitNotice.read(from: workPath) == notice)
         try WaitNotice().save(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
     }

@@ -113,10 +113,10 @@ private enum Standing { case over, works, waits, stalls }
 extension Engine {
     /// Between two of its turns: whether a slot is free that a task should have, the server having asked for no pause.
     fileprivate func standing(slots: Int) throws -> Standing {
-        if load.open == 0 { return .over }
-        if load.running == slots { return .works }
+        if taskCounts.open == 0 { return .over }
+        if taskCounts.running == slots { return .works }
         let isReady = try infos(.all).contains { $0.state == .idle && $0.waitingUntil == nil }
         if isReady, hosts.pauses.isEmpty { return .stalls }
-        return load.running == 0 ? .waits : .works
+        return taskCounts.running == 0 ? .waits : .works
     }
 }

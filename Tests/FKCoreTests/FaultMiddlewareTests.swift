@@ -66,7 +66,7 @@ struct FaultMiddlewareTests {
         _ = await isOver.wait { $0 }
         #expect(notes.value == ["suspended, its bytes are kept: takes effect when its middleware has returned"])
         #expect(await bench.finished(id)?.state == .suspend)
-        try await bench.turn { $0.load.running == 0 }
+        try await bench.turn { $0.taskCounts.running == 0 }
         try await bench.control.resume(.id(id))
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content)
@@ -83,7 +83,7 @@ struct FaultMiddlewareTests {
         }
         let id = try await bench.add("a")
         _ = await isOver.wait { $0 }
-        try await bench.turn { $0.load.running == 0 }
+        try await bench.turn { $0.taskCounts.running == 0 }
         #expect(bench.names == [])
         #expect(FileManager.default.fileExists(atPath: bench.workPath.infoPath(id)) == (verb == .cancel))
         #expect(await bench.state(id) == (verb == .cancel ? .cancel : .unknown))
@@ -219,7 +219,7 @@ struct FaultMiddlewareTests {
         }
         for name in ["a", "b"] { try await bench.add(name) }
         _ = await over.wait { $0 == 2 }
-        try await bench.turn { $0.load.running == 0 }
+        try await bench.turn { $0.taskCounts.running == 0 }
         for id in ids { #expect(await bench.state(id) == .cancel) }
         #expect(bench.names == [])
         await close(bench)

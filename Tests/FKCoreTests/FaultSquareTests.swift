@@ -23,7 +23,7 @@ struct FaultSquareTests {
     func add() async throws {
         let bench = try await filled()
         #expect(await bench.engine.barrelSaves.count <= 2)
-        #expect(try BarrelFile.load("big", in: bench.workPath).members.count == Self.count)
+        #expect(try BarrelFile.read("big", in: bench.workPath).members.count == Self.count)
         let before = await bench.engine.barrelSaves.count
         _ = await bench.engine.perform(.createBarrel(name: "big", options: BarrelOptions(directory: bench.out)))
         let tasks = (0..<Self.count).map { bench.task("f\($0)") }
@@ -56,7 +56,7 @@ struct FaultSquareTests {
         }
         #expect(await bench.engine.barrelSaves.count - before == (left == 0 ? 3 : 0))
         for name in names {
-            #expect(try BarrelFile.load(name, in: bench.workPath).members.count == left)
+            #expect(try BarrelFile.read(name, in: bench.workPath).members.count == left)
             #expect(try await bench.messager.urls(inBarrel: name).count == left)
         }
     }
@@ -84,7 +84,7 @@ struct FaultSquareTests {
         let expected = verb == "add" ? (0..<Self.count).map { "http://h.example/f\($0)" } : []
         #expect(try await bench.messager.urls(inBarrel: "big") == expected)
         await bench.downloader.close()
-        #expect(try BarrelFile.load("big", in: bench.workPath).members.map(\.url) == expected)
+        #expect(try BarrelFile.read("big", in: bench.workPath).members.map(\.url) == expected)
         #expect(FileIO.names(in: bench.workPath.barrelsFolder) == ["big.barrel"])
     }
 
@@ -98,7 +98,7 @@ struct FaultSquareTests {
         try await bench.control.trash(.url("http://h.example/f0"))
         try await bench.messager.remove("http://h.example/f1", fromBarrel: "big")
         // Few changes of a large barrel wait for the tick.
-        #expect(try BarrelFile.load("big", in: bench.workPath).members.count == Self.count)
+        #expect(try BarrelFile.read("big", in: bench.workPath).members.count == Self.count)
         let crashed = try bench.snapshot()
         let next = try await Bench(in: crashed, content: Self.content)
         let urls = try await next.messager.urls(inBarrel: "big")
@@ -107,7 +107,7 @@ struct FaultSquareTests {
         #expect(FileIO.names(in: next.workPath.barrelsFolder) == ["big.barrel"])
         await bench.engine.activate()
         await bench.advance(1)
-        #expect(try BarrelFile.load("big", in: bench.workPath).members.map(\.url) == urls)
+        #expect(try BarrelFile.read("big", in: bench.workPath).members.map(\.url) == urls)
     }
 
     @Test("a kill while a barrel is trashed: the next engine knows no lost members")
@@ -130,10 +130,10 @@ struct FaultSquareTests {
         let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
         let tasks = (0..<1_000).map { bench.task("f\($0)") }
         async let added = bench.engine.add(tasks, barrel: "b", run: true)
-        try await bench.turn { (try? $0.barrelMembers("b").count) ?? 0 >= 64 }
+        try await bench.turn { (try? $0.barrelURLs("b").count) ?? 0 >= 64 }
         _ = await bench.engine.perform(.deleteBarrel(name: "b"))
         #expect(try await added.allSatisfy { $0.error == nil })
-        let members = Set(try BarrelFile.load("b", in: bench.workPath).members.map(\.id))
+        let members = Set(try BarrelFile.read("b", in: bench.workPath).members.map(\.id))
         for task in tasks {
             let record = try await bench.record(task.id)
             #expect(record.barrels == (members.contains(task.id) ? ["b"] : []))

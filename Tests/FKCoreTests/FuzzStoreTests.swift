@@ -21,7 +21,7 @@ struct FuzzStoreTests {
     func barrelFiles(shard: Int) async throws {
         let scratch = try ScratchWorkPath()
         let files = try Self.barrels.map { barrel in
-            try BarrelFile.save(barrel, in: scratch.path)
+            try BarrelFile.write(barrel, in: scratch.path)
             return try bytes(scratch.path.barrelPath(barrel.name))
         }
         try await FuzzRun("barrel files", usual: 6_000)(shard: shard, of: FuzzRun.shards.count) { random in
@@ -36,13 +36,13 @@ struct FuzzStoreTests {
             }
             let path = scratch.path.barrelPath(barrel.name)
             try write(file, path)
-            let loaded = Result { try BarrelFile.load(barrel.name, in: scratch.path) }
+            let loaded = Result { try BarrelFile.read(barrel.name, in: scratch.path) }
             defer {
                 for name in FileIO.names(in: scratch.path.quarantineFolder) {
                     unlink(scratch.path.quarantineFolder + "/" + name)
                 }
             }
-            let all = BarrelFile.loadAll(in: scratch.path)
+            let all = BarrelFile.readAll(in: scratch.path)
             let isKept = FileManager.default.fileExists(atPath: path)
             switch loaded {
             case .success(let found):

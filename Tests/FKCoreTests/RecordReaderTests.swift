@@ -89,7 +89,7 @@ struct RecordReaderTests {
             try scratch.add(record)
             try age(record.id, scratch)
         }
-        try BarrelFile.save(barrel, in: scratch.path)
+        try BarrelFile.write(barrel, in: scratch.path)
         let reader = try reader(scratch)
         var query = RecordQuery()
         query.barrel = "few"

@@ -14,7 +14,7 @@ struct RulesMirrorSourcesTests {
         var load: [String: Int] = [:]
         while load.values.reduce(0, +) < limit,
             let next = sources.next(
-                limit: limit, load: { load[$0 ?? "-", default: 0] }, isOpen: { !closed.contains($0 ?? "-") })
+                limit: limit, connections: { load[$0 ?? "-", default: 0] }, isOpen: { !closed.contains($0 ?? "-") })
         {
             load[next ?? "-", default: 0] += 1
         }

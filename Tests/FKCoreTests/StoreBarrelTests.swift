@@ -21,8 +21,8 @@ struct StoreBarrelTests {
     func roundTrip(count: Int) throws {
         let scratch = try ScratchWorkPath()
         let saved = barrel(members: count)
-        try BarrelFile.save(saved, in: scratch.path)
-        #expect(try BarrelFile.load("books", in: scratch.path) == saved)
+        try BarrelFile.write(saved, in: scratch.path)
+        #expect(try BarrelFile.read("books", in: scratch.path) == saved)
         #expect(scratch.names(scratch.path.barrelsFolder) == ["books.barrel"])
     }
 
@@ -34,10 +34,10 @@ struct StoreBarrelTests {
         ])
     func names(name: String) throws {
         let scratch = try ScratchWorkPath()
-        try BarrelFile.save(barrel(name, members: 1), in: scratch.path)
-        #expect(try BarrelFile.load(name, in: scratch.path).name == name)
+        try BarrelFile.write(barrel(name, members: 1), in: scratch.path)
+        #expect(try BarrelFile.read(name, in: scratch.path).name == name)
         #expect(BarrelFile.list(in: scratch.path) == [name])
-        #expect(BarrelFile.loadAll(in: scratch.path).barrels.map(\.name) == [name])
+        #expect(BarrelFile.readAll(in: scratch.path).barrels.map(\.name) == [name])
         let file = try #require(scratch.names(scratch.path.barrelsFolder).first)
         #expect(!file.hasPrefix(".") && file.utf8.count <= 255 && file.utf8.allSatisfy { $0 < 0x80 })
         #expect(try BarrelFile.delete(name, in: scratch.path))
@@ -54,7 +54,7 @@ struct StoreBarrelTests {
     func badNames(name: String) throws {
         #expect(throws: DownloadError.self) { try BarrelName.validate(name) }
         let scratch = try ScratchWorkPath()
-        #expect(throws: DownloadError.self) { try BarrelFile.save(barrel(name, members: 0), in: scratch.path) }
+        #expect(throws: DownloadError.self) { try BarrelFile.write(barrel(name, members: 0), in: scratch.path) }
         #expect(scratch.names(scratch.path.barrelsFolder).isEmpty)
     }
 
@@ -62,7 +62,7 @@ struct StoreBarrelTests {
     func missing() throws {
         let scratch = try ScratchWorkPath()
         do {
-            _ = try BarrelFile.load("x", in: scratch.path)
+            _ = try BarrelFile.read("x", in: scratch.path)
             Issue.record("must fail")
         } catch let error as DownloadError {
             #expect(error.code == .notFound)
@@ -74,14 +74,14 @@ struct StoreBarrelTests {
         let scratch = try ScratchWorkPath()
         var bad = barrel(members: 1)
         bad.members[0].url = "https://example.com/\n"
-        #expect(throws: DownloadError.self) { try BarrelFile.save(bad, in: scratch.path) }
+        #expect(throws: DownloadError.self) { try BarrelFile.write(bad, in: scratch.path) }
     }
 
     @Test("a cut or damaged file never loads as something else")
     func damage() throws {
         let scratch = try ScratchWorkPath()
         let saved = barrel(members: 3)
-        try BarrelFile.save(saved, in: scratch.path)
+        try BarrelFile.write(saved, in: scratch.path)
         let path = scratch.path.barrelPath("books")
         let good = try bytes(path)
         for index in good.indices {
@@ -89,7 +89,7 @@ struct StoreBarrelTests {
             flipped[index] ^= 1 << UInt8(index % 8)
             for image in [flipped, Array(good[..<index])] {
                 try write(image, path)
-                #expect((try? BarrelFile.load("books", in: scratch.path)).map { $0 == saved } ?? true, "byte \(index)")
+                #expect((try? BarrelFile.read("books", in: scratch.path)).map { $0 == saved } ?? true, "byte \(index)")
             }
         }
     }
@@ -97,25 +97,25 @@ struct StoreBarrelTests {
     @Test("a header that claims a billion members is refused")
     func hugeClaim() throws {
         let scratch = try ScratchWorkPath()
-        try BarrelFile.save(barrel(members: 1), in: scratch.path)
+        try BarrelFile.write(barrel(members: 1), in: scratch.path)
         let path = scratch.path.barrelPath("books")
         let text = String(decoding: try bytes(path), as: UTF8.self)
         try write(Array(text.replacingOccurrences(of: "\"count\":1", with: "\"count\":1000000000").utf8), path)
-        #expect(throws: DownloadError.self) { try BarrelFile.load("books", in: scratch.path) }
+        #expect(throws: DownloadError.self) { try BarrelFile.read("books", in: scratch.path) }
     }
 
     @Test("loading all moves garbage to the quarantine, leaves later versions, and goes on")
     func loadAll() throws {
         let scratch = try ScratchWorkPath()
-        try BarrelFile.save(barrel("b", members: 1), in: scratch.path)
+        try BarrelFile.write(barrel("b", members: 1), in: scratch.path)
         var older = barrel("z", members: 1)
         older.created = Date(timeIntervalSince1970: 1)
-        try BarrelFile.save(older, in: scratch.path)
+        try BarrelFile.write(older, in: scratch.path)
         let folder = scratch.path.barrelsFolder
         try write(Array("garbage".utf8), folder + "/bad.barrel")
         try write(Array("{\"format\":2,\"count\":0,\"crc\":0}\n".utf8), folder + "/later.barrel")
         try write(try bytes(scratch.path.barrelPath("b")), folder + "/copy.barrel")
-        let (barrels, problems) = BarrelFile.loadAll(in: scratch.path)
+        let (barrels, problems) = BarrelFile.readAll(in: scratch.path)
         #expect(barrels.map(\.name) == ["z", "b"])
         #expect(
             problems.map(\.code).sorted { $0.rawValue < $1.rawValue } == [.corruptInfo, .corruptInfo, .laterVersion])

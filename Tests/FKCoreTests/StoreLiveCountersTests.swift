@@ -13,7 +13,7 @@ struct StoreLiveCountersTests {
         let path = scratch.path.infoPath(record.id)
         try scratch.add(record)
         let counters = LiveCounters([SavedRange(start: 10, end: 20, position: 15)])
-        #expect(counters.load(0) == 15)
+        #expect(counters.value(0) == 15)
         try counters.attach(path: path)
         #expect(counters.isAttached)
         #expect(try InfoFile.readCounters(path)[0] == 15)
@@ -23,7 +23,7 @@ struct StoreLiveCountersTests {
         #expect(try InfoFile.readCounters(path)[63] == 3)
         counters.detach()
         counters.store(0, 18)
-        #expect(counters.load(0) == 18)
+        #expect(counters.value(0) == 18)
         #expect(try InfoFile.readCounters(path)[0] == 17)
         #expect(try InfoFile.read(path).record == record)
     }
@@ -40,7 +40,7 @@ struct StoreLiveCountersTests {
         for step in 1...42 {
             let value = 100 + (Int64(step) << 14)
             counters.store(0, value, moreFollows: true)
-            #expect(counters.load(0) == value)
+            #expect(counters.value(0) == value)
             let word = try InfoFile.readCounters(path)[0]
             #expect(word <= value && value - word < LiveCounters.maxUnwritten)
             if seen.last != word { seen.append(word) }
@@ -71,8 +71,8 @@ struct StoreLiveCountersTests {
         counters.store(99, 5)
         counters.store(100, 5)
         counters.store(-1, 5)
-        #expect(counters.load(99) == 5)
-        #expect(counters.load(100) == 0)
+        #expect(counters.value(99) == 5)
+        #expect(counters.value(100) == 0)
         #expect(try InfoFile.read(scratch.path.infoPath(record.id)).counters.allSatisfy { $0 == 0 })
         #expect(LiveCounters(count: 0).count == 1)
     }
@@ -106,7 +106,7 @@ struct StoreLiveCountersTests {
         try counters.invalidateMirror()
         counters.validateMirror()
         counters.store(1, 18)
-        #expect(counters.load(0) == 17 && counters.load(1) == 18)
+        #expect(counters.value(0) == 17 && counters.value(1) == 18)
     }
 
     @Test("words stay out of force until the record that gives them their new meaning is in the file")
@@ -161,7 +161,7 @@ struct StoreLiveCountersTests {
             }
             try await group.waitForAll()
         }
-        #expect((0..<3).map(counters.load) == [20_000, 20_000, 20_000])
+        #expect((0..<3).map(counters.value) == [20_000, 20_000, 20_000])
         #expect(try InfoFile.readCounters(paths[0])[..<3] == [20_000, 20_000, 20_000])
     }
 

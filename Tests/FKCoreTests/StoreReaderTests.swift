@@ -109,7 +109,7 @@ struct StoreReaderTests {
     func barrels() throws {
         let scratch = try ScratchWorkPath()
         for name in ["b", "a"] {
-            try BarrelFile.save(BarrelRecord(name: name, created: Date(timeIntervalSince1970: 1)), in: scratch.path)
+            try BarrelFile.write(BarrelRecord(name: name, created: Date(timeIntervalSince1970: 1)), in: scratch.path)
         }
         #expect(StoreReader(scratch.path).barrelNames() == ["a", "b"])
         #expect(try StoreReader(scratch.path).barrel("a").name == "a")

@@ -41,7 +41,7 @@ struct StoreWorkPathTests {
                 try path.open(create: true)
                 _ = try InfoFile.create(at: path.infoPath(record.id), record: record)
                 try Mailbox(path).post(.verb(.suspend, .all))
-                try BarrelFile.save(BarrelRecord(name: "b", created: record.created), in: path)
+                try BarrelFile.write(BarrelRecord(name: "b", created: record.created), in: path)
                 _ = try SubmissionCounter(path).next()
                 try EngineLock.tryAcquire(path)?.release()
             }

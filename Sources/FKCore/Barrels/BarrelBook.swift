@@ -120,7 +120,7 @@ struct BarrelBook {
             }
             guard isDue(barrel) else { continue }
             do {
-                savedBytes += try BarrelFile.save(barrel.record, in: workPath)
+                savedBytes += try BarrelFile.write(barrel.record, in: workPath)
                 saveCount += 1
                 barrels[name.text]?.saved()
                 if users[name.text] == nil { removeMark(name) }

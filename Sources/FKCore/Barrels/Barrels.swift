@@ -36,15 +36,15 @@ final class Barrels {
     /// - Throws: `.notFound` if there is no such barrel and `creating` is false.
     @discardableResult
     func open(_ name: String, creating: Bool) throws -> BarrelEntry {
-        guard tenure.mayWrite else { return BarrelEntry(record: try BarrelFile.load(name, in: workPath)) }
+        guard tenure.mayWrite else { return BarrelEntry(record: try BarrelFile.read(name, in: workPath)) }
         if let barrel = book[name] { return barrel }
         try BarrelName.validate(name)
         var record: BarrelRecord
         do {
-            record = try BarrelFile.load(name, in: workPath)
+            record = try BarrelFile.read(name, in: workPath)
         } catch let error as DownloadError where error.code == .notFound && creating {
             record = BarrelRecord(name: name, created: clock.date)
-            try BarrelFile.save(record, in: workPath)
+            try BarrelFile.write(record, in: workPath)
         } catch let error as DownloadError where error.code == .corruptInfo {
             let path = workPath.barrelPath(name)
             let report = Quarantine.move(path, in: workPath, because: error)
@@ -53,7 +53,7 @@ final class Barrels {
         }
         if BarrelFile.isMarked(name, in: workPath) {
             record = BarrelFile.reconciled(record, in: workPath)
-            try BarrelFile.save(record, in: workPath)
+            try BarrelFile.write(record, in: workPath)
             BarrelFile.removeMark(name, in: workPath)
         }
         let barrel = BarrelEntry(record: record)

@@ -146,8 +146,8 @@ final class Follower {
     private func tell(_ target: Observers.Target, _ info: DownloadInfo) {
         for listener in observers.tasks[target] ?? [] {
             var info = info
-            info.count.previousReceived = listener.told.previous(of: info.id, now: info.count.received)
-            if info.state == .unknown { listener.told.forget(info.id) }
+            info.count.previousReceived = listener.reported.previous(of: info.id, now: info.count.received)
+            if info.state == .unknown { listener.reported.forget(info.id) }
             callbacks.async { [info, callback = listener.callback] in callback(info) }
         }
     }
@@ -155,7 +155,7 @@ final class Follower {
     private func tell(_ info: AttemptInfo, url: String) {
         for listener in observers.attempts where listener.target == .id(info.id) || listener.target == .url(url) {
             var info = info
-            let previous = listener.told.previous(of: info.id, now: info.kept)
+            let previous = listener.reported.previous(of: info.id, now: info.kept)
             if case .progressed(var count) = info.phase {
                 count.previousReceived = previous
                 info.phase = .progressed(count)
@@ -234,7 +234,7 @@ final class Follower {
         observers.add(listener, for: target, end: end)
         let infos = follow(target)
         if var info = infos.first {
-            info.count.previousReceived = listener.told.previous(of: info.id, now: info.count.received)
+            info.count.previousReceived = listener.reported.previous(of: info.id, now: info.count.received)
             callbacks.async { [info] in callback(info) }
         }
         endSequences(target)

@@ -54,7 +54,7 @@ extension Engine {
     }
 
     /// The number of tasks in memory, of running tasks and of open tasks.
-    package var load: (known: Int, running: Int, open: Int) {
+    package var taskCounts: (known: Int, running: Int, open: Int) {
         (book.tasks.count, schedule.running.count, schedule.openCount)
     }
 
@@ -68,9 +68,7 @@ extension Engine {
     /// The names of all barrels of the work path.
     package func barrelNames() -> [String] { barrels.names }
 
-    /// The members in the order in which they joined.
-    func barrelMembers(_ name: String) throws -> [BarrelMember] { try barrels.members(name) }
-
+    /// The URLs of the members in the order in which they joined.
     func barrelURLs(_ name: String) throws -> [String] { try barrels.members(name).map(\.url) }
 
     // MARK: Listeners

@@ -107,7 +107,7 @@ package actor Engine {
         let control = TaskControl(room, runsAll: scope == .all)
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
-        lastNotice = WaitNotice.load(from: workPath)
+        lastNotice = WaitNotice.read(from: workPath)
         schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfter)
         self.tenure = tenure
         self.schedule = schedule
@@ -191,7 +191,7 @@ package actor Engine {
         for entry in book.tasks.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
         room.transport.shutdown()
-        tellWaits()
+        writeWaits()
         reporter.finish()
         reporter.changes.flush()
         book.close()
@@ -248,7 +248,7 @@ package actor Engine {
         }
         isStarting = false
         for host in schedule.takeFullHosts() { room.yieldLanes(of: host) }
-        if schedule.takePauseNews() { tellWaits() }
+        if schedule.takePauseNews() { writeWaits() }
     }
 
     /// Performs the asynchronous work of a run, if it asks for any.
@@ -303,18 +303,18 @@ package actor Engine {
         synchronizeDue()
         for entry in schedule.running.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
-        tellWaits()
+        writeWaits()
     }
 
     /// Writes the reasons for waiting if they have changed. Other processes show them, and the next engine honours
     /// the pauses.
-    private func tellWaits() {
+    private func writeWaits() {
         guard tenure.mayWrite else { return }
         let notice = schedule.notice(isClosing: tenure.isClosing)
         guard notice != lastNotice else { return }
         lastNotice = notice
         // Only other processes read this file, so a full disk must not stop downloads.
-        try? notice.save(in: workPath)
+        try? notice.write(in: workPath)
     }
 
     /// Syncs finished files in the background. A closing engine waits for it, so that no finished file is open when
@@ -332,6 +332,6 @@ package actor Engine {
         let synced = await withCheckedContinuation { continuation in
             diskWork.async { continuation.resume(returning: SyncService.synchronize(files)) }
         }
-        synced.forEach { room.sync.note($0) }
+        synced.forEach { room.sync.noteSynced($0) }
     }
 }

@@ -56,7 +56,7 @@ final class SyncService {
     }
 
     /// Records that a file is synced.
-    func note(_ file: SyncBacklog.File) {
+    func noteSynced(_ file: SyncBacklog.File) {
         guard let entry = try? book.find(file.id), entry.record.state == .complete, entry.run == nil,
             entry.record.path?.isExactly(file.path) == true, entry.record.synced != true
         else { return }

@@ -30,7 +30,7 @@ struct Observers {
 
     /// The last counts that a listener received for each task; a URL may have several tasks. All values called
     /// "previous" come from here.
-    struct LastTold {
+    struct ReportedBytes {
         private var received: [TaskID: Int64] = [:]
 
         /// The count before, 0 the first time. `count` is stored in its place.
@@ -44,7 +44,7 @@ struct Observers {
     final class TaskListener {
         let number: UInt64
         let callback: @Sendable (DownloadInfo) -> Void
-        var told = LastTold()
+        var reported = ReportedBytes()
         init(number: UInt64, callback: @escaping @Sendable (DownloadInfo) -> Void) {
             self.number = number
             self.callback = callback
@@ -80,7 +80,7 @@ struct Observers {
         let number: UInt64
         let target: Target
         let callback: @Sendable (AttemptInfo) -> Void
-        var told = LastTold()
+        var reported = ReportedBytes()
         init(number: UInt64, target: Target, callback: @escaping @Sendable (AttemptInfo) -> Void) {
             self.number = number
             self.target = target
@@ -89,7 +89,7 @@ struct Observers {
     }
 
     /// A caller that waits until each of its tasks has settled, or until no task can run any more.
-    private struct Wait {
+    struct Wait {
         let number: UInt64
         /// The tasks that have not settled; nil for a wait until no task can run.
         var open: Set<TaskID>?
@@ -106,7 +106,7 @@ struct Observers {
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
-    private var waits: [Wait] = []
+    private(set) var waits: [Wait] = []
 
     /// True if there are listeners for the polled callbacks.
     var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
@@ -244,9 +244,6 @@ struct Observers {
 
     /// The tasks that callers wait for.
     var waitedFor: Set<TaskID> { waits.reduce(into: []) { $0.formUnion($1.open ?? []) } }
-
-    /// The number of waiting callers.
-    var waitCount: Int { waits.count }
 
     /// Adds a waiting caller.
     ///

@@ -161,8 +161,8 @@ final class Reporter {
 
     private func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
         var info = info(entry)
-        info.count.previousReceived = listener.told.previous(of: entry.id, now: info.count.received)
-        if info.state == .unknown { listener.told.forget(entry.id) }
+        info.count.previousReceived = listener.reported.previous(of: entry.id, now: info.count.received)
+        if info.state == .unknown { listener.reported.forget(entry.id) }
         callbacks.async { [info, callback = listener.callback] in callback(info) }
     }
 
@@ -299,7 +299,7 @@ final class Reporter {
         for listener in observers.attempts
         where listener.target == .id(entry.id) || listener.target == .url(entry.record.task.url) {
             var info = attempt(entry, run, phase)
-            let previous = listener.told.previous(of: entry.id, now: received)
+            let previous = listener.reported.previous(of: entry.id, now: received)
             if case .progressed = phase {
                 info.phase = .progressed(
                     ByteCount(received: received, previousReceived: previous, expected: entry.record.expected))

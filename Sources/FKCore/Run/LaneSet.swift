@@ -98,7 +98,7 @@ struct LaneSet {
     mutating func more(_ ranges: [SavedRange], isOpen: (String?) -> Bool) -> Lane? {
         guard afterLanes == nil, lanes.count < growth.limit,
             let source = mirrors.next(
-                limit: growth.limit, load: { url in lanes.count { $0.mirror == url } }, isOpen: isOpen)
+                limit: growth.limit, connections: { url in lanes.count { $0.mirror == url } }, isOpen: isOpen)
         else { return nil }
         let lane = add()
         lane.mirror = source

@@ -39,7 +39,7 @@ extension TaskRun {
         // The other lane must not be near: the piece that it is writing may exceed its new end.
         let other = laneSet.lane(filling: place.index)?.receiver
         other?.setLimit(claim)
-        guard other == nil || files.counters.load(place.index) + LaneSet.largestPiece <= claim else {
+        guard other == nil || files.counters.value(place.index) + LaneSet.largestPiece <= claim else {
             other?.setLimit(place.end)
             return false
         }
@@ -142,7 +142,7 @@ extension TaskRun {
         guard laneSet.growth.isSegmented, !isEnding, !limits.isLimited else { return }
         for lane in lanes {
             guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }
-            guard lane.watch.isStuck(at: files.counters.load(index)) else { continue }
+            guard lane.watch.isStuck(at: files.counters.value(index)) else { continue }
             appendHistory(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
             if let url = lane.mirror { refuseMirror(url, "nothing came any more") }
             unwant(lane)

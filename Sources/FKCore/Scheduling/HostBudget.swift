@@ -109,8 +109,6 @@ struct HostBudget: Sendable {
     }
 
     func isShared(_ host: String) -> Bool { sharedHosts.contains(host) }
-
-    var sharedCount: Int { sharedHosts.count }
 }
 
 /// The canonical name of a server, by which limits and pauses are stored.

@@ -27,7 +27,7 @@ package enum BarrelFile {
     ///   then unchanged.
     /// - Returns: the number of bytes written.
     @discardableResult
-    package static func save(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
+    package static func write(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
         try BarrelName.validate(barrel.name)
         var body = try StoreJSON.encode(barrel)
         body.append(0x0a)
@@ -55,9 +55,9 @@ package enum BarrelFile {
     /// Reads a barrel.
     ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
-    package static func load(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
+    package static func read(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
         do {
-            let barrel = try load(path: workPath.barrelPath(name))
+            let barrel = try read(path: workPath.barrelPath(name))
             guard barrel.name.isExactly(name) else {
                 throw DownloadError(.corruptInfo, "The file of the barrel \"\(name)\" belongs to another one.")
             }
@@ -74,18 +74,18 @@ package enum BarrelFile {
             let stem = path.lastPathPart.dropLast(".barrel".count)
             // Foundation's own decoding drops a byte order mark.
             if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
-            return try? load(path: path).name
+            return try? read(path: path).name
         }.sorted()
     }
 
     /// All barrels, oldest first. An unreadable file is moved to the quarantine and reported; a file of a later
     /// version is reported and stays. Only for the process that owns the engine.
-    package static func loadAll(in workPath: WorkPath) -> (barrels: [BarrelRecord], problems: [DownloadError]) {
+    package static func readAll(in workPath: WorkPath) -> (barrels: [BarrelRecord], problems: [DownloadError]) {
         var barrels: [BarrelRecord] = []
         var problems: [DownloadError] = []
         for path in paths(in: workPath) {
             do {
-                let barrel = try load(path: path)
+                let barrel = try read(path: path)
                 guard workPath.barrelPath(barrel.name).isExactly(path) else {
                     throw DownloadError(.corruptInfo, "\(path) says it is the barrel \"\(barrel.name)\".")
                 }
@@ -164,7 +164,7 @@ package enum BarrelFile {
         }
     }
 
-    private static func load(path: String) throws -> BarrelRecord {
+    private static func read(path: String) throws -> BarrelRecord {
         let bytes = try FileIO.contents(of: path, limit: maxSize)
         return try bytes.withUnsafeBytes { file in
             func damaged(_ reason: String) -> DownloadError {

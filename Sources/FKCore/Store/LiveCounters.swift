@@ -163,14 +163,14 @@ package final class LiveCounters: Sendable {
     }
 
     /// The value of a counter; 0 for an index outside `0..<count`.
-    package func load(_ index: Int) -> Int64 {
+    package func value(_ index: Int) -> Int64 {
         guard index >= 0, index < count else { return 0 }
         return values[index].load(ordering: .acquiring)
     }
 
     /// The ranges with their positions advanced to the counters. A counter outside its range is ignored.
     package func applied(to ranges: [SavedRange]) -> [SavedRange] {
-        ranges.enumerated().map { $1.advanced(to: load($0)) }
+        ranges.enumerated().map { $1.advanced(to: value($0)) }
     }
 
     // MARK: Mirror

@@ -94,7 +94,7 @@ package struct StoreReader: Sendable {
     /// Reads a barrel.
     ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
-    package func barrel(_ name: String) throws -> BarrelRecord { try BarrelFile.load(name, in: workPath) }
+    package func barrel(_ name: String) throws -> BarrelRecord { try BarrelFile.read(name, in: workPath) }
 
     // MARK: Inside
 
@@ -142,7 +142,7 @@ package struct StoreReader: Sendable {
     }
 
     /// The engine's notice about waiting tasks; nil without an engine.
-    private func engineWaits() -> WaitNotice? { EngineLock.isHeld(workPath) ? WaitNotice.load(from: workPath) : nil }
+    private func engineWaits() -> WaitNotice? { EngineLock.isHeld(workPath) ? WaitNotice.read(from: workPath) : nil }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {
         var record = contents.record.applyingLiveCounters(contents.counters)

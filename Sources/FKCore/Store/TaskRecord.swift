@@ -110,7 +110,7 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package func received(counters: LiveCounters?) -> Int64 {
         var sum: Int64 = 0
         for (index, range) in ranges.enumerated() {
-            sum += (counters.map { range.clamped($0.load(index)) } ?? range.position) - range.start
+            sum += (counters.map { range.clamped($0.value(index)) } ?? range.position) - range.start
         }
         return sum
     }
@@ -291,7 +291,7 @@ extension TaskRecord {
 
     /// Stores the positions of the connections.
     mutating func fold(_ counters: LiveCounters) {
-        for index in ranges.indices { ranges[index].position = ranges[index].clamped(counters.load(index)) }
+        for index in ranges.indices { ranges[index].position = ranges[index].clamped(counters.value(index)) }
     }
 
     /// Adds the checksum of received bytes.

@@ -26,13 +26,13 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     private static let maxSize = 1 << 20
 
     /// Reads the notice; an empty one if it is missing or unreadable.
-    package static func load(from workPath: WorkPath) -> WaitNotice {
+    package static func read(from workPath: WorkPath) -> WaitNotice {
         guard let bytes = try? FileIO.contents(of: workPath.waitingPath, limit: maxSize) else { return WaitNotice() }
         return (try? StoreJSON.decode(WaitNotice.self, from: bytes)) ?? WaitNotice()
     }
 
     /// Replaces the file, or removes it if the notice is empty. It is not synced, because it is only advice.
-    package func save(in workPath: WorkPath) throws {
+    package func write(in workPath: WorkPath) throws {
         guard self != WaitNotice() else {
             try FileIO.remove(workPath.waitingPath)
             return

@@ -48,14 +48,14 @@ struct MirrorSources: Sendable {
     ///
     /// - Parameters:
     ///   - limit: the number of connections the file may have.
-    ///   - load: returns the number of connections of a source; nil is the attempt's own URL.
+    ///   - connections: returns the number of connections of a source; nil is the attempt's own URL.
     ///   - isOpen: returns whether a source may get another connection.
     /// - Returns: `.some(nil)` for the attempt's own URL; nil if no source may get another connection.
-    func next(limit: Int, load: (String?) -> Int, isOpen: (String?) -> Bool) -> String?? {
+    func next(limit: Int, connections: (String?) -> Int, isOpen: (String?) -> Bool) -> String?? {
         let possible = mirrors.filter { $0.status != .refused }
         let share = isUndecided ? (limit + possible.count) / (possible.count + 1) : limit
         let sources: [String?] = [nil] + possible.filter { validator(of: $0.url) != nil }.map(\.url)
-        return sources.filter { load($0) < share && isOpen($0) }.min { load($0) < load($1) }
+        return sources.filter { connections($0) < share && isOpen($0) }.min { connections($0) < connections($1) }
     }
 
     /// Chooses the next mirror to try and marks it as on trial.
