@@ -70,14 +70,8 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// The checksum for the engine; nil if the engine cannot verify files with this algorithm.
     public var checksum: Checksum? {
-        switch algorithm {
-        case .md5: try? Checksum(.md5, hex: hex)
-        case .sha1: try? Checksum(.sha1, hex: hex)
-        case .sha256: try? Checksum(.sha256, hex: hex)
-        case .sha384: try? Checksum(.sha384, hex: hex)
-        case .sha512: try? Checksum(.sha512, hex: hex)
-        case .sha224, .gitBlob: nil
-        }
+        // Both types name an algorithm by the same text.
+        Checksum.Algorithm(rawValue: algorithm.rawValue).flatMap { try? Checksum($0, hex: hex) }
     }
 
     /// The form `ALG=HEX`.

@@ -22,9 +22,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private let hub: URLSessionHub
     private let flow = Locked(URLSessionFlow())
 
-    private var current: OutgoingRequest?
-    private var rules: RedirectRules?
-    private var next: OutgoingRequest?
+    private var route: RequestRoute
     private var head: ResponseHead?
     private var meter = BodyMeter()
     private var outcome: Result<Void, DownloadError>?
@@ -37,6 +35,7 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     init(_ request: TransportRequest, handler: any TransportHandler, hub: URLSessionHub) {
         self.request = request
+        route = RequestRoute(request)
         self.handler = handler
         self.hub = hub
     }
@@ -69,17 +68,14 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     func launch() {
         do throws(DownloadError) {
-            let first = try OutgoingRequest(request)
-            rules = RedirectRules(url: first.url, method: first.method, options: request.options)
-            send(first)
+            send(try route.first())
         } catch {
             finish(.failure(error))
         }
     }
 
     private func send(_ next: OutgoingRequest) {
-        current = next
-        self.next = nil
+        route.send(next)
         blindLooks = 0
         if flow.withLock({ $0.isCancelled }) { return finish(.failure(Self.cancelled)) }
         if let refusal = URLSessionOptions.refusal(of: request.options, url: next.url) {
@@ -134,19 +130,15 @@ final class URLSessionTransfer: @unchecked Sendable {
     // MARK: Callbacks
 
     func receive(_ response: HTTPURLResponse) {
-        guard self.head == nil, next == nil, !isOver else { return }
+        guard self.head == nil, route.next == nil, !isOver else { return }
         guard response.statusCode >= 200 else {
             interims += 1
             if interims > Self.maxInterims { endNow(.failure(invalid("it has too many interim responses"))) }
             return
         }
-        let head = ResponseHead(response, url: current?.url ?? "", redirects: rules?.count ?? 0)
+        let head = ResponseHead(response, url: route.url, redirects: route.redirects)
         do throws(DownloadError) {
-            if let hop = try follow(head) {
-                next = current?.following(hop, secrets: request.secretHeaders)
-                return
-            }
-            try accept(head)
+            if try !route.follow(head) { try accept(head) }
         } catch {
             endNow(.failure(error))
         }
@@ -158,7 +150,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     ///
     /// - Parameter number: the silent request. The next one may have started meanwhile on the same line.
     private func judgeSilentResponse(of number: Int, _ line: URLSessionLine) {
-        guard flow.withLock({ $0.requests == number }), head == nil, next == nil, !isOver else { return }
+        guard flow.withLock({ $0.requests == number }), head == nil, route.next == nil, !isOver else { return }
         guard let response = line.silentResponse else {
             // Foundation may just have ended the transfer, and says so in a later turn of the queue.
             blindLooks += 1
@@ -172,26 +164,11 @@ final class URLSessionTransfer: @unchecked Sendable {
         // An interim response: the final head is still to come.
         guard response.statusCode >= 200 else { return }
         receive(response)
-        if next != nil {
+        if route.next != nil {
             line.cancelTask()
         } else if !isOver {
             endNow(.failure(Self.silence("sent hardly anything", URLSessionFlow.redirectSeconds, maskedURL)))
         }
-    }
-
-    private func follow(_ head: ResponseHead) throws(DownloadError) -> RedirectRules.Hop? {
-        let from = current?.url ?? ""
-        guard let hop = try rules?.follow(head, resolve: URLSessionOptions.resolve) else { return nil }
-        // The address of a host name is unknown before the request is sent.
-        if !request.options.allowsPrivateRedirect, let host = URLOrigin(hop.url)?.host, host != URLOrigin(from)?.host,
-            AddressClass.isPrivate(host: host) == nil
-        {
-            throw DownloadError(
-                .redirect,
-                "The redirect to \(host) is refused: URLSession cannot tell whether it is a private address.",
-                url: maskedURL)
-        }
-        return hop
     }
 
     private func accept(_ collected: ResponseHead) throws(DownloadError) {
@@ -206,13 +183,13 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { $0.answered(isAside: isAside) }
         if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
         // Foundation has decoded the body, so the bytes to come are not those that the head describes.
-        if let coding = head.contentCoding, head.carriesFile, current?.method != "HEAD", line?.keepsCoding != true {
+        if let coding = head.contentCoding, head.carriesFile, !route.isHead, line?.keepsCoding != true {
             throw DownloadError(
                 .encodedBody,
                 "The server sent the body as \(coding), which was not requested, and URLSession decodes it.",
                 url: maskedURL)
         }
-        if meter.endsHere, current?.method != "HEAD" { endNow(.success(())) }
+        if meter.endsHere, !route.isHead { endNow(.success(())) }
     }
 
     private func invalid(_ reason: String) -> DownloadError {
@@ -220,7 +197,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 
     func receive(_ data: Data) {
-        guard next == nil, !isOver else { return }
+        guard route.next == nil, !isOver else { return }
         guard head != nil else {
             return endNow(.failure(invalid("its body comes before its head")))
         }
@@ -303,7 +280,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { $0.endPause() }
         if let (response, error) = pending.takeCompletion() {
             complete(response, error)
-        } else if next == nil {
+        } else if route.next == nil {
             line?.cancelTask()
         }
     }
@@ -311,11 +288,11 @@ final class URLSessionTransfer: @unchecked Sendable {
     func complete(_ response: HTTPURLResponse?, _ error: (any Error)?) {
         if !pending.isEmpty, !isOver { return pending.keep((response, error)) }
         // On Linux the head of a redirect without a target is available only now, and its body never.
-        if error == nil, head == nil, next == nil, let response { receive(response) }
+        if error == nil, head == nil, route.next == nil, let response { receive(response) }
         let line = flow.withLock { $0.releaseLine() }
         line?.release()
         if let line { hub.give(line) }
-        if let next, outcome == nil, !isOver {
+        if let next = route.next, outcome == nil, !isOver {
             hub.queue.async { self.send(next) }
         } else {
             finish(result(error))
@@ -338,7 +315,7 @@ final class URLSessionTransfer: @unchecked Sendable {
                     .connectionLost, "The server closed the connection in the middle of the response's head.",
                     url: maskedURL, isRetryable: true))
         }
-        if meter.isCut, current?.method != "HEAD" {
+        if meter.isCut, !route.isHead {
             return .failure(
                 DownloadError(
                     .incompleteBody, "The body ended too early.", url: maskedURL, isRetryable: true))
@@ -355,8 +332,8 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private var summary: TransportSummary {
         TransportSummary(
-            bodyBytes: meter.delivered, lengthVerified: meter.framing != .untilClose || current?.method == "HEAD")
+            bodyBytes: meter.delivered, lengthVerified: meter.framing != .untilClose || route.isHead)
     }
 
-    private var maskedURL: String { URLMasking.mask(current?.url ?? request.urlRequest.url?.absoluteString ?? "") }
+    private var maskedURL: String { route.maskedURL }
 }
