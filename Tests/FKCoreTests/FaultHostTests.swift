@@ -200,7 +200,7 @@ struct FaultHostTests {
         notice.hosts = ["http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), limit: 2)]
         try notice.write(in: workPath)
         #expect(WaitNotice.read(from: workPath) == notice)
-        try WaitNotice().save(in: workPath)
+        try WaitNotice().write(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
     }
 }
