@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// A text that is equal only to the same bytes.
 ///
 /// `String` compares by canonical equivalence: to it, `é` as one scalar equals `e` with a combining mark. To Linux
@@ -62,6 +70,19 @@ extension ExactMap: Sendable where Value: Sendable {}
 extension StringProtocol {
     /// True when both have the same UTF-8 bytes. `==` compares by canonical equivalence.
     package func isExactly(_ other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+}
+
+extension String {
+    /// True when both have the same UTF-8 bytes. Comparing them one by one took 2 % of a small file's instructions.
+    package func isExactly(_ other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
+        let areSame = utf8.withContiguousStorageIfAvailable { one in
+            other.utf8.withContiguousStorageIfAvailable { two in
+                one.isEmpty || memcmp(one.baseAddress!, two.baseAddress!, one.count) == 0
+            }
+        }
+        return areSame.flatMap(\.self) ?? utf8.elementsEqual(other.utf8)
+    }
 }
 
 extension Sequence<String> {

@@ -8,9 +8,7 @@ package enum URLMasking {
     /// It works on the text, so it also masks text that is not a valid URL.
     package static func mask(_ url: String) -> String {
         // Most URLs have nothing to mask.
-        if !url.utf8.contains(where: { [UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "#")].contains($0) }) {
-            return url
-        }
+        if !url.utf8.contains(where: isDelimiter) { return url }
         let parts = URLParts(url)
         var masked = parts.scheme.map { "\($0)://" } ?? ""
         if parts.userinfo != nil { masked += "***@" }
@@ -21,6 +19,10 @@ package enum URLMasking {
             masked += "#" + (fragment.utf8.contains(UInt8(ascii: "=")) ? maskQuery(fragment) : String(fragment))
         }
         return masked
+    }
+
+    private static func isDelimiter(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "?") || byte == UInt8(ascii: "@") || byte == UInt8(ascii: "#")
     }
 
     /// Works on bytes: to `String`, a delimiter with a combining mark is one other `Character`.
