@@ -85,7 +85,7 @@ struct EngineRelinkTests {
     @Test("a failed task is queued again, its expired link is not asked")
     func failed() async throws {
         let scene = try await Scene(failure: 404)
-        await scene.bench.advance(5)
+        try await scene.bench.advance(by: 5) { await scene.bench.state(scene.id) == .error }
         #expect(await scene.bench.finished(scene.id)?.state == .error)
         let asked = scene.hosts.count
         try await scene.bench.downloader.task(.id(scene.id))?.relink(to: Self.b)
