@@ -131,6 +131,19 @@ struct StoreChangeJournalTests {
         #expect(reader.read().changes == [change(1)])
     }
 
+    @Test("an owner that ends leaves no file, unless somebody reads it", arguments: [false, true])
+    func removed(_ isFollowed: Bool) throws {
+        let lock = isFollowed ? try FollowerLock(workPath) : nil
+        let journal = ChangeJournal(workPath)
+        try journal.open()
+        journal.append(change(1))
+        journal.end()
+        #expect(FileManager.default.fileExists(atPath: workPath.changesPath) == isFollowed)
+        var reader = ChangeReader(workPath)
+        #expect(reader.read().changes == (isFollowed ? [change(1)] : []))
+        withExtendedLifetime(lock) {}
+    }
+
     @Test("the lock of followers is seen while one of them lives")
     func lock() throws {
         #expect(!FollowerLock.isHeld(workPath))

@@ -193,7 +193,7 @@ package actor Engine {
         room.transport.shutdown()
         writeWaits()
         reporter.finish()
-        reporter.changes.flush()
+        reporter.changes.end()
         book.close()
         tenure.close()
         whenClosed.forEach { $0.resume() }
@@ -296,7 +296,7 @@ package actor Engine {
             return beginClosing()
         }
         tenure.beat()
-        if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.close() }
+        if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         readMailbox()
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }

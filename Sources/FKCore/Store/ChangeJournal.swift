@@ -125,9 +125,15 @@ final class ChangeJournal {
         }
     }
 
-    /// Ends the journal. The next follower that asks opens it again.
-    func close() {
+    /// Ends the journal, and removes its file unless somebody reads it. The next follower opens it again.
+    func end() {
         guard isOpen else { return }
+        flush()
+        close()
+        if !FollowerLock.isHeld(workPath) { _ = try? FileIO.remove(workPath.changesPath) }
+    }
+
+    private func close() {
         FileIO.close(descriptor)
         descriptor = -1
         pending = []
