@@ -116,6 +116,25 @@ struct StoreChangeJournalTests {
         #expect(news.hasGap && news.changes == [change(2), change(3)])
     }
 
+    @Test("a journal that was not written for a while is a gap")
+    func paused() throws {
+        let lock = try FollowerLock(workPath)
+        let journal = ChangeJournal(workPath)
+        try journal.open()
+        var reader = ChangeReader(workPath)
+        journal.append(change(1))
+        journal.flush()
+        _ = reader.read()
+        journal.end()
+        journal.append(change(2))
+        try journal.open()
+        journal.append(change(3))
+        journal.flush()
+        let news = reader.read()
+        #expect(news.hasGap && news.changes == [change(3)])
+        withExtendedLifetime(lock) {}
+    }
+
     @Test("half a line is not a change before its other half is there")
     func half() throws {
         let journal = ChangeJournal(workPath)

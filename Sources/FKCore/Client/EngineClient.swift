@@ -52,6 +52,19 @@ package struct EngineClient: Sendable {
     ) async throws -> (EngineReply, problems: [String]) {
         let mailbox = Mailbox(workPath)
         var inquiry: Inquiry?
+        do {
+            return try await performMessage(request, mailbox, &inquiry, here: here)
+        } catch {
+            // The caller hears of no answer, so the request is taken back.
+            if let inquiry { _ = try? mailbox.withdraw(inquiry.id) }
+            throw error
+        }
+    }
+
+    private func performMessage(
+        _ request: EngineRequest, _ mailbox: Mailbox, _ inquiry: inout Inquiry?,
+        here: @Sendable (MessageID?) async throws -> EngineReply?
+    ) async throws -> (EngineReply, problems: [String]) {
         var watch = EngineWatch(interval: 0.04)
         while true {
             if let reply = try inquiry?.answer(mailbox, now: EngineWatch.now) { return (reply, []) }
@@ -67,10 +80,7 @@ package struct EngineClient: Sendable {
             if let news = watch.look(EngineLock.content(workPath), now: now) {
                 onNews(news, EngineLock.holder(workPath))
             }
-            if watch.silence(now) >= patience, let inquiry {
-                try mailbox.withdraw(inquiry.id)
-                throw silent(watch.silence(now))
-            }
+            if watch.silence(now) >= patience { throw silent(watch.silence(now)) }
             try await Task.sleep(for: Self.pause)
         }
     }

@@ -130,6 +130,8 @@ final class ChangeJournal {
         guard isOpen else { return }
         flush()
         close()
+        // Changes up to the next part are written nowhere.
+        part += 1
         if !FollowerLock.isHeld(workPath) { _ = try? FileIO.remove(workPath.changesPath) }
     }
 
