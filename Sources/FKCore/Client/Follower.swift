@@ -10,6 +10,8 @@ final class Follower {
     let callbacks: CallbackQueue
     private(set) var observers = Observers()
     private var changes: ChangeReader
+    /// Changes are missing since the last comparison with the info files.
+    private var hasGap = false
     private var speeds = FollowedSpeeds()
     /// The tasks of each target that listeners follow, with the states they were told.
     private var followed: [Observers.Target: [TaskID: DownloadState]] = [:]
@@ -71,7 +73,11 @@ final class Follower {
     func look(withProgress: Bool) {
         let news = changes.read()
         for change in news.changes { take(change) }
-        if news.hasGap || !changes.isConnected { compare(isGap: news.hasGap) }
+        if news.hasGap || hasGap {
+            fillGap(after: news.changes)
+        } else if !changes.isConnected {
+            for info in differences(isGap: false) { take(info) }
+        }
         refreshBarrels()
         if withProgress { reportProgress() }
         reportBarrels()
@@ -107,36 +113,50 @@ final class Follower {
         if info.state.isSettled { observers.settled(info.id) }
     }
 
-    /// Compares the info files with what was told last.
+    /// Compares the info files with what was told last, where changes may be missing.
     ///
-    /// - Parameter isGap: true also looks for tasks that nobody was told of.
-    private func compare(isGap: Bool) {
+    /// A task that the journal names is left to the journal: its info file may be ahead of it. So the journal is read
+    /// again after the info files.
+    private func fillGap(after known: [Change]) {
+        let differing = differences(isGap: true)
+        let later = changes.read()
+        hasGap = later.hasGap
+        let named = Set((known + later.changes).map(\.id))
+        for info in differing where !named.contains(info.id) { take(info) }
+        for change in later.changes { take(change) }
+    }
+
+    /// The tasks whose info files differ from what was told last.
+    ///
+    /// - Parameter isGap: true also looks for tasks that nobody was told of, and for the end of waits.
+    private func differences(isGap: Bool) -> [DownloadInfo] {
         if isGap {
-            running = []
-            attempting = [:]
             for missed in whenMissed.values { callbacks.async { missed() } }
             if open != nil { open?.ids = openIDs() }
             barrels = barrels.compactMap { try? FollowedBarrel($0.name, reader) }
         }
+        var differing: [DownloadInfo] = []
         for (target, states) in followed {
             let infos: [DownloadInfo] =
                 if isGap, case .url(let url) = target { reader.records(url: url).map { measured($0) } } else {
                     infos(states.keys)
                 }
             let present = Dictionary(infos.map { ($0.id, $0) }) { first, _ in first }
-            for info in infos where states[info.id] != info.state { take(info) }
+            for info in infos where states[info.id] != info.state { differing.append(info) }
             for (id, state) in states where present[id] == nil && state != .unknown {
-                take(DownloadInfo(id: id, url: target.url ?? "", state: .unknown))
+                differing.append(DownloadInfo(id: id, url: target.url ?? "", state: .unknown))
             }
-            if isGap { for info in infos where info.state == .action { note(running: info.id) } }
+            note(infos)
         }
         for barrel in barrels {
-            for info in infos(barrel.running) where info.state != .action { take(info) }
+            for info in infos(barrel.running) where info.state != .action { differing.append(info) }
         }
         let waited = observers.waitedFor
-        guard !waited.isEmpty else { return }
-        let present = Dictionary(infos(waited).map { ($0.id, $0) }) { first, _ in first }
-        for id in waited where present[id]?.state.isSettled ?? true { observers.settled(id) }
+        if !waited.isEmpty {
+            let present = Dictionary(infos(waited).map { ($0.id, $0) }) { first, _ in first }
+            for id in waited where present[id]?.state.isSettled ?? true { observers.settled(id) }
+        }
+        return differing
     }
 
     private func note(running id: TaskID) { if !running.contains(id) { running.append(id) } }

@@ -310,10 +310,15 @@ final class Reporter {
 
     // MARK: Other processes
 
-    /// Begins to write changes for other processes. They are advice, so a full disk must not stop downloads.
+    /// Begins to write changes for other processes, with the tasks that run now: their info files may not say so yet.
+    /// Changes are advice, so a full disk must not stop downloads.
     func openChanges() {
+        guard !changes.isOpen else { return }
         do {
             try changes.open()
+            for entry in schedule.running.values where entry.record.state == .action {
+                changes.append(.state(info(entry)))
+            }
         } catch {
             book.problems.append("Other processes cannot follow this work path: \(error)")
         }

@@ -15,6 +15,14 @@ enum Change: Codable, Sendable, Hashable {
     case state(DownloadInfo)
     /// An attempt of a task with this URL has begun or ended.
     case attempt(AttemptInfo, url: String)
+
+    /// The task.
+    var id: TaskID {
+        switch self {
+        case .state(let info): info.id
+        case .attempt(let info, _): info.id
+        }
+    }
 }
 
 /// The lock that tells the owner of a work path whether other processes follow it.
