@@ -72,6 +72,11 @@ final class Follower {
     /// - Parameter withProgress: true reports the progress of running tasks as well.
     func look(withProgress: Bool) {
         let news = changes.read()
+        if news.hasGap {
+            // What ran at a former owner may not run now.
+            running = []
+            attempting = [:]
+        }
         for change in news.changes { take(change) }
         if news.hasGap || hasGap {
             fillGap(after: news.changes)
