@@ -133,7 +133,7 @@ import Testing
         #expect(await engine.end().status == 137)
         let end = await follower.end()
         #expect(end.status == 0, "\(end.errors)")
-        #expect(end.errors.contains("goes on with them"))
+        #expect(end.errors.contains("continues with them"))
         #expect(try sandbox.bytes("b") == body)
         #expect(try await sandbox.fk("run").status == 0)
         #expect(try sandbox.bytes("a") == body)

@@ -85,7 +85,7 @@ import Testing
         #expect(text(.complete, unicode: false) == "ok a.iso  10.0 MiB in 2.0s, 5.0 MiB/s")
         #expect(text(.failed("the server\nsaid 404")) == "✗ a.iso  the server\\nsaid 404")
         #expect(text(.suspended) == "‖ a.iso  suspended, 10.0 MiB kept")
-        #expect(text(.unchanged) == "✓ a.iso  10.0 MiB, was complete already")
+        #expect(text(.unchanged) == "✓ a.iso  10.0 MiB, already complete")
         #expect(text(.cancelled) == "– a.iso  cancelled")
         for columns in 10...80 {
             let line = text(.failed(String(repeating: "long reason ", count: 20)), columns: columns)

@@ -198,7 +198,7 @@ struct RecordText {
         switch record.state {
         case .complete: "it is complete"
         case .error: record.error?.fullText ?? "it failed"
-        case .suspend: "it was suspended; go on with: fk resume \(record.id.short)"
+        case .suspend: "it was suspended; resume it with: fk resume \(record.id.short)"
         case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"
         case .action: "it is running"
         case .prepare, .idle, .unknown:

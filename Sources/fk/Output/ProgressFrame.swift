@@ -247,7 +247,7 @@ extension FinishedLine {
                 if seconds > 0.001 { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
             }
             return (usesUnicode ? "✓" : "ok", .green, rest)
-        case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), was complete already")
+        case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), already complete")
         case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
         case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
         case .forgotten: return (usesUnicode ? "–" : "trashed", .yellow, "trashed: forgotten, its file deleted")

@@ -47,7 +47,7 @@ final class RunPresenter: Sendable {
     func show(_ event: RunSession.Event) {
         switch event {
         case .engine(let tookOver):
-            if tookOver { note("The process that ran the downloads has ended: this one goes on with them.") }
+            if tookOver { note("The process that ran the downloads has ended: this one continues with them.") }
         case .following(let pid):
             note("Process \(pid) runs the downloads of this work path: following it.")
         case .engineNews(let news, let pid): view.permanent("fk: " + EngineText.text(news, pid: pid))

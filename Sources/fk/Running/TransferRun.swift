@@ -41,7 +41,7 @@ struct TransferRun: Sendable {
             if !global.json {
                 context.errors.writeLine(
                     await session.isEngine
-                        ? "Stopped. Everything received is kept; go on with: \(continueCommand)"
+                        ? "Stopped. All received bytes are kept; resume with: \(continueCommand)"
                         : "Stopped following: the other process continues. Watch it with: \(global.suggested("fk watch"))"
                 )
             }
