@@ -13,40 +13,44 @@ public enum DownloadTool {
     ///   the work path.
     /// - Returns: the task's id.
     @discardableResult
-    public static func download(_ url: String, to directory: String? = nil) async throws -> TaskID {
+    public static func download(_ url: String, to directory: String? = nil) async throws(DownloadError) -> TaskID {
         var builder = try Builder(url)
         builder.directory = directory
         return try await builder.prepare(in: Downloader.shared)
     }
 
     /// The task of that URL as it is now; nil if there is none.
-    public static func info(_ url: String) async throws -> DownloadInfo? {
+    public static func info(_ url: String) async throws(DownloadError) -> DownloadInfo? {
         try await Downloader.shared.messager.info(.url(url))
     }
 
     /// Stops the task and keeps its bytes.
     @discardableResult
-    public static func suspend(_ url: String) async throws -> [VerbResult] {
+    public static func suspend(_ url: String) async throws(DownloadError) -> [VerbResult] {
         try await Downloader.shared.control.suspend(.url(url))
     }
 
     /// Stops every task and keeps their bytes.
     @discardableResult
-    public static func suspendAll() async throws -> [VerbResult] { try await Downloader.shared.control.suspendAll() }
+    public static func suspendAll() async throws(DownloadError) -> [VerbResult] {
+        try await Downloader.shared.control.suspendAll()
+    }
 
     /// Resumes a suspended task.
     @discardableResult
-    public static func resume(_ url: String) async throws -> [VerbResult] {
+    public static func resume(_ url: String) async throws(DownloadError) -> [VerbResult] {
         try await Downloader.shared.control.resume(.url(url))
     }
 
     /// Resumes suspended tasks, and queues cancelled and failed ones again.
     @discardableResult
-    public static func resumeAll() async throws -> [VerbResult] { try await Downloader.shared.control.resumeAll() }
+    public static func resumeAll() async throws(DownloadError) -> [VerbResult] {
+        try await Downloader.shared.control.resumeAll()
+    }
 
     /// Cancels the task, forgets it and deletes every file it wrote.
     @discardableResult
-    public static func cancelAndDelete(_ url: String) async throws -> [VerbResult] {
+    public static func cancelAndDelete(_ url: String) async throws(DownloadError) -> [VerbResult] {
         try await Downloader.shared.control.trash(.url(url))
     }
 }

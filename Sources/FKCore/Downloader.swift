@@ -37,16 +37,17 @@ public final class Downloader: Sendable {
     ///   (`Configure.validate()`) or a transport kind that is not compiled in.
     public convenience init(
         _ configure: Configure = Configure(), role: DownloaderRole = .owner, transport: (any Transport)? = nil
-    ) throws {
+    ) throws(DownloadError) {
         let makeTransport = { @Sendable in try transport ?? configure.transportKind.makeTransport() }
-        switch role {
-        case .owner:
-            self.init(engine: try Engine(configure: configure, scope: .all, transport: makeTransport()))
-        case .client, .either:
-            self.init(
-                engine: try SharedEngine(
-                    configure: configure, scope: .all, takesOver: role == .either, makeTransport: makeTransport))
+        let engine: any EngineAccess = try typedNow {
+            switch role {
+            case .owner: try Engine(configure: configure, scope: .all, transport: makeTransport())
+            case .client, .either:
+                try SharedEngine(
+                    configure: configure, scope: .all, takesOver: role == .either, makeTransport: makeTransport)
+            }
         }
+        self.init(engine: engine)
     }
 
     /// Creates a downloader for an engine that exists already.
@@ -65,14 +66,16 @@ public final class Downloader: Sendable {
     /// - Throws: the errors of `init`. While a closed one still writes its last records, that is `.workPathBusy`; the
     ///   next use tries again.
     public static var shared: Downloader {
-        get throws {
-            try sharedDownloader.withLock { downloader in
-                if let downloader, !downloader.engine.isClosed { return downloader }
-                downloader = nil
-                let made = try Downloader()
-                made.activateQueue()
-                downloader = made
-                return made
+        get throws(DownloadError) {
+            try typedNow {
+                try sharedDownloader.withLock { downloader in
+                    if let downloader, !downloader.engine.isClosed { return downloader }
+                    downloader = nil
+                    let made = try Downloader()
+                    made.activateQueue()
+                    downloader = made
+                    return made
+                }
             }
         }
     }
@@ -87,7 +90,9 @@ public final class Downloader: Sendable {
     ///
     /// - Throws: `.configurationLocked` if `workPath` differs from the current one; `.invalidArgument` for a setting
     ///   outside its range. No setting changes then.
-    public func update(_ configure: Configure) async throws { try await engine.update(configure) }
+    public func update(_ configure: Configure) async throws(DownloadError) {
+        try await typed { try await engine.update(configure) }
+    }
 
     /// The downloader that runs the tasks now: this one, or that of another process.
     public var owner: EngineOwner { get async { await engine.owner } }
@@ -119,6 +124,9 @@ public final class Downloader: Sendable {
     /// It returns after every callback and download middleware has received all events, even if the calling Swift
     /// task is cancelled. Called from a request or response middleware, or from a Swift task started there, it
     /// returns at once: no new request is accepted, and the rest follows when the running middlewares have returned.
+    ///
+    /// It waits for running middlewares, but no longer than a minute. After that it returns with the work path still
+    /// in use, and the rest follows when they have returned.
     public func close() async {
         await engine.close()
         let id = engine.identity

@@ -7,7 +7,7 @@ import Foundation
 /// ```swift
 /// do {
 ///     try await Builder("ftp://example.com/a").prepare(in: downloader)
-/// } catch let error as DownloadError where error.code == .unsupportedScheme {
+/// } catch where error.code == .unsupportedScheme {
 ///     …
 /// }
 /// ```
@@ -49,18 +49,28 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
     public var underlying: String?
     /// True when the same attempt may succeed later without any change.
     public var isRetryable: Bool
-    /// The seconds that the server asked to wait (Retry-After, RFC 9110 section 10.2.3), not yet capped.
-    public var retryAfter: Double?
+    /// The time that the server asked to wait (Retry-After, RFC 9110 section 10.2.3), not yet capped.
+    public var retryAfter: Duration? {
+        get { retryAfterSeconds.map { Duration(inSeconds: $0) } }
+        set { retryAfterSeconds = newValue?.inSeconds }
+    }
+    /// `retryAfter` in seconds, as it is stored.
+    package var retryAfterSeconds: Double?
+
+    private enum CodingKeys: String, CodingKey {
+        case code, message, url, status, underlying, isRetryable
+        case retryAfterSeconds = "retryAfter"
+    }
 
     /// Creates an error.
     ///
     /// - Parameters:
     ///   - message: is stored and shown, so it must not contain secrets.
     ///   - isRetryable: true makes the engine retry with back-off. The default is false.
-    ///   - retryAfter: seconds.
+    ///   - retryAfter: the time that the server asked to wait. The default is nil.
     public init(
         _ code: Code, _ message: String, url: String? = nil, status: Int? = nil, underlying: String? = nil,
-        isRetryable: Bool = false, retryAfter: Double? = nil
+        isRetryable: Bool = false, retryAfter: Duration? = nil
     ) {
         self.code = code
         self.message = message
@@ -68,7 +78,7 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         self.status = status
         self.underlying = underlying
         self.isRetryable = isRetryable
-        self.retryAfter = retryAfter
+        retryAfterSeconds = retryAfter?.inSeconds
     }
 
     /// Wraps any error; a `DownloadError` stays unchanged.
@@ -127,6 +137,8 @@ extension DownloadError.Code {
     public static let connect = Self("connect")
     /// Connecting took too long, or the server sent nothing for too long.
     public static let timeout = Self("timeout")
+    /// The file was not complete at the task's deadline.
+    public static let deadlineExceeded = Self("deadline-exceeded")
     /// The connection was lost during the transfer.
     public static let connectionLost = Self("connection-lost")
     /// The server's certificate was refused, or no secure connection could be made.

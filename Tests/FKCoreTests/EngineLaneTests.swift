@@ -296,7 +296,7 @@ struct EngineLaneTests {
             $0.connections = .fixed(4)
             $0.maxConnectionsPerHost = 3
             $0.maxAction = 3
-            $0.retry = RetryPolicy(maxAttempts: 3, baseDelay: 0.5, maxDelay: 1, jitter: 0)
+            $0.retry = RetryPolicy(maxAttempts: 3, baseDelay: .seconds(0.5), maxDelay: .seconds(1), jitter: 0)
         }) { request, _ in
             switch chance.update({ Int.random(in: 0..<8, using: &$0) }) {
             case 0: .status(503, [.init("Retry-After", "1")])

@@ -86,7 +86,7 @@ struct EngineResponseChainTests {
         bench.chains.register(
             response: ResponseStep(name: "picky") { response in
                 guard response.error == nil else { return response }
-                if response.task.attempt < 3 { throw RetryRequest(reason: "stale copy", delay: 30) }
+                if response.task.attempt < 3 { throw RetryRequest(reason: "stale copy", delay: .seconds(30)) }
                 return response
             })
         let id = try await bench.add("a.bin")

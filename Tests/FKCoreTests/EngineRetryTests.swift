@@ -21,7 +21,7 @@ struct EngineRetryTests {
         let id = try await bench.add("a")
         await bench.reached("a", .idle, times: 2)
         let info = try #require(await bench.messager.info(.id(id)))
-        #expect(info.waiting == "retry" && info.error?.status == 503)
+        #expect(info.waiting == .retry(until: bench.clock.date + 1) && info.error?.status == 503)
         #expect(info.waitingUntil == bench.clock.date + 1)
         await bench.advance(0.99)
         #expect(bench.transport.requests.count == 1)
@@ -34,7 +34,7 @@ struct EngineRetryTests {
     func backOff() async throws {
         let bench = try await Bench(settings: {
             $0.retry.maxAttempts = 6
-            $0.retry.maxDelay = 5
+            $0.retry.maxDelay = .seconds(5)
         }) { _, _ in
             Bench.Answer([.fail(DownloadError(.connect, "refused", isRetryable: true))])
         }
@@ -129,7 +129,7 @@ struct EngineRetryTests {
         let id = try await bench.add("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
         #expect(await bench.finished(id)?.state == .complete)
         let later = try await bench.add("http://a.example/later")
-        #expect(await bench.messager.info(.id(later))?.waiting == "host")
+        #expect(await bench.messager.info(.id(later))?.wait?.reason == .host)
         #expect(hosts(bench) == ["a.example", "b.example"])
         let free = try await bench.add("http://b.example/free")
         #expect(await bench.finished(free)?.state == .complete)
@@ -144,7 +144,7 @@ struct EngineRetryTests {
         #expect(try first.stored(id).attempts == 1)
         await first.downloader.close()
         let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
-        #expect(await second.messager.info(.id(id))?.waiting == "retry")
+        #expect(await second.messager.info(.id(id))?.wait?.reason == .retry)
         await second.advance(0.9)
         #expect(second.transport.requests.isEmpty)
         await second.advance(0.1)

@@ -240,7 +240,7 @@ struct SetAsideTests {
 
     @Test("a rejected file is gone once a later attempt has succeeded", arguments: [nil, "a"])
     func succeeded(_ name: String?) async throws {
-        let bench = try await bench(rejecting: 2) { RetryRequest(reason: "stale", delay: 1) }
+        let bench = try await bench(rejecting: 2) { RetryRequest(reason: "stale", delay: .seconds(1)) }
         if name == nil { try bench.folder.write([1], to: "out/a") }
         let id = try await bench.add("a") { $0.fileName = name }
         for times in 2...3 {

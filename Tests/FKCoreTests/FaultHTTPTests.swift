@@ -145,7 +145,7 @@ struct FaultHTTPTests {
             "soon", "",
         ])
     func retryAfter(_ value: String) async throws {
-        let (info, live, requests) = try await fetch(settings: { $0.retry.maxRetryAfter = 0 }) { request in
+        let (info, live, requests) = try await fetch(settings: { $0.retry.maxRetryAfter = .zero }) { request in
             request.index == 0 ? .retryAfter(value) : .ok(Self.content)
         }
         #expect(info.state == .complete && requests.count == 2)
@@ -205,7 +205,7 @@ struct FaultHTTPTests {
         let chunks = "\(length == 0 ? "" : "\(length)\r\n\(String(decoding: body, as: UTF8.self))\r\n")0\r\n\r\n"
         let rest = field.contains("chunked") ? Array(chunks.utf8) : body + Array("beyond".utf8)
         let fields = "Transfer-Encoding: \(field)\r\nContent-Length: \(length)"
-        let (info, live, _) = try await fetch(settings: { $0.transport.stallTimeout = 3_600 }) { _ in
+        let (info, live, _) = try await fetch(settings: { $0.transport.stallTimeout = .seconds(3_600) }) { _ in
             .raw([.text("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n"), .send(rest), .stall(gate)])
         }
         #expect(info.state == .complete, "\(String(describing: info.error))")
@@ -240,7 +240,7 @@ struct FaultHTTPTests {
         let body = field.hasPrefix("Transfer") ? "5\r\nsorry\r\n" : "sorry"
         let (info, live, _) = try await fetch(
             settings: {
-                $0.transport.stallTimeout = 3_600
+                $0.transport.stallTimeout = .seconds(3_600)
                 $0.retry.maxAttempts = 1
             }
         ) { _ in .raw([.text("HTTP/1.1 \(status) No\r\n\(field)\r\n\r\n\(body)"), .stall(gate)]) }

@@ -69,7 +69,7 @@ struct FaultHostTests {
         ]
         for (id, waiting) in expected {
             let info = try #require(await bench.messager.info(.id(id)))
-            #expect(info.waiting == waiting.reason.rawValue && info.waitingUntil == until)
+            #expect(info.wait == waiting && info.waitingUntil == until)
             #expect(info.waitingHost == "a.example:8080" && info.waitingLimit == nil)
             #expect(try read(bench, id) == waiting)
             #expect(try bench.stored(id).state == .idle)
@@ -93,14 +93,14 @@ struct FaultHostTests {
         await bench.transport.started(2)
         await bench.advance(1)
         var info = try #require(await bench.messager.info(.id(third)))
-        #expect(info.waiting == "host" && info.waitingHost == "a.example" && info.waitingLimit == 2)
+        #expect(info.waiting == .host("a.example", limit: 2))
         #expect(info.waitingUntil == nil)
         #expect(try read(bench, third) == Waiting(.host, host: "a.example", limit: 2))
         try await bench.add("http://b.example/3")
         await bench.transport.started(3)
         await bench.advance(1)
         info = try #require(await bench.messager.info(.id(third)))
-        #expect(info.waiting == "slot" && info.waitingHost == nil && info.waitingLimit == 3)
+        #expect(info.waiting == .slot(limit: 3) && info.waitingHost == nil && info.waitingLimit == 3)
         #expect(try read(bench, third) == Waiting(.slot, limit: 3))
         gate.open()
         await bench.engine.waitUntilDrained()
@@ -131,7 +131,7 @@ struct FaultHostTests {
         try notice.write(in: first.workPath)
         let third = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
         let late = try await third.add("c")
-        await third.advance(third.downloader.configure.retry.maxRetryAfter)
+        await third.advance(third.downloader.configure.retry.maxRetryAfterSeconds)
         #expect(await third.finished(late)?.state == .complete)
         await third.downloader.close()
 

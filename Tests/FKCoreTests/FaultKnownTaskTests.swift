@@ -32,7 +32,7 @@ struct FaultKnownTaskTests {
         task.options.headers = [.init("Authorization", "old")]
         task.options.insecure = true
         task.options.proxy = "http://old.example:1"
-        task.options.timeout = 7
+        task.options.timeout = .seconds(7)
         task.options.netrc = true
         task.options.caFile = "/old.pem"
     }

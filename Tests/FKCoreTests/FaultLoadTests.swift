@@ -36,8 +36,8 @@ struct FaultLoadTests {
     private static func configure(_ folder: TemporaryFolder) -> Configure {
         var configure = Configure(workPath: folder.file("work"))
         configure.maxAction = slots
-        configure.retry = RetryPolicy(maxAttempts: 20, baseDelay: 0.05, maxDelay: 0.5, jitter: 0)
-        configure.transport.stallTimeout = 1
+        configure.retry = RetryPolicy(maxAttempts: 20, baseDelay: .seconds(0.05), maxDelay: .seconds(0.5), jitter: 0)
+        configure.transport.stallTimeout = .seconds(1)
         configure.transport.proxy = ""
         return configure
     }

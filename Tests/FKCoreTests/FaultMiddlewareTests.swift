@@ -191,6 +191,21 @@ struct FaultMiddlewareTests {
         #expect(try bench.stored(id).state == .suspend)
     }
 
+    @Test("fault 112: a detached close() that a middleware waits for ends after a minute", arguments: Stage.allCases)
+    func detachedClose(_ stage: Stage) async throws {
+        let bench = try await Bench(content: Self.content)
+        let isOver = once(stage, bench) { [downloader = bench.downloader] _ in
+            await Task.detached { await downloader.close() }.value
+        }
+        let id = try await bench.add("a")
+        try await bench.turn { $0.hasClosed.withLock { $0 } }
+        await bench.advance(59)
+        #expect(!isOver.value && EngineLock.isHeld(bench.workPath))
+        while !isOver.value { await bench.advance(1) }
+        await close(bench)
+        #expect(try bench.stored(id).state == .idle)
+    }
+
     @Test("fault 112: two middlewares that stop each other's task", arguments: Stage.allCases)
     func each(_ stage: Stage) async throws {
         let bench = try await Bench(content: Self.content)

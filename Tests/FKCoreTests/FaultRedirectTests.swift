@@ -78,7 +78,7 @@ struct FaultRedirectTests {
         }
         server.route("/b") { _ in .ok(Self.content) }
         let live = try LiveBench {
-            $0.transport.stallTimeout = 3_600
+            $0.transport.stallTimeout = .seconds(3_600)
             $0.transportKind = kind
             if kind == .urlSession { $0.transport.proxy = nil }
         }

@@ -39,7 +39,7 @@ struct FaultResourceTests {
         server.route("/body") { _ in .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n"), drips]) }
         let live = try LiveBench {
             $0.retry = RetryPolicy(maxAttempts: 1)
-            $0.transport.stallTimeout = 1
+            $0.transport.stallTimeout = .seconds(1)
             $0.transport.stallRate = 200
         }
         for name in ["mute", "head", "body"] { _ = try await live.add(server.url("/\(name)")) }

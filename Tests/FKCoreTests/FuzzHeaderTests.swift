@@ -53,7 +53,7 @@ struct FuzzHeaderTests {
                 fields: [.init("Retry-After", value), .init("Date", NastyHeader.like(Self.dates, &random))],
                 url: "http://h/")
             let error = RetryRules.error(for: head, now: Self.now)
-            if let seconds = error.retryAfter, !(seconds >= 0 && seconds.isFinite) {
+            if let seconds = error.retryAfterSeconds, !(seconds >= 0 && seconds.isFinite) {
                 return "\(value.debugDescription): \(seconds)"
             }
             guard

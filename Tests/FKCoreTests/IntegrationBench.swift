@@ -16,7 +16,7 @@ final class LiveBench: Sendable {
     init(in folder: TemporaryFolder? = nil, _ settings: (inout Configure) -> Void = { _ in }) throws {
         self.folder = try folder ?? TemporaryFolder()
         var configure = Configure(workPath: self.folder.file("work"))
-        configure.retry = RetryPolicy(maxAttempts: 3, baseDelay: 0.01, jitter: 0)
+        configure.retry = RetryPolicy(maxAttempts: 3, baseDelay: .seconds(0.01), jitter: 0)
         configure.distributeSpeed = 1
         configure.transport.proxy = ""
         settings(&configure)

@@ -84,7 +84,8 @@ struct IntegrationFaultTests {
     @Test("a server that stalls in the body: given up after the time-out, the rest is fetched")
     func stall() async throws {
         let never = Gate()
-        let requests = try await recovers(20_000, settings: { $0.transport.stallTimeout = 1 }) { content, request in
+        let requests = try await recovers(20_000, settings: { $0.transport.stallTimeout = .seconds(1) }) {
+            content, request in
             request.index == 0
                 ? .ranged(content, for: request, etag: "\"1\"").stalling(at: 5_000, until: never) : nil
         }

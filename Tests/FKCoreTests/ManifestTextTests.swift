@@ -53,7 +53,7 @@ import Testing
             (["max-download-limit=0"], TaskOptions()),
             (["max-tries=0"], TaskOptions.with { $0.maxAttempts = 1_001 }),
             (["max-tries=7"], TaskOptions.with { $0.maxAttempts = 7 }),
-            (["timeout=20", "connect-timeout=60"], TaskOptions.with { $0.timeout = 60 }),
+            (["timeout=20", "connect-timeout=60"], TaskOptions.with { $0.timeout = .seconds(60) }),
             (["all-proxy=http://p:1", "http-proxy=http://q:2"], TaskOptions.with { $0.proxy = "http://q:2" }),
             (["https-proxy=http://p:1"], TaskOptions()),
             (["no-netrc=false"], TaskOptions.with { $0.netrc = true }),

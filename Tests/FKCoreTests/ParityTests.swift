@@ -19,7 +19,7 @@ struct ParityTests {
         configure.maxAction = number
         configure.distributeSpeed = number
         #expect(configure.maxAction == maxAction && configure.distributeSpeed == distributeSpeed)
-        #expect(configure.distributeInterval == Double(distributeSpeed) * 0.2)
+        #expect(abs(configure.distributeInterval - Double(distributeSpeed) * 0.2) < 1e-9)
     }
 
     @Test(

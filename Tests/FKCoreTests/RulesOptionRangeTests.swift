@@ -22,9 +22,15 @@ struct RulesOptionRangeTests {
         .init("options.connections = .fixed is 0") { $0.connections = .fixed(0) },
         .init("options.connections = .fixed is -1") { $0.connections = .fixed(-1) },
         .init("options.connections = .fixed is 257") { $0.connections = .fixed(257) },
-        .init("options.timeout is 0") { $0.timeout = 0 }, .init("options.timeout is -1") { $0.timeout = -1 },
-        .init("options.timeout is nan") { $0.timeout = .nan },
-        .init("options.timeout is inf") { $0.timeout = .infinity },
+        .init("options.timeout is 0.0 s") { $0.timeout = .zero },
+        .init("options.timeout is -1.0 s") { $0.timeout = .seconds(-1) },
+        .init("options.timeout is nan") { $0.timeoutSeconds = .nan },
+        .init("options.timeout is inf") { $0.timeoutSeconds = .infinity },
+        .init("options.timeout is 1e+18 s") { $0.timeout = .seconds(1e18) },
+        .init("options.stallTimeout is 0.0 s") { $0.stallTimeout = .zero },
+        .init("options.stallTimeout is -0.001 s") { $0.stallTimeout = .milliseconds(-1) },
+        .init("options.deadline") { $0.deadline = Date(timeIntervalSince1970: -1) },
+        .init("options.deadline") { $0.deadline = Date(timeIntervalSince1970: 9e10) },
     ]
 
     @Test(
@@ -56,7 +62,9 @@ struct RulesOptionRangeTests {
                     options.maxSize = number
                     options.rateLimit = number
                     options.connections = limit
-                    options.timeout = timeout
+                    options.timeout = .seconds(timeout)
+                    options.stallTimeout = .seconds(timeout)
+                    options.deadline = Date.distantFuture
                     try options.validate()
                     #expect(options.clamped() == options)
                 }
@@ -72,8 +80,8 @@ struct RulesOptionRangeTests {
         row.change(&options)
         let clamped = options.clamped()
         #expect(clamped != options)
-        if options.timeout?.isNaN != true { try clamped.validate() }
-        guard options.timeout?.isFinite != false else { return }
+        if options.timeoutSeconds?.isNaN != true { try clamped.validate() }
+        guard options.timeoutSeconds?.isFinite != false else { return }
         var task = TaskDescription(url: "http://h.example/a")
         task.options = options
         let record = TaskRecord(task: task, number: 1, created: Date(timeIntervalSince1970: 0))
@@ -85,9 +93,9 @@ struct RulesOptionRangeTests {
     func configure() async throws {
         let changes: [(String, (inout Configure) -> Void)] = [
             ("rateLimit is -5", { $0.rateLimit = -5 }), ("connections = .fixed is 0", { $0.connections = .fixed(0) }),
-            ("transport.connectTimeout is -1", { $0.transport.connectTimeout = -1 }),
-            ("transport.connectTimeout is nan", { $0.transport.connectTimeout = .nan }),
-            ("transport.stallTimeout is inf", { $0.transport.stallTimeout = .infinity }),
+            ("transport.connectTimeout is -1", { $0.transport.connectTimeout = .seconds(-1) }),
+            ("transport.connectTimeout is nan", { $0.transport.connectSeconds = .nan }),
+            ("transport.stallTimeout is inf", { $0.transport.stallSeconds = .infinity }),
             ("transport.stallRate is -1", { $0.transport.stallRate = -1 }),
             ("transport.maxRedirects is -1", { $0.transport.maxRedirects = -1 }),
             ("transport.maxHeaderBytes is 0", { $0.transport.maxHeaderBytes = 0 }),

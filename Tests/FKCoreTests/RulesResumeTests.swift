@@ -322,7 +322,7 @@ struct RulesDecideTests {
             Issue.record("not refused")
             return
         }
-        #expect(error.retryAfter == 60)
+        #expect(error.retryAfter == .seconds(60))
     }
 
     private func check(_ row: Row) {

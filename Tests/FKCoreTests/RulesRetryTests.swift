@@ -5,10 +5,11 @@ import Testing
 
 private func status(_ status: Int, retryAfter: Double? = nil) -> DownloadError {
     DownloadError(
-        .httpStatus, "x", status: status, isRetryable: RetryRules.isRetryable(status: status), retryAfter: retryAfter)
+        .httpStatus, "x", status: status, isRetryable: RetryRules.isRetryable(status: status),
+        retryAfter: retryAfter.map { Duration(inSeconds: $0) })
 }
 
-private let even = RetryPolicy(maxAttempts: 5, baseDelay: 1, maxDelay: 60, jitter: 0)
+private let even = RetryPolicy(maxAttempts: 5, baseDelay: .seconds(1), maxDelay: .seconds(60), jitter: 0)
 
 @Suite("Retry rules")
 struct RulesRetryTests {
@@ -161,15 +162,30 @@ struct RulesRetryTests {
 
     @Test("a policy keeps to its ranges, however it is made")
     func policy() throws {
-        var wild = RetryPolicy(maxAttempts: 0, baseDelay: -1, maxDelay: .infinity, jitter: 9, maxRetryAfter: .nan)
-        #expect(wild == RetryPolicy(maxAttempts: 1, baseDelay: 0, maxDelay: 86_400, jitter: 1, maxRetryAfter: 0))
+        var wild = RetryPolicy(
+            maxAttempts: 0, baseDelay: .seconds(-1), maxDelay: .seconds(1 << 60), jitter: 9, maxRetryAfter: .zero)
+        #expect(
+            wild
+                == RetryPolicy(
+                    maxAttempts: 1, baseDelay: .zero, maxDelay: .seconds(86_400), jitter: 1, maxRetryAfter: .zero))
         wild.maxAttempts = 100_000
         wild.jitter = -1
-        #expect(wild.maxAttempts == 1001 && wild.jitter == 0)
+        wild.baseDelay = .seconds(1e9)
+        wild.maxDelay = .seconds(-1)
+        wild.maxRetryAfter = .seconds(1e15)
+        #expect(wild.maxAttempts == 1001 && wild.jitter == 0 && wild.baseDelay == .seconds(3_600))
+        #expect(wild.maxDelay == .zero && wild.maxRetryAfter == .seconds(86_400))
         let standard = RetryPolicy()
-        #expect(standard.maxAttempts == 5 && standard.baseDelay == 1 && standard.maxDelay == 60)
-        #expect(standard.jitter == 0.5 && standard.maxRetryAfter == 600)
+        #expect(standard.maxAttempts == 5 && standard.baseDelay == .seconds(1) && standard.maxDelay == .seconds(60))
+        #expect(standard.jitter == 0.5 && standard.maxRetryAfter == .seconds(600))
         #expect(try JSONDecoder().decode(RetryPolicy.self, from: Data("{}".utf8)) == standard)
+        // The stored form has seconds.
+        let text = "{\"baseDelay\":0.25,\"jitter\":0.5,\"maxAttempts\":5,\"maxDelay\":60,\"maxRetryAfter\":600}"
+        let quick = try JSONDecoder().decode(RetryPolicy.self, from: Data(text.utf8))
+        #expect(quick == RetryPolicy(baseDelay: .milliseconds(250)))
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        #expect(String(decoding: try encoder.encode(quick), as: UTF8.self) == text)
         #expect(try JSONDecoder().decode(RetryPolicy.self, from: Data("{\"maxAttempts\":-4}".utf8)).maxAttempts == 1)
         #expect(try JSONDecoder().decode(RetryPolicy.self, from: JSONEncoder().encode(wild)) == wild)
     }
@@ -178,18 +194,18 @@ struct RulesRetryTests {
         "nobody waits longer than decided, whatever the clock says since", arguments: 1...9,
         [nil, 0, 2, 7_200] as [Double?])
     func longest(attempt: Int, retryAfter: Double?) {
-        let policy = RetryPolicy(maxAttempts: 100, baseDelay: 1, maxDelay: 60, jitter: 0)
+        let policy = RetryPolicy(maxAttempts: 100, baseDelay: .seconds(1), maxDelay: .seconds(60), jitter: 0)
         let error = status(503, retryAfter: retryAfter)
         for mirrors in 0...1 {
             let longest = RetryRules.longestDelay(after: error, attempt: attempt, policy: policy, mirrors: mirrors)
             let decision = decide(error, attempt, policy: policy, mirrors: mirrors)
             if case .retry(let delay, _, _) = decision { #expect(mirrors == 0 ? longest == delay : longest >= delay) }
-            #expect(longest <= max(policy.maxDelay, policy.maxRetryAfter))
+            #expect(longest <= max(policy.maxDelaySeconds, policy.maxRetryAfterSeconds))
         }
         // A server that asks for two seconds each time is not left alone for a minute after the sixth.
         #expect(
             RetryRules.longestDelay(after: status(503, retryAfter: 2), attempt: 9, policy: policy, mirrors: 0) == 2)
-        #expect(RetryRules.longestDelay(after: nil, attempt: 1, policy: policy, mirrors: 0) >= policy.maxDelay)
+        #expect(RetryRules.longestDelay(after: nil, attempt: 1, policy: policy, mirrors: 0) >= policy.maxDelaySeconds)
     }
 
     private func decide(

@@ -111,7 +111,7 @@ struct StoreRecordReadingTests {
             record.task.attributes = ["a": "", "b": "\"\\/\u{8}\u{c}\u{1f}\u{7f}\u{2028}🙂"]
             record.edit {
                 $0.ranges = [SavedRange(start: 0, end: .max, position: .max)]
-                $0.error = DownloadError(.timeout, "a\nb\r\t", isRetryable: true, retryAfter: 0.25)
+                $0.error = DownloadError(.timeout, "a\nb\r\t", isRetryable: true, retryAfter: .seconds(0.25))
                 $0.waiting = Waiting(.noSpace)
                 $0.history = [Verdict(time: $0.created, by: "é", what: "")]
             }

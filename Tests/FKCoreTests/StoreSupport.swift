@@ -58,7 +58,7 @@ extension TaskRecord {
         record.task.options.connections = .fixed(4)
         record.task.options.rateLimit = 1
         record.task.options.maxAttempts = 3
-        record.task.options.timeout = 1.5
+        record.task.options.timeout = .seconds(1.5)
         record.task.options.existing = .rename
         record.task.options.insecure = true
         record.state = .error
@@ -72,7 +72,7 @@ extension TaskRecord {
             $0.attempts = 9
             $0.error = DownloadError(
                 .httpStatus, "Not there.", url: "https://example.com/", status: 404, underlying: "u", isRetryable: true,
-                retryAfter: 2.5)
+                retryAfter: .seconds(2.5))
             $0.response = ResponseHead(
                 status: 206, httpVersion: "2", fields: [.init("ETag", "\"e\"")], url: "https://c.example/", redirects: 2
             )

@@ -28,7 +28,7 @@
             let transport = CurlTransport()
             defer { transport.shutdown() }
             var options = TransportConformance.Context.options
-            options.stallTimeout = 1
+            options.stallTimeout = .seconds(1)
             let handler = RecordingHandler()
             _ = transport.start(
                 try TransportConformance.Context.request(server.url("/a"), options: options), handler: handler)

@@ -73,7 +73,7 @@ struct ChecksumTests {
             _ = try Checksum(parsing: text)
             Issue.record("must be refused")
         } catch {
-            #expect((error as? DownloadError)?.code == .invalidArgument)
+            #expect(error.code == .invalidArgument)
         }
     }
 }
@@ -84,7 +84,7 @@ struct ContractValueTests {
         DownloadError(.disk, "m"),
         DownloadError(
             .httpStatus, "Not there.", url: "https://e/", status: 404, underlying: "u", isRetryable: true,
-            retryAfter: 1.5),
+            retryAfter: .seconds(1.5)),
         DownloadError(.init("my-own"), "\u{1b}\n\"\\é"),
     ]
 

@@ -71,8 +71,8 @@ struct RequestMiddlewareTests {
             _ = try HeadersMiddleware([name: value])
             Issue.record("must be refused")
         } catch {
-            #expect((error as? DownloadError)?.code == .invalidArgument)
-            #expect((error as? DownloadError)?.message.contains("secret") == false)
+            #expect(error.code == .invalidArgument)
+            #expect(!error.message.contains("secret"))
         }
     }
 

@@ -47,7 +47,7 @@ import Testing
         #expect(task.options.secretHeaders == ["x-key"])
         #expect(task.options.connections == .fixed(4))
         #expect(task.options.maxAttempts == 1)
-        #expect(task.options.timeout == 2.5)
+        #expect(task.options.timeout == .seconds(2.5))
         #expect(task.options.maxSize == 1536)
         #expect(task.options.minFree == 2_048 && options.run.minFree == 2_048)
         #expect(task.options.insecure == true && task.options.netrc == true)

@@ -17,14 +17,14 @@ public struct Builder: Sendable {
     /// - Parameter url: other characters than URLs may contain, such as Chinese, emoji and spaces, are
     ///   percent-encoded. Existing percent-encoding stays as it is.
     /// - Throws: `.invalidURL` or `.unsupportedScheme`, with the reason.
-    public init(_ url: String) throws {
+    public init(_ url: String) throws(DownloadError) {
         description = TaskDescription(url: try URLNormalizer.normalize(url))
     }
 
     /// Creates a builder for a `URL`.
     ///
     /// - Throws: same as `init(_:)` with a text.
-    public init(_ url: URL) throws { try self.init(url.absoluteString) }
+    public init(_ url: URL) throws(DownloadError) { try self.init(url.absoluteString) }
 
     /// The percent-encoded URL. Together with the destination it is the task's identity.
     public var url: String { description.url }
@@ -36,16 +36,25 @@ public struct Builder: Sendable {
     /// Replaces the mirrors.
     ///
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid one. The builder is then unchanged.
-    public mutating func setMirrors(_ urls: [String]) throws {
-        description.mirrors = try urls.map { try URLNormalizer.normalize($0) }
+    public mutating func setMirrors(_ urls: [String]) throws(DownloadError) {
+        description.mirrors = try urls.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
     }
 
     /// The folder for the finished file, created if missing. nil, the default, keeps the file inside the work path. A
-    /// relative path is relative to the current folder. `prepare` refuses a path with a zero byte, and a relative
-    /// path if the current folder no longer exists or has a name that is not UTF-8.
+    /// relative path is relative to the current folder, and a leading `~` is the home folder. The folder is made absolute
+    /// when it is set.
+    ///
+    /// `prepare` refuses an empty path, the home folder of an unknown user, a path with a zero byte, and a relative path
+    /// if the current folder no longer exists or has a name that is not UTF-8.
     public var directory: String? {
         get { description.directory }
-        set { description.directory = newValue.map { ProcessPaths.absolute($0) ?? $0 } }
+        set { description.directory = newValue.map(TaskDescription.directory) }
+    }
+
+    /// `directory` as a URL. `prepare` refuses a URL that is not a file URL, or whose path is not UTF-8.
+    public var folder: URL? {
+        get { directory.map { URL(fileURLWithPath: $0, isDirectory: true) } }
+        set { description.directory = newValue.map(TaskDescription.directory) }
     }
 
     /// The name of the finished file. nil, the default, takes it from the server (Content-Disposition) or the URL.
@@ -56,7 +65,7 @@ public struct Builder: Sendable {
     ///
     /// - Throws: `.invalidArgument` unless the name is a single plain file name of at most 200 bytes, without control
     ///   or invisible characters, and without the ending of an unfinished file (`.fkpart`, `.fkrejected`).
-    public mutating func setFileName(_ name: String?) throws {
+    public mutating func setFileName(_ name: String?) throws(DownloadError) {
         if let name {
             let fault = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.fault(in: name)
             if let fault {
@@ -97,6 +106,18 @@ public struct Builder: Sendable {
         set { description.attributes = newValue }
     }
 
+    /// The time without a byte after which an attempt fails. Same as `options.stallTimeout`.
+    public var stallTimeout: Duration? {
+        get { options.stallTimeout }
+        set { options.stallTimeout = newValue }
+    }
+
+    /// When the file must be complete. Same as `options.deadline`.
+    public var deadline: Date? {
+        get { options.deadline }
+        set { options.deadline = newValue }
+    }
+
     /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
     public var options: TaskOptions {
         get { description.options }
@@ -120,7 +141,7 @@ public struct Builder: Sendable {
     ///   name for an existing task without a directory; `.checksumMismatch` or `.tooLarge` if the finished file does
     ///   not match the new options. That file stays unchanged.
     @discardableResult
-    public func prepare(in downloader: Downloader) async throws -> TaskID {
+    public func prepare(in downloader: Downloader) async throws(DownloadError) -> TaskID {
         try await Self.prepare([self], in: downloader)[0].get()
     }
 
@@ -131,8 +152,11 @@ public struct Builder: Sendable {
     /// - Throws: `.invalidArgument` for an invalid barrel name, `.cancelled` for a closed downloader.
     public static func prepare(
         _ builders: [Builder], barrel: String? = nil, in downloader: Downloader
-    ) async throws -> [Result<TaskID, DownloadError>] {
-        try await downloader.engine.add(builders.map(\.description), barrel: barrel, run: true).map { added in
+    ) async throws(DownloadError) -> [Result<TaskID, DownloadError>] {
+        let added = try await typed {
+            try await downloader.engine.add(builders.map(\.description), barrel: barrel, run: true)
+        }
+        return added.map { added in
             if let error = added.error { return .failure(error) }
             return .success(added.id)
         }
@@ -142,15 +166,17 @@ public struct Builder: Sendable {
     ///
     /// - Returns: the tasks as they are now; empty if there are none.
     /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader.
-    public static func loadCache(_ url: String, in downloader: Downloader) async throws -> [DownloadInfo] {
-        try await downloader.engine.infos(.url(url))
+    public static func loadCache(
+        _ url: String, in downloader: Downloader
+    ) async throws(DownloadError) -> [DownloadInfo] {
+        try await typed { try await downloader.engine.infos(.url(url)) }
     }
 
     /// Loads every task of the work path from disk into memory, in the order of submission. Unreadable info files are
     /// left out and reported by `Downloader.takeProblems()`.
     ///
     /// - Throws: `.cancelled` for a closed downloader.
-    public static func loadAll(in downloader: Downloader) async throws -> [DownloadInfo] {
-        try await downloader.engine.infos(.all)
+    public static func loadAll(in downloader: Downloader) async throws(DownloadError) -> [DownloadInfo] {
+        try await typed { try await downloader.engine.infos(.all) }
     }
 }

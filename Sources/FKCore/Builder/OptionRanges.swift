@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// Checks numbers set by an application, a command line or a record. A value outside its range is an error that
 /// contains the option, the value and the range.
@@ -12,6 +13,11 @@ private enum OptionRange {
     {
         guard let value, !range.contains(value) else { return nil }
         return "\(name) is \(value), and must be at least \(range.lowerBound)"
+    }
+
+    static func fault(_ name: String, seconds: Double?, in range: ClosedRange<Double>) -> String? {
+        guard let seconds, !range.contains(seconds) else { return nil }
+        return "\(name) is \(seconds) s, and must be from \(range.lowerBound) s to \(range.upperBound) s"
     }
 
     static func fault(_ name: String, _ limit: ConnectionLimit?) -> String? {
@@ -37,13 +43,18 @@ extension TaskOptions {
     public func validate() throws(DownloadError) { try OptionRange.check(fault) }
 
     /// The error message of `validate`; nil if all options are valid.
-    var fault: String? {
+    var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first }
+
+    private var numberFault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)
             ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
             ?? OptionRange.fault("options.minFree", minFree, in: 0...)
             ?? OptionRange.fault("options.connections", connections)
-            ?? OptionRange.fault("options.timeout", timeout, in: Self.timeouts)
-            ?? headers?.lazy.compactMap(\.fault).first
+    }
+
+    private var timeFault: String? {
+        OptionRange.fault("options.timeout", seconds: timeoutSeconds, in: Self.timeouts)
+            ?? OptionRange.fault("options.stallTimeout", seconds: stallSeconds, in: Self.timeouts) ?? deadlineFault
     }
 
     /// The range of timeouts, in seconds.
@@ -60,8 +71,19 @@ extension TaskOptions {
             let range = ConnectionLimit.range
             options.connections = .fixed(min(max(count, range.lowerBound), range.upperBound))
         }
-        options.timeout = timeout.map { min(max($0, Self.timeouts.lowerBound), Self.timeouts.upperBound) }
+        func clamped(_ seconds: Double) -> Double {
+            min(max(seconds, Self.timeouts.lowerBound), Self.timeouts.upperBound)
+        }
+        options.timeoutSeconds = timeoutSeconds.map(clamped)
+        options.stallSeconds = stallSeconds.map(clamped)
+        if deadlineFault != nil { options.deadline = nil }
         return options
+    }
+
+    private var deadlineFault: String? {
+        let range = Date(timeIntervalSince1970: 0)...Date.distantFuture
+        guard let deadline, !range.contains(deadline) else { return nil }
+        return "options.deadline is outside its range, and must be from 1970 to Date.distantFuture"
     }
 }
 
@@ -82,8 +104,8 @@ extension ResponseHead.Field {
 extension TransportOptions {
     /// The error message of `Configure.validate`; nil if all options are valid.
     fileprivate var fault: String? {
-        OptionRange.fault("transport.connectTimeout", connectTimeout, in: 0...1e9)
-            ?? OptionRange.fault("transport.stallTimeout", stallTimeout, in: 0...1e9)
+        OptionRange.fault("transport.connectTimeout", seconds: connectSeconds, in: 0...1e9)
+            ?? OptionRange.fault("transport.stallTimeout", seconds: stallSeconds, in: 0...1e9)
             ?? OptionRange.fault("transport.stallRate", stallRate, in: 0...)
             ?? OptionRange.fault("transport.maxRedirects", maxRedirects, in: 0...)
             ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)

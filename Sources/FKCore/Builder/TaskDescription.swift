@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// Whether a task continues automatically when a new engine opens the work path. Both types keep their bytes.
 public enum DownloadType: String, Codable, Sendable, Hashable {
@@ -59,9 +60,22 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The number of attempts including the first, 1 to 1001, clamped; nil, the default, uses
     /// `RetryPolicy.maxAttempts`.
     public var maxAttempts: Int?
-    /// Seconds for connecting and for receiving nothing, 0.001 to 1e9; nil, the default, uses the downloader's
+    /// The time for connecting and for receiving nothing, 1 ms to 1e9 seconds; nil, the default, uses the downloader's
     /// timeouts.
-    public var timeout: Double?
+    public var timeout: Duration? {
+        get { timeoutSeconds.map { Duration(inSeconds: $0) } }
+        set { timeoutSeconds = newValue?.inSeconds }
+    }
+    /// The time without a byte after which an attempt fails with `.timeout`, 1 ms to 1e9 seconds; below one second
+    /// counts as one. nil, the default, uses `timeout`, else `TransportOptions.stallTimeout`.
+    public var stallTimeout: Duration? {
+        get { stallSeconds.map { Duration(inSeconds: $0) } }
+        set { stallSeconds = newValue?.inSeconds }
+    }
+    /// When the file must be complete; nil, the default, sets no limit. A task that is queued or running at that time,
+    /// or that starts after it, fails with `.deadlineExceeded` and is not tried again. Its bytes are kept. The range is
+    /// 1970 to `Date.distantFuture`; a time in the past is allowed.
+    public var deadline: Date?
     /// Same as `TransportOptions.caFile`; nil, the default, uses the downloader's.
     public var caFile: String?
     /// Same as `TransportOptions.insecure`; nil, the default, uses the downloader's.
@@ -74,16 +88,30 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// `.rename` for any other.
     public var existing: ExistingFilePolicy?
 
+    /// `timeout` in seconds.
+    package var timeoutSeconds: Double?
+    /// `stallTimeout` in seconds.
+    package var stallSeconds: Double?
+
+    /// The stored form has seconds.
+    private enum CodingKeys: String, CodingKey {
+        case headers, secretHeaders, checksum, maxSize, minFree, connections, rateLimit, maxAttempts, deadline, caFile
+        case insecure, proxy, netrc, existing
+        case timeoutSeconds = "timeout"
+        case stallSeconds = "stallTimeout"
+    }
+
     /// Creates options that leave everything to the downloader.
     public init() {}
 
     /// The downloader's transport options, overridden by this task's.
     func transportOptions(over base: TransportOptions) -> TransportOptions {
         var options = base
-        if let timeout {
-            options.connectTimeout = timeout
-            options.stallTimeout = timeout
+        if let timeoutSeconds {
+            options.connectSeconds = timeoutSeconds
+            options.stallSeconds = timeoutSeconds
         }
+        if let stallSeconds { options.stallSeconds = stallSeconds }
         if let caFile { options.caFile = caFile }
         if let insecure { options.insecure = insecure }
         if let proxy { options.proxy = proxy }

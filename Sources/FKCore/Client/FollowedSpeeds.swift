@@ -1,27 +1,37 @@
 import Foundation
 
-/// The speeds of tasks that another process runs, measured from their info files.
+/// The speeds of tasks that another process runs, and the times of their last bytes, measured from their info files.
 package struct FollowedSpeeds {
-    private var meters: [TaskID: SpeedMeter] = [:]
+    private struct Look {
+        var meter = SpeedMeter()
+        var received: Int64
+        var lastByte: Date?
+    }
+
+    private var looks: [TaskID: Look] = [:]
 
     /// Creates an empty table.
     package init() {}
 
-    /// The info with its measured speed. A task that is no longer running is removed from the table.
+    /// The info with its measured speed and the time of its last byte, as far as it came between two looks. A task that is no longer running is removed from the table.
     package mutating func measured(_ info: DownloadInfo) -> DownloadInfo {
         guard info.state == .action else {
-            meters[info.id] = nil
+            looks[info.id] = nil
             return info
         }
         var info = info
-        meters[info.id, default: SpeedMeter()].add(
-            time: Int64(DispatchTime.now().uptimeNanoseconds), bytes: info.count.received)
-        info.bytesPerSecond = meters[info.id]?.bytesPerSecond ?? 0
+        var look = looks[info.id] ?? Look(received: info.count.received, lastByte: info.lastByteAt)
+        look.meter.add(time: Int64(DispatchTime.now().uptimeNanoseconds), bytes: info.count.received)
+        if info.count.received > look.received { look.lastByte = Date() }
+        look.received = info.count.received
+        looks[info.id] = look
+        info.bytesPerSecond = look.meter.bytesPerSecond
+        info.lastByteAt = look.lastByte
         return info
     }
 
     /// The sum of the last measured speeds of these tasks.
     func sum(of ids: some Sequence<TaskID>) -> Double {
-        ids.reduce(0) { $0 + (meters[$1]?.bytesPerSecond ?? 0) }
+        ids.reduce(0) { $0 + (looks[$1]?.meter.bytesPerSecond ?? 0) }
     }
 }

@@ -58,9 +58,6 @@ final class Follower {
         if info.state == .idle, attempting[info.id] != nil {
             info.state = .action
             info.waiting = nil
-            info.waitingUntil = nil
-            info.waitingHost = nil
-            info.waitingLimit = nil
         }
         return speeds.measured(info)
     }

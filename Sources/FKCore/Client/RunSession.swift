@@ -273,11 +273,7 @@ extension DownloadInfo {
         path = record.state == .complete ? record.path : nil
         fileName = record.path?.lastPathPart ?? record.task.fileName
         barrels = record.barrels
-        if let waiting = record.waiting, record.state == .idle {
-            self.waiting = waiting.reason.rawValue
-            waitingUntil = waiting.until
-            waitingHost = waiting.host
-            waitingLimit = waiting.limit
-        }
+        if record.state == .idle { wait = record.waiting }
+        lastByteAt = record.lastByteAt
     }
 }

@@ -192,7 +192,7 @@ actor SharedEngine: EngineAccess {
     // MARK: Following
 
     /// The seconds between two looks at the owner's changes.
-    private var pause: Double { min(0.25, configure.distributeInterval) }
+    private var pause: Double { min(0.25, configure.progressInterval.inSeconds) }
 
     /// Begins to look at the owner's changes, until this process owns the work path or closes.
     func follow() {
@@ -252,7 +252,7 @@ actor SharedEngine: EngineAccess {
         guard engine == nil, !isClosed else { return nil }
         let now = ContinuousClock.now
         let isDue = now >= nextReport
-        if isDue { nextReport = now + .seconds(configure.distributeInterval) }
+        if isDue { nextReport = now + configure.progressInterval }
         follower.look(withProgress: isDue)
         tellOwner()
         return pause

@@ -27,9 +27,17 @@ public struct Configure: Sendable {
         didSet { maxAction = min(max(maxAction, 1), 256) }
     }
 
-    /// Info callbacks run every `distributeSpeed` x 0.2 s, 1 to 10, clamped. The default is 5: once a second.
-    public var distributeSpeed: Int = 5 {
-        didSet { distributeSpeed = min(max(distributeSpeed, 1), 10) }
+    /// The interval of progress reports: polled callbacks, download middlewares, sequences. 0.2 to 2 seconds, clamped. The
+    /// default is one second. Changes of state are reported at once.
+    public var progressInterval: Duration = .seconds(1) {
+        didSet { progressInterval = min(max(progressInterval, .milliseconds(200)), .seconds(2)) }
+    }
+
+    /// FKDownloader's name for `progressInterval`: the number of steps of 0.2 s, 1 to 10, clamped; rounded for an interval
+    /// that is no whole number of steps. The default is 5.
+    public var distributeSpeed: Int {
+        get { Int((progressInterval.inSeconds * 5).rounded()) }
+        set { progressInterval = .milliseconds(200 * min(max(newValue, 1), 10)) }
     }
 
     /// The start order of waiting tasks with equal priority. The default is `.fifo`.
@@ -60,7 +68,8 @@ public struct Configure: Sendable {
     /// The data that is synced before a task is complete. The default is `.process`.
     public var durability: Durability = .process
 
-    /// Bytes to keep free on the disk of the files, at least 0, clamped. The default is 64 MiB; 0 allows a full disk.
+    /// Bytes to keep free on the file system of the files, in addition to what the files need; at least 0, clamped. The
+    /// default is 64 MiB; 0 allows a full disk.
     /// A task's own option overrides it. A file whose known length does not fit fails with `.noSpace` before its
     /// first byte; if some of its bytes are stored already, it waits for space instead. A file of unknown length is
     /// fetched until the disk is full.
@@ -75,6 +84,6 @@ public struct Configure: Sendable {
         self.workPath = workPath ?? WorkPath.standard.url
     }
 
-    /// The interval of info callbacks, in seconds.
-    public var distributeInterval: Double { Double(distributeSpeed) * 0.2 }
+    /// FKDownloader's name for `progressInterval` in seconds.
+    public var distributeInterval: Double { progressInterval.inSeconds }
 }

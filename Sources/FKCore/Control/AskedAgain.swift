@@ -118,6 +118,7 @@ extension TaskOptions {
         options.maxAttempts = nil
         options.connections = nil
         options.existing = nil
+        options.deadline = nil
         return options
     }
 }

@@ -16,55 +16,57 @@ public struct Control: Sendable {
     /// - Throws: same as every verb here: `.notFound` if no task matches, `.invalidURL` for an invalid URL,
     ///   `.cancelled` for a closed downloader.
     @discardableResult
-    public func action(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.action, to: selector)
+    public func action(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.action, to: selector) }
     }
 
     /// Stops running and waiting tasks and keeps their bytes.
     @discardableResult
-    public func suspend(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.suspend, to: selector)
+    public func suspend(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.suspend, to: selector) }
     }
 
     /// Suspends every task of the work path.
     @discardableResult
-    public func suspendAll() async throws -> [VerbResult] { try await suspend(.all) }
+    public func suspendAll() async throws(DownloadError) -> [VerbResult] { try await suspend(.all) }
 
     /// Resumes suspended tasks, as soon as a slot is free.
     @discardableResult
-    public func resume(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.resume, to: selector)
+    public func resume(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.resume, to: selector) }
     }
 
     /// Resumes suspended tasks, and queues cancelled and failed ones again.
     ///
     /// - Returns: the results of the changed tasks.
     @discardableResult
-    public func resumeAll() async throws -> [VerbResult] {
-        try await engine.apply(.resume, to: .all, forAll: true).filter(\.applied)
+    public func resumeAll() async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.resume, to: .all, forAll: true).filter(\.applied) }
     }
 
     /// Stops tasks and deletes their unfinished bytes.
     @discardableResult
-    public func cancel(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.cancel, to: selector)
+    public func cancel(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.cancel, to: selector) }
     }
 
     /// Cancels every task of the work path that is not complete.
     @discardableResult
-    public func cancelAll() async throws -> [VerbResult] { try await cancel(.all) }
+    public func cancelAll() async throws(DownloadError) -> [VerbResult] { try await cancel(.all) }
 
     /// Stops running and waiting tasks, resumes suspended ones, and queues failed and cancelled ones again, like a
     /// button with two states (TTDownloadManager). Complete tasks do not change.
     ///
     /// - Returns: one result for each task. `verb` is the verb that was applied; `.resume` if nothing changed.
     @discardableResult
-    public func toggle(_ selector: TaskSelector) async throws -> [VerbResult] { try await engine.toggle(selector) }
+    public func toggle(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.toggle(selector) }
+    }
 
     /// Queues failed and cancelled tasks again, with a fresh count of attempts.
     @discardableResult
-    public func retry(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.retry, to: selector)
+    public func retry(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.retry, to: selector) }
     }
 
     /// Gives a task another address, for example after its signed link has expired. The task keeps its identity, that is,
@@ -86,17 +88,17 @@ public struct Control: Sendable {
     /// on: the same URL asked for again is a new task, and finds the name of its file taken. Unfinished bytes are
     /// deleted.
     @discardableResult
-    public func forget(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.forget, to: selector)
+    public func forget(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.forget, to: selector) }
     }
 
     /// Forgets tasks in any state and deletes every file they wrote, also finished ones.
     @discardableResult
-    public func trash(_ selector: TaskSelector) async throws -> [VerbResult] {
-        try await engine.apply(.trash, to: selector)
+    public func trash(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.trash, to: selector) }
     }
 
     /// Forgets every task of the work path and deletes every file they wrote, also finished ones.
     @discardableResult
-    public func trashAll() async throws -> [VerbResult] { try await trash(.all) }
+    public func trashAll() async throws(DownloadError) -> [VerbResult] { try await trash(.all) }
 }

@@ -108,7 +108,7 @@ package actor Engine {
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
         lastNotice = WaitNotice.read(from: workPath)
-        schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfter)
+        schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfterSeconds)
         self.tenure = tenure
         self.schedule = schedule
         self.book = book
@@ -166,7 +166,8 @@ package actor Engine {
     // MARK: Closing
 
     /// Stops all runs, keeps their bytes, writes every record and releases the work path. Every caller returns only
-    /// after that, except a middleware that a run waits for (`MiddlewareCall`).
+    /// after that, except a middleware that a run waits for (`MiddlewareCall`), and all of them after
+    /// `closingPatience` seconds in which nothing but a middleware was waited for.
     package func close() async {
         beginClosing()
         guard !tenure.isClosed, !isInChain else { return }
@@ -177,7 +178,32 @@ package actor Engine {
         guard !tenure.isClosing else { return }
         tenure.beginClosing()
         hasClosed.withLock { $0 = true }
+        schedule.onDeadline = nil
+        limitClosing()
         Task { await finishClosing() }
+    }
+
+    /// Seconds for which callers of `close()` wait for a middleware.
+    private static let closingPatience: Int64 = 60
+
+    /// A middleware may wait for `close()` in a detached task, which the engine cannot tell from any other caller. That
+    /// caller returns in the end, and with it the middleware; then the closing is completed.
+    private func limitClosing() {
+        executor.setDeadline(clock.now + Self.closingPatience * 1_000_000_000) { [weak self] in
+            self?.assumeIsolated { engine in
+                guard !engine.tenure.isClosed else { return }
+                if engine.schedule.running.values.contains(where: { $0.run?.isInMiddleware == true }) {
+                    engine.releaseClosers()
+                } else {
+                    engine.limitClosing()
+                }
+            }
+        }
+    }
+
+    private func releaseClosers() {
+        whenClosed.forEach { $0.resume() }
+        whenClosed = []
     }
 
     private func finishClosing() async {
@@ -196,8 +222,7 @@ package actor Engine {
         reporter.changes.end()
         book.close()
         tenure.close()
-        whenClosed.forEach { $0.resume() }
-        whenClosed = []
+        releaseClosers()
     }
 
     /// The thread lives as long as the engine, so that a closed engine still answers. The thread of a closed engine
@@ -275,6 +300,7 @@ package actor Engine {
         if due.tick { tick() }
         if due.report { reporter.report() }
         if due.growth { for entry in schedule.running.values { entry.run?.measureGrowth() } }
+        for id in due.expired { control.expire(id) }
         for id in due.woken { wake(id) }
         startNext()
         schedule.setDeadline()

@@ -34,7 +34,7 @@ extension Downloader {
     /// - Throws: the errors of `Builder.prepare(in:)`.
     @discardableResult
     public func add(_ builder: Builder) async throws(DownloadError) -> DownloadTask {
-        DownloadTask(try await typed { try await builder.prepare(in: self) }, in: self)
+        DownloadTask(try await builder.prepare(in: self), in: self)
     }
 
     /// The task that a selector names; nil if there is none. Of several, the oldest; of a barrel's, the first member.
@@ -119,16 +119,16 @@ extension Downloader {
 extension Builder {
     /// A builder with the usual options of a one-line call.
     init(adding url: String, to folder: URL?, named name: String?, checksum: Checksum?) throws(DownloadError) {
-        self = try typedNow { try Builder(url) }
+        self = try Builder(url)
         if let folder {
             guard folder.isFileURL else {
                 throw DownloadError(
                     .invalidArgument, "The folder is not a file URL: use URL(fileURLWithPath:).",
                     url: URLMasking.mask(folder.absoluteString))
             }
-            directory = folder.path
+            self.folder = folder
         }
-        try typedNow { try setFileName(name) }
+        try setFileName(name)
         options.checksum = checksum
     }
 }

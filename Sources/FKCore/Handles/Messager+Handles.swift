@@ -17,13 +17,15 @@ extension Messager {
     ///
     /// - Parameter selector: `.all` means all members, another barrel the members that both have.
     /// - Throws: `.notFound` if there is no such barrel or none of the tasks is in it, `.invalidURL` for an invalid URL.
-    public func remove(_ selector: TaskSelector, fromBarrel name: String) async throws {
-        let texts: [String] =
-            switch selector {
-            case .url(let url): [url]
-            case .id(let id): [id.hex]
-            case .barrel, .all: try await engine.infos(selector == .all ? .barrel(name) : selector).map(\.id.hex)
-            }
-        _ = try await engine.remove(texts, fromBarrel: name)
+    public func remove(_ selector: TaskSelector, fromBarrel name: String) async throws(DownloadError) {
+        _ = try await typed {
+            let texts: [String] =
+                switch selector {
+                case .url(let url): [url]
+                case .id(let id): [id.hex]
+                case .barrel, .all: try await engine.infos(selector == .all ? .barrel(name) : selector).map(\.id.hex)
+                }
+            return try await engine.remove(texts, fromBarrel: name)
+        }
     }
 }

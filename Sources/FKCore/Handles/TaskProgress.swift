@@ -31,8 +31,7 @@ public struct TaskProgress: Sendable, Hashable {
         received = info.count.received
         expected = info.count.expected
         bytesPerSecond = info.bytesPerSecond
-        estimatedTimeRemaining = RemainingTime.estimate(
-            received: received, expected: info.state == .action ? expected : nil, bytesPerSecond: bytesPerSecond)
+        estimatedTimeRemaining = info.estimatedTimeRemaining
     }
 }
 

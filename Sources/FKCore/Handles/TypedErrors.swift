@@ -6,6 +6,8 @@ func typed<Value>(
 ) async throws(DownloadError) -> Value {
     do {
         return try await body()
+    } catch is CancellationError {
+        throw FileOutcome.waitCancelled
     } catch {
         throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
     }

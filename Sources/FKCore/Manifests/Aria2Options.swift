@@ -92,7 +92,7 @@ package enum Aria2Options {
             task.maxAttempts = tries == 0 ? 1_001 : min(tries, 1_001)
         }
         let times = ["timeout", "connect-timeout"].compactMap { last($0, options).flatMap { number($0, 1...600) } }
-        if let seconds = times.max() { task.timeout = Double(seconds) }
+        if let seconds = times.max() { task.timeoutSeconds = Double(seconds) }
         let scheme = url.lowercased().hasPrefix("https:") ? "https-proxy" : "http-proxy"
         if let proxy = last(scheme, options) ?? last("all-proxy", options) { task.proxy = proxy }
         if let value = last("no-netrc", options) { task.netrc = value == "false" }

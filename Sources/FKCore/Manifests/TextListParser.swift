@@ -133,7 +133,7 @@ struct TextListParser: LineFormat {
                 return digest
             }
         } catch {
-            throw Fault((error as? DownloadError)?.message ?? String(describing: error))
+            throw Fault(error.message)
         }
         throw Fault("the checksum is none")
     }

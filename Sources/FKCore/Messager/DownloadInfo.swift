@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// The state of a task at one moment, as observers receive it.
-public struct DownloadInfo: Sendable, Hashable, Codable {
+public struct DownloadInfo: Sendable, Hashable {
     /// The task's id.
     public var id: TaskID
     /// The URL that the task was created with, percent-encoded.
@@ -23,16 +23,11 @@ public struct DownloadInfo: Sendable, Hashable, Codable {
     public var fileName: String?
     /// The barrels that the task is a member of.
     public var barrels: [String]
-    /// Why an idle task is not running: `slot` (all slots are taken), `host` (the host has its maximum of
-    /// connections, or asked for a pause), `retry`, `no space`, `engine` (no process runs it) or `queue` (the queue
-    /// is not active). nil for other tasks.
-    public var waiting: String?
-    /// When the retry is due or the host's pause ends; nil if unknown.
-    public var waitingUntil: Date?
-    /// The host that asked for the pause or has its maximum of connections; nil if it is not about a host.
-    public var waitingHost: String?
-    /// The limit that was reached, of connections to the host or of slots; nil otherwise.
-    public var waitingLimit: Int?
+    /// When the last byte arrived, exact to a second. For a task that is not running, the last change of its part file;
+    /// for a complete one, the time of completion. nil if no byte has arrived, or if nothing is known of it.
+    public var lastByteAt: Date?
+    /// Why the task waits, as in its record; nil if it does not.
+    package var wait: Waiting?
 
     /// Creates an info for tests. Other values are 0, empty or nil.
     public init(id: TaskID, url: String, state: DownloadState, count: ByteCount = .init()) {
@@ -43,6 +38,85 @@ public struct DownloadInfo: Sendable, Hashable, Codable {
         bytesPerSecond = 0
         attempts = 0
         barrels = []
+    }
+
+    /// Why an idle task is not running; nil for other tasks.
+    public var waiting: WaitReason? {
+        get { wait.map { WaitReason($0) } }
+        set { wait = newValue.map { Waiting(of: $0) } }
+    }
+    /// When the next attempt is due or the host's pause ends; nil if the task waits for neither, or the time is unknown.
+    public var waitingUntil: Date? { wait?.until }
+    /// The host that asked for the delay or has its maximum of connections; nil if it is not about a host. It has its
+    /// port unless that is the default of the scheme.
+    public var waitingHost: String? { wait?.host }
+    /// The limit that was reached, of connections to the host or of slots; nil otherwise.
+    public var waitingLimit: Int? { wait?.limit }
+
+    /// The finished file; nil until the task is complete.
+    public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+
+    /// The time until the last byte at the present speed. nil while the task does not run, nothing arrives, or the
+    /// length is unknown.
+    public var estimatedTimeRemaining: Duration? {
+        guard state == .action else { return nil }
+        return RemainingTime.estimate(
+            received: count.received, expected: count.expected, bytesPerSecond: bytesPerSecond)
+    }
+}
+
+/// The JSON form: `waiting` is a text (`slot`, `host`, `retry`, `no space`, `engine`, `queue`), and `waitingUntil`,
+/// `waitingHost` and `waitingLimit` are members of their own. Members without a value are left out.
+extension DownloadInfo: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case id, url, state, count, bytesPerSecond, error, attempts, path, fileName, barrels
+        case waiting, waitingUntil, waitingHost, waitingLimit, lastByteAt
+    }
+
+    /// Decodes an info.
+    ///
+    /// - Throws: `DecodingError` if a member is missing or has another form.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            id: try values.decode(TaskID.self, forKey: .id), url: try values.decode(String.self, forKey: .url),
+            state: try values.decode(DownloadState.self, forKey: .state),
+            count: try values.decode(ByteCount.self, forKey: .count))
+        bytesPerSecond = try values.decode(Double.self, forKey: .bytesPerSecond)
+        error = try values.decodeIfPresent(DownloadError.self, forKey: .error)
+        attempts = try values.decode(Int.self, forKey: .attempts)
+        path = try values.decodeIfPresent(String.self, forKey: .path)
+        fileName = try values.decodeIfPresent(String.self, forKey: .fileName)
+        barrels = try values.decode([String].self, forKey: .barrels)
+        lastByteAt = try values.decodeIfPresent(Date.self, forKey: .lastByteAt)
+        if let reason = try values.decodeIfPresent(Waiting.Reason.self, forKey: .waiting) {
+            wait = Waiting(
+                reason, until: try values.decodeIfPresent(Date.self, forKey: .waitingUntil),
+                host: try values.decodeIfPresent(String.self, forKey: .waitingHost),
+                limit: try values.decodeIfPresent(Int.self, forKey: .waitingLimit))
+        }
+    }
+
+    /// Encodes an info.
+    ///
+    /// - Throws: the encoder's error.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(id, forKey: .id)
+        try values.encode(url, forKey: .url)
+        try values.encode(state, forKey: .state)
+        try values.encode(count, forKey: .count)
+        try values.encode(bytesPerSecond, forKey: .bytesPerSecond)
+        try values.encodeIfPresent(error, forKey: .error)
+        try values.encode(attempts, forKey: .attempts)
+        try values.encodeIfPresent(path, forKey: .path)
+        try values.encodeIfPresent(fileName, forKey: .fileName)
+        try values.encode(barrels, forKey: .barrels)
+        try values.encodeIfPresent(wait?.reason, forKey: .waiting)
+        try values.encodeIfPresent(wait?.until, forKey: .waitingUntil)
+        try values.encodeIfPresent(wait?.host, forKey: .waitingHost)
+        try values.encodeIfPresent(wait?.limit, forKey: .waitingLimit)
+        try values.encodeIfPresent(lastByteAt, forKey: .lastByteAt)
     }
 }
 
@@ -84,6 +158,22 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     /// The share of complete members, in 0...1; 0 for an empty barrel.
     public var fileFraction: Double { total > 0 ? Double(states[.complete] ?? 0) / Double(total) : 0 }
 
+    /// The time until the last byte of all members at the present speed. nil while nothing arrives, or while the length of
+    /// a member is unknown. Members that do not run count with what they miss.
+    public var estimatedTimeRemaining: Duration? {
+        guard isExpectedKnown, !isComplete else { return nil }
+        return RemainingTime.estimate(
+            received: count.received, expected: count.expected, bytesPerSecond: bytesPerSecond)
+    }
+
     /// True when every member is complete; false for an empty barrel.
     public var isComplete: Bool { total > 0 && states[.complete] == total }
+}
+
+extension TaskRecord {
+    /// When the last byte arrived, as far as the record knows: not while the task runs.
+    package var lastByteAt: Date? {
+        if state == .complete { return isForeign == true ? nil : finished }
+        return partTime.map { Date(timeIntervalSince1970: Double($0) / 1e9) }
+    }
 }

@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 
 /// Reports on the start, progress and end of each attempt (ZFRetryDownloader).
@@ -10,8 +11,8 @@ extension Messager {
     @discardableResult
     public func addAttempts(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) async throws -> Registration {
-        Registration(number: try await engine.observeAttempts(selector, queue.calling(callback)))
+    ) async throws(DownloadError) -> Registration {
+        try await typed { Registration(number: try await engine.observeAttempts(selector, queue.calling(callback))) }
     }
 
     /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.

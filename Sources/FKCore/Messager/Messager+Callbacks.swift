@@ -56,7 +56,7 @@ extension Messager {
     @discardableResult
     public func addCallbacks(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callbacks: TaskCallbacks
-    ) async throws -> Registration {
+    ) async throws(DownloadError) -> Registration {
         let states = Locked<[TaskID: DownloadState]>([:])
         return try await addInfo(selector, on: queue) { info in
             let previous = states.withLock { states in

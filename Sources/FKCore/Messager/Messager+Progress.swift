@@ -25,14 +25,18 @@ extension Messager {
     ///   - queue: a serial queue; nil, the default, uses one queue of the library for all progresses.
     /// - Throws: `.notFound` if there is no such task, `.invalidURL` for an invalid URL, `.cancelled` for a closed
     ///   downloader.
-    public func progress(_ selector: TaskSelector, on queue: DispatchQueue? = nil) async throws -> Progress {
-        guard let info = try await engine.infos(selector).first else {
+    public func progress(
+        _ selector: TaskSelector, on queue: DispatchQueue? = nil
+    ) async throws(DownloadError) -> Progress {
+        guard let info = try await typed({ try await engine.infos(selector).first }) else {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
         let link = ProgressLink(engine, .id(info.id), queue)
         let progress = await link.begin(.init(info))
-        await link.follow(
-            try await engine.observe(.id(info.id)) { [weak link] info in link?.update(.init(info)) })
+        let number = try await typed {
+            try await engine.observe(.id(info.id)) { [weak link] info in link?.update(.init(info)) }
+        }
+        await link.follow(number)
         return progress
     }
 
@@ -44,10 +48,15 @@ extension Messager {
     /// members that are not complete are cancelled. `userInfo` counts the files. Verbs apply to all members.
     ///
     /// - Throws: `.notFound` if there is no such barrel, `.cancelled` for a closed downloader.
-    public func barrelProgress(_ name: String, on queue: DispatchQueue? = nil) async throws -> Progress {
+    public func barrelProgress(
+        _ name: String, on queue: DispatchQueue? = nil
+    ) async throws(DownloadError) -> Progress {
         let link = ProgressLink(engine, .barrel(name), queue)
-        let progress = await link.begin(.init(try await engine.barrelInfo(name)))
-        await link.follow(try await engine.observeBarrel(name) { [weak link] info in link?.update(.init(info)) })
+        let progress = await link.begin(.init(try await barrelInfo(name)))
+        let number = try await typed {
+            try await engine.observeBarrel(name) { [weak link] info in link?.update(.init(info)) }
+        }
+        await link.follow(number)
         return progress
     }
 }
@@ -103,7 +112,7 @@ struct ProgressSnapshot: Sendable {
 
     /// The remaining seconds at the current speed; nil while unknown.
     var remainingTime: Double? {
-        guard let expected, isExpectedKnown, !isComplete, bytesPerSecond > 0 else { return nil }
-        return Double(max(0, expected - received)) / bytesPerSecond
+        guard isExpectedKnown, !isComplete else { return nil }
+        return RemainingTime.estimate(received: received, expected: expected, bytesPerSecond: bytesPerSecond)?.inSeconds
     }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Single questions about one task. For several tasks of one URL, they are about the oldest.
 extension Messager {
     /// The length of the file in bytes; nil until the first response has reported it. It is known again after a
@@ -6,6 +8,9 @@ extension Messager {
 
     /// The progress, in 0...1; nil if the length is unknown or there is no such task.
     public func fraction(_ selector: TaskSelector) async -> Double? { await info(selector)?.count.fraction }
+
+    /// The finished file; nil until the task is complete.
+    public func fileURL(_ selector: TaskSelector) async -> URL? { await info(selector)?.fileURL }
 
     /// True if the file is complete and has its final name.
     public func isComplete(_ selector: TaskSelector) async -> Bool { await state(selector) == .complete }

@@ -59,8 +59,8 @@ public struct Messager: Sendable {
     @discardableResult
     public func addInfo(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) async throws -> Registration {
-        Registration(number: try await engine.observe(selector, queue.calling(callback)))
+    ) async throws(DownloadError) -> Registration {
+        try await typed { Registration(number: try await engine.observe(selector, queue.calling(callback))) }
     }
 
     /// Removes a callback of a task or barrel. It does not wait for a call that is running.
@@ -86,15 +86,15 @@ public struct Messager: Sendable {
     /// - Returns: the number of tasks that joined.
     /// - Throws: `.invalidArgument` for an invalid name.
     @discardableResult
-    public func addBarrel(_ name: String, urls: [String]) async throws -> Int {
-        try await engine.join(urls.map { .url($0) }, barrelNamed: name)
+    public func addBarrel(_ name: String, urls: [String]) async throws(DownloadError) -> Int {
+        try await typed { try await engine.join(urls.map { .url($0) }, barrelNamed: name) }
     }
 
     /// Deletes the barrel and removes its callbacks. Its tasks are kept.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
-    public func removeBarrel(_ name: String) async throws {
-        _ = try await engine.deleteBarrel(name)
+    public func removeBarrel(_ name: String) async throws(DownloadError) {
+        _ = try await typed { try await engine.deleteBarrel(name) }
     }
 
     /// Adds tasks to a barrel, which is created if missing. Existing members stay.
@@ -102,21 +102,23 @@ public struct Messager: Sendable {
     /// - Returns: the number of tasks that joined.
     /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
     @discardableResult
-    public func add(_ selector: TaskSelector, toBarrel name: String) async throws -> Int {
-        try await engine.join([selector], barrelNamed: name)
+    public func add(_ selector: TaskSelector, toBarrel name: String) async throws(DownloadError) -> Int {
+        try await typed { try await engine.join([selector], barrelNamed: name) }
     }
 
     /// Removes the tasks of that URL from a barrel. The tasks are kept.
     ///
     /// - Throws: `.notFound` if there is no such barrel or the URL is not in it, `.invalidURL` for an invalid URL.
-    public func remove(_ url: String, fromBarrel name: String) async throws {
-        _ = try await engine.remove([url], fromBarrel: name)
+    public func remove(_ url: String, fromBarrel name: String) async throws(DownloadError) {
+        _ = try await typed { try await engine.remove([url], fromBarrel: name) }
     }
 
     /// The URLs of a barrel's members, finished ones included, in the order in which they joined.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
-    public func urls(inBarrel name: String) async throws -> [String] { try await engine.barrelURLs(name) }
+    public func urls(inBarrel name: String) async throws(DownloadError) -> [String] {
+        try await typed { try await engine.barrelURLs(name) }
+    }
 
     /// The names of all barrels of the work path, sorted.
     public func barrels() async -> [String] { await engine.barrelNames() }
@@ -124,7 +126,9 @@ public struct Messager: Sendable {
     /// The sum over the members as it is now.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
-    public func barrelInfo(_ name: String) async throws -> BarrelInfo { try await engine.barrelInfo(name) }
+    public func barrelInfo(_ name: String) async throws(DownloadError) -> BarrelInfo {
+        try await typed { try await engine.barrelInfo(name) }
+    }
 
     /// Registers a polled callback for the sum. It is called once immediately.
     ///
@@ -133,8 +137,8 @@ public struct Messager: Sendable {
     @discardableResult
     public func addBarrelInfo(
         _ name: String, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) async throws -> Registration {
-        Registration(number: try await engine.observeBarrel(name, queue.calling(callback)))
+    ) async throws(DownloadError) -> Registration {
+        try await typed { Registration(number: try await engine.observeBarrel(name, queue.calling(callback))) }
     }
 
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends

@@ -36,6 +36,9 @@ public struct Receipt: Codable, Sendable, Hashable {
     /// When the task completed or finally failed; nil until then.
     public var finished: Date?
 
+    /// The finished file; nil until the task is complete.
+    public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+
     /// `written / expected`, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { ByteCount(received: written, expected: expected).fraction }
 
@@ -61,13 +64,15 @@ public struct Receipt: Codable, Sendable, Hashable {
     /// The receipt as JSON. Times are seconds since 1970, with milliseconds.
     ///
     /// - Throws: `DownloadError` if JSON cannot represent a value; no such value is known.
-    public func archive() throws -> Data { Data(try StoreJSON.encode(self)) }
+    public func archive() throws(DownloadError) -> Data {
+        try typedNow { Data(try StoreJSON.encode(self)) }
+    }
 
     /// Decodes a receipt from the JSON of `archive()`.
     ///
     /// - Throws: `.corruptInfo` for any other data.
-    public init(archive: Data) throws {
-        self = try StoreJSON.decode(Receipt.self, from: [UInt8](archive))
+    public init(archive: Data) throws(DownloadError) {
+        self = try typedNow { try StoreJSON.decode(Receipt.self, from: [UInt8](archive)) }
     }
 
     // MARK: Another process
@@ -79,7 +84,13 @@ public struct Receipt: Codable, Sendable, Hashable {
     /// - Returns: the receipts; empty if no task matches. Unreadable info files are left out.
     /// - Throws: `.notFound` for a missing barrel or work path, `.invalidURL` for an invalid URL, `.workPathUnusable`
     ///   or `.laterVersion`.
-    public static func stored(_ selector: TaskSelector = .all, workPath: URL? = nil) throws -> [Receipt] {
+    public static func stored(
+        _ selector: TaskSelector = .all, workPath: URL? = nil
+    ) throws(DownloadError) -> [Receipt] {
+        try typedNow { try read(selector, workPath: workPath) }
+    }
+
+    private static func read(_ selector: TaskSelector, workPath: URL?) throws -> [Receipt] {
         let path = WorkPath(Configure(workPath: workPath).workPath)
         try path.open(create: false)
         let reader = StoreReader(path)

@@ -63,11 +63,7 @@ public final class BarrelModel: Identifiable {
     /// The sum of the running members' speeds, smoothed over about five seconds.
     public var bytesPerSecond: Double { info?.bytesPerSecond ?? 0 }
     /// The time until all members are complete at the present speed; nil while unknown.
-    public var estimatedTimeRemaining: Duration? {
-        guard let info, info.isExpectedKnown, !info.isComplete else { return nil }
-        return RemainingTime.estimate(
-            received: info.count.received, expected: info.count.expected, bytesPerSecond: info.bytesPerSecond)
-    }
+    public var estimatedTimeRemaining: Duration? { info?.estimatedTimeRemaining }
     /// True when every member is complete; false for an empty barrel.
     public var isComplete: Bool { info?.isComplete ?? false }
     /// True while any member runs or waits for its turn.

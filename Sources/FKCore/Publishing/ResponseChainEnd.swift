@@ -19,6 +19,16 @@ struct ResponseChainEnd: Sendable {
         return .init(response: response)
     }
 
+    /// Reports the failure of the last attempt to response middlewares. Their errors are ignored.
+    ///
+    /// - Parameter head: the last response's; nil without one.
+    static func tell(_ error: DownloadError, of entry: TaskEntry, head: ResponseHead?, _ chains: MiddlewareChains) {
+        let chain = entry.middlewares(of: chains.response)
+        guard !chain.isEmpty, let context = entry.context else { return }
+        let response = DownloadResponse(task: context, response: head?.httpURLResponse, error: error)
+        Task { _ = await run(chain, response) }
+    }
+
     /// The reason to reject the file; nil if there is none.
     var downloadError: DownloadError? {
         guard let (name, error) = failure else { return nil }

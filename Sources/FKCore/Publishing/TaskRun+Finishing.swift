@@ -35,12 +35,4 @@ extension TaskRun {
         room.sync.add(entry)
         end(as: .complete)
     }
-
-    /// Reports the failure of the last attempt to response middlewares. Their errors are ignored.
-    func tellResponseChain(_ error: DownloadError) {
-        let chain = entry.middlewares(of: room.chains.response)
-        guard !chain.isEmpty, let context = entry.context else { return }
-        let response = DownloadResponse(task: context, response: head?.httpURLResponse, error: error)
-        Task { _ = await ResponseChainEnd.run(chain, response) }
-    }
 }

@@ -51,6 +51,9 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// The path of the finished file; nil until the task is complete.
     public var path: String?
 
+    /// The finished file; nil until the task is complete.
+    public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+
     /// `received / size`, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { ByteCount(received: received, expected: size).fraction }
 

@@ -6,7 +6,9 @@ extension Messager {
     /// The first call reads all records of the work path from disk. Later calls use memory.
     ///
     /// - Throws: `.invalidArgument` for an invalid query, `.notFound` for a missing barrel.
-    public func records(_ query: RecordQuery = .init()) async throws -> RecordPage { try await engine.records(query) }
+    public func records(_ query: RecordQuery = .init()) async throws(DownloadError) -> RecordPage {
+        try await typed { try await engine.records(query) }
+    }
 }
 
 extension Control {
@@ -18,8 +20,10 @@ extension Control {
     /// - Throws: `.invalidArgument` for a pair that exceeds these limits, before anything is changed; `.notFound` if
     ///   no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
-    public func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) async throws -> Int {
-        try await engine.setAttributes(selector, attributes)
+    public func setAttributes(
+        _ selector: TaskSelector, _ attributes: [String: String?]
+    ) async throws(DownloadError) -> Int {
+        try await typed { try await engine.setAttributes(selector, attributes) }
     }
 
     /// Records that the finished file was used just now (`DownloadRecord.lastUsed`), to sort by.
@@ -27,5 +31,7 @@ extension Control {
     /// - Returns: the number of marked tasks.
     /// - Throws: `.notFound` if no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
-    public func markUsed(_ selector: TaskSelector) async throws -> Int { try await engine.markUsed(selector) }
+    public func markUsed(_ selector: TaskSelector) async throws(DownloadError) -> Int {
+        try await typed { try await engine.markUsed(selector) }
+    }
 }

@@ -28,16 +28,20 @@ public final class RecordReader: Sendable {
     ///
     /// - Parameter workPath: a file URL; nil, the default, uses the default of `Configure`.
     /// - Throws: `.notFound` if there is no work path, `.workPathUnusable` or `.laterVersion`.
-    public init(workPath: URL? = nil) throws {
+    public init(workPath: URL? = nil) throws(DownloadError) {
         let path = WorkPath(Configure(workPath: workPath).workPath)
-        try path.open(create: false)
+        try typedNow { try path.open(create: false) }
         reader = StoreReader(path)
     }
 
     /// The records that match a query. Unreadable info files are left out.
     ///
     /// - Throws: `.invalidArgument` for an invalid query, `.notFound` for a missing barrel.
-    public func records(_ query: RecordQuery = .init()) throws -> RecordPage {
+    public func records(_ query: RecordQuery = .init()) throws(DownloadError) -> RecordPage {
+        try typedNow { try read(query) }
+    }
+
+    private func read(_ query: RecordQuery) throws -> RecordPage {
         try query.validate()
         let ids: [TaskID] =
             if let name = query.barrel {

@@ -31,12 +31,8 @@ final class Reporter {
         var info = DownloadInfo(entry.record)
         info.count.received = entry.received
         info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
-        if let waiting = schedule.waiting(of: entry) {
-            info.waiting = waiting.reason.rawValue
-            info.waitingUntil = waiting.until
-            info.waitingHost = waiting.host
-            info.waitingLimit = waiting.limit
-        }
+        info.wait = schedule.waiting(of: entry) ?? info.wait
+        if let run = entry.run { info.lastByteAt = run.lastByte }
         return info
     }
 
@@ -175,11 +171,11 @@ final class Reporter {
         guard !schedule.alarms.hasReport, whileIdle || !schedule.running.isEmpty,
             observers.wantsReports || !chains.download.isEmpty
         else { return }
-        schedule.alarms.setReport(clock.now + Int64(schedule.configure.distributeInterval * 1e9))
+        schedule.alarms.setReport(clock.now + Int64(schedule.configure.progressInterval.inSeconds * 1e9))
         schedule.setDeadline()
     }
 
-    /// Calls the polled callbacks, every `distributeSpeed` x 0.2 s while tasks run.
+    /// Calls the polled callbacks, every `progressInterval` while tasks run.
     func report() {
         for entry in schedule.running.values {
             entry.refresh()

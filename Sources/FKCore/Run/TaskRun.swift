@@ -31,6 +31,10 @@ final class TaskRun {
     /// The facts of the attempt.
     private(set) var attempt: Attempt
     var speed = SpeedMeter()
+    /// When the last byte arrived, as far as it was noticed.
+    private(set) var lastByte: Date?
+    /// The bytes that were there then.
+    private var seen: Int64
     /// The asynchronous work.
     private var work = RunWork()
     /// The info file, where it stays open: from the reading of a parked task to the first gate, and from the record with
@@ -99,6 +103,8 @@ final class TaskRun {
         self.openInfo = openInfo
         attempt = Attempt(entry, now: room.schedule.clock.now)
         permit = room.schedule.hosts.acquire(entry.host, now: attempt.began)
+        seen = entry.record.received
+        lastByte = entry.record.lastByteAt
         order = room.schedule.take(entry)
     }
 
@@ -111,6 +117,7 @@ final class TaskRun {
         reporter.tellAttempt(entry, self, .began)
         reporter.change(entry, to: .action)
         if entry.awaitsProof { return work.request(.prove) }
+        if let error = entry.missedDeadline(at: clock.date) { return expired(error) }
         do throws(DownloadError) {
             try fetchAnew()
         } catch {
@@ -193,8 +200,17 @@ final class TaskRun {
     /// Continues transfers that pause under a former rate limit.
     func resumeTransfers() { lanes.forEach { $0.operation?.resume() } }
 
+    /// Notices whether bytes have arrived since the last call. Once a second is enough, and costs nothing where the
+    /// bytes arrive.
+    func noteBytes() {
+        let received = entry.received
+        if received > seen { lastByte = clock.date }
+        seen = received
+    }
+
     /// To be called once a second.
     func tick() {
+        noteBytes()
         watchLanes()
         work.tick(isInMiddleware: isInMiddleware)
         recordSlowSmallFile()
@@ -235,7 +251,7 @@ final class TaskRun {
             }
             entry.record.giveUp(at: clock.date)
             end(as: .error)
-            tellResponseChain(error)
+            ResponseChainEnd.tell(error, of: entry, head: head, room.chains)
         }
     }
 
@@ -268,6 +284,22 @@ final class TaskRun {
         lanes.forEach { $0.cancel() }
     }
 
+    /// Stops the run of a task that is past its deadline and in state error already. Its bytes stay.
+    func expire(_ error: DownloadError) {
+        attempt.fail(error)
+        signalStop(.keepingBytes)
+    }
+
+    /// Ends the run of a task that is past its deadline.
+    private func expired(_ error: DownloadError) {
+        attempt.fail(error)
+        entry.record.expire(error, at: clock.date)
+        // A failed task has no finished file.
+        if let folder = opened?.folder, entry.record.isPublished { try? unpublish(in: folder) }
+        end(as: .error)
+        ResponseChainEnd.tell(error, of: entry, head: head, room.chains)
+    }
+
     /// Ends a stopped run once its work and its lanes have ended.
     func stopped() {
         entry.foldCounters()
@@ -275,6 +307,7 @@ final class TaskRun {
         if stop == .droppingBytes, !entry.awaitsProof { dropFiles() }
         // A closing engine gives no verb: the task continues with the next engine.
         let state = entry.record.state == .action ? .idle : entry.record.state
+        if state == .error, let failure = attempt.failure { return expired(failure) }
         end(as: state)
     }
 
@@ -344,7 +377,7 @@ final class TaskRun {
     private func attemptEnded(_ state: DownloadState) {
         if state == .complete {
             reporter.tellAttempt(entry, self, .succeeded)
-        } else if stop != nil {
+        } else if stop != nil, state != .error {
             reporter.tellAttempt(entry, self, .stopped)
         } else if let failure = attempt.failure {
             reporter.tellAttempt(entry, self, .failed(failure, next: nextStep))

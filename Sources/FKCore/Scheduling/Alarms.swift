@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// The deadlines of the engine's timer: tick, polled reports, measurements, clean-up, tasks to wake.
+/// The deadlines of the engine's timer: tick, polled reports, measurements, clean-up, tasks to wake and tasks to fail.
 ///
 /// Times are nanoseconds of a monotonic clock. A value type without locks.
 struct Alarms: Sendable {
@@ -16,6 +16,8 @@ struct Alarms: Sendable {
         var sweep = false
         /// The tasks to wake, earliest first.
         var woken: [TaskID] = []
+        /// The tasks whose deadline may have passed, earliest first.
+        var expired: [TaskID] = []
     }
 
     private static let second: Int64 = 1_000_000_000
@@ -26,6 +28,8 @@ struct Alarms: Sendable {
     private var growth = Int64.max
     /// The times at which tasks are due.
     var wakes = WakeQueue()
+    /// The times at which tasks must be complete.
+    var expiries = WakeQueue()
 
     /// The first tick and the first sweep are due immediately.
     init(now: Int64) {
@@ -46,7 +50,7 @@ struct Alarms: Sendable {
     var hasGrowth: Bool { growth != .max }
 
     /// The earliest deadline.
-    var next: Int64 { min(tick, sweep, report, growth, wakes.nextDue ?? .max) }
+    var next: Int64 { min(tick, sweep, report, growth, wakes.nextDue ?? .max, expiries.nextDue ?? .max) }
 
     /// Removes and returns everything that is due. A repeating deadline is due once, however late it is. The next one
     /// is one period after it, or one period from now if that has passed as well.
@@ -57,6 +61,7 @@ struct Alarms: Sendable {
         result.report = Self.take(&report, now)
         result.growth = Self.take(&growth, now)
         result.woken = wakes.popDue(now)
+        result.expired = expiries.popDue(now)
         return result
     }
 

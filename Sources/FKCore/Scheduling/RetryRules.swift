@@ -96,20 +96,20 @@ package enum RetryRules {
 
     /// The delay before attempt `attempt + 1` in seconds.
     package static func backOff(attempt: Int, policy: RetryPolicy, random: Double) -> Double {
-        let full = min(policy.maxDelay, policy.baseDelay * pow(2, Double(min(max(attempt, 1) - 1, 62))))
+        let full = min(policy.maxDelaySeconds, policy.baseDelaySeconds * pow(2, Double(min(max(attempt, 1) - 1, 62))))
         return full * (1 - policy.jitter * min(max(random, 0), 1))
     }
 
     /// The server's Retry-After in seconds, limited by the policy; nil without one.
     static func asked(by error: DownloadError, _ policy: RetryPolicy) -> Double? {
-        error.retryAfter.flatMap { $0 > 0 ? min($0, policy.maxRetryAfter) : nil }
+        error.retryAfterSeconds.flatMap { $0 > 0 ? min($0, policy.maxRetryAfterSeconds) : nil }
     }
 
     /// The maximum delay in seconds that `decide` returns for that failure.
     package static func longestDelay(
         after error: DownloadError?, attempt: Int, policy: RetryPolicy, mirrors: Int
     ) -> Double {
-        guard let error else { return max(policy.maxDelay, policy.maxRetryAfter) }
+        guard let error else { return max(policy.maxDelaySeconds, policy.maxRetryAfterSeconds) }
         let delay = backOff(attempt: attempt, policy: policy, random: 0)
         guard let asked = asked(by: error, policy) else { return delay }
         return mirrors == 0 ? asked : max(delay, asked)
@@ -155,7 +155,8 @@ package enum RetryRules {
             .httpStatus, "The server answered \(head.status)\(hint).",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
             isRetryable: isRetryable(status: head.status),
-            retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) })
+            retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) }
+                .map { Duration(inSeconds: $0) })
     }
 
     /// The number of seconds to wait from now (RFC 9110 section 10.2.3), without a maximum. Returns nil for a

@@ -62,6 +62,7 @@ final class Schedule {
     func enqueue(_ entry: TaskEntry, host: @autoclosure () -> String) {
         // A task that is being stopped is queued when that has ended.
         guard entry.run == nil else { return }
+        watchDeadline(of: entry)
         if let until = entry.record.waiting?.until,
             let due = clock.deadline(
                 of: until,
@@ -89,6 +90,7 @@ final class Schedule {
     func withdraw(_ id: TaskID) {
         ready.remove(id)
         alarms.wakes.remove(id)
+        alarms.expiries.remove(id)
     }
 
     /// The task's element for the ready queue.
@@ -140,6 +142,7 @@ final class Schedule {
     /// Releases the slot of a task and its connection. Returns false if it had no slot.
     func release(_ entry: TaskEntry, _ permit: consuming HostPermit?) -> Bool {
         guard running.removeValue(forKey: entry.id) != nil else { return false }
+        if entry.record.state.isSettled { alarms.expiries.remove(entry.id) }
         groups.ended(entry.slotGroup)
         if let permit { hosts.release(permit) }
         return true

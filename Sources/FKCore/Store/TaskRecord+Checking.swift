@@ -84,7 +84,10 @@ extension TaskDescription {
     var fault: String? {
         if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) { return "its URL holds control characters" }
         if let fileName, !AskedForName.isOneComponent(fileName) { return "the name asked for is not one plain name" }
-        if let directory, !directory.isAbsolutePath { return "its folder has no absolute path" }
+        if let directory, !directory.isAbsolutePath {
+            let reason = Self.directoryFault(directory) ?? "it is relative, and the current folder has no usable path"
+            return "`directory` is \"\(Escaping.visible(directory.prefix(60)))\": \(reason)"
+        }
         return nil
     }
 }

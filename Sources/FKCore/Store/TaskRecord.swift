@@ -183,6 +183,13 @@ extension TaskRecord {
     /// - Parameter reason: why the task waits; nil if it waits for a slot only.
     mutating func retry(_ reason: Waiting?) { waiting = reason }
 
+    /// The task is not complete at its deadline. Its bytes and the name of its file stay.
+    mutating func expire(_ error: DownloadError, at date: Date) {
+        self.error = error
+        waiting = nil
+        finished = date
+    }
+
     /// No attempt follows the failed one.
     mutating func giveUp(at date: Date) { finished = date }
 

@@ -117,7 +117,10 @@ final class TaskEntry {
     var expectedDigest: Checksum? { record.task.options.checksum ?? record.validator?.digest }
 
     /// Updates the record in memory with the facts of the run, before it is read.
-    func refresh() { run?.takeInlineHead() }
+    func refresh() {
+        run?.takeInlineHead()
+        run?.noteBytes()
+    }
 
     // MARK: Changes
 

@@ -78,7 +78,7 @@
             set(CURLOPT_BUFFERSIZE, CurlTransport.receiveBufferSize)
             set(CURLOPT_TCP_NODELAY, true)
             set(CURLOPT_TCP_KEEPALIVE, true)
-            set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(options.connectTimeout, 0.1), 1e6) * 1_000))
+            set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(options.connectSeconds, 0.1), 1e6) * 1_000))
             if let proxy = options.proxy { set(CURLOPT_PROXY, proxy) }
             if let interface = options.interface { set(CURLOPT_INTERFACE, interface) }
             switch options.httpVersion {

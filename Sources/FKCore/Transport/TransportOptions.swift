@@ -14,12 +14,19 @@ public struct TransportOptions: Sendable, Hashable, Codable {
         case http2
     }
 
-    /// The maximum time to connect in seconds, including name lookup and TLS. The default is 30; the range is 0 to
-    /// 1e9, and values below 0.1 count as 0.1.
-    public var connectTimeout: Double = 30
-    /// The seconds without a byte, of the head or the body, after which the transfer ends with `.timeout`. The
-    /// default is 60; the range is 0 to 1e9, and values below 1 count as 1. The whole transfer has no time limit.
-    public var stallTimeout: Double = 60
+    /// The maximum time to connect, including name lookup and TLS. The default is 30 seconds; the range is 0 to 1e9
+    /// seconds, and values below 0.1 s count as 0.1 s.
+    public var connectTimeout: Duration {
+        get { Duration(inSeconds: connectSeconds) }
+        set { connectSeconds = newValue.inSeconds }
+    }
+    /// The time without a byte, of the head or the body, after which the transfer ends with `.timeout`. The default is
+    /// 60 seconds; the range is 0 to 1e9 seconds, and values below one second count as one. A task's own option
+    /// overrides it. The whole transfer has no time limit but `TaskOptions.deadline`.
+    public var stallTimeout: Duration {
+        get { Duration(inSeconds: stallSeconds) }
+        set { stallSeconds = newValue.inSeconds }
+    }
     /// The minimum rate of a body in bytes per second, measured over `stallTimeout`. A slower body counts as silent,
     /// because otherwise a server could hold a slot with a byte now and then. The default is 16; the minimum is 0,
     /// which disables the check.
@@ -54,11 +61,24 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The `User-Agent` of requests without one; nil, the default, sends `fk/<version>`.
     public var userAgent: String?
 
+    /// `connectTimeout` in seconds.
+    package var connectSeconds: Double = 30
+    /// `stallTimeout` in seconds.
+    package var stallSeconds: Double = 60
+
+    /// The stored form has seconds.
+    private enum CodingKeys: String, CodingKey {
+        case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, caFile, crlFile, insecure
+        case netrc, httpVersion, interface, maxHeaderBytes, maxHeaderLines, userAgent
+        case connectSeconds = "connectTimeout"
+        case stallSeconds = "stallTimeout"
+    }
+
     /// Creates the default options.
     public init() {}
 
     /// `stallTimeout` in seconds, clamped to 1...1e9.
-    package var allowedSilence: Double { min(max(stallTimeout, 1), 1e9) }
+    package var allowedSilence: Double { min(max(stallSeconds, 1), 1e9) }
     /// The body bytes that end a silence.
     package var silenceBreakingBytes: Int { max(1, Int(Double(min(max(stallRate, 0), 1 << 30)) * allowedSilence)) }
 

@@ -47,7 +47,7 @@ extension RequestMiddleware {
 public protocol DownloadMiddleware: Middleware {
     /// Called once per state change, in order for one task. `error` is set only when `state` is `.error`.
     func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?)
-    /// Called every `Configure.distributeSpeed` x 0.2 s while bytes arrive, and once at the end.
+    /// Called every `Configure.progressInterval` while bytes arrive, and once at the end.
     func download(_ task: TaskContext, didReceive count: ByteCount)
 }
 
@@ -101,16 +101,16 @@ public protocol ResponseMiddleware: Middleware {
 public struct RetryRequest: Error, Sendable, Hashable {
     /// The reason, for logs and `fk why`.
     public var reason: String
-    /// Seconds to wait before the next attempt, at most `RetryPolicy.maxRetryAfter`. `nil`, the default, and 0 use
+    /// The time to wait before the next attempt, at most `RetryPolicy.maxRetryAfter`. `nil`, the default, and zero use
     /// the back-off. As with a server's Retry-After, no other task sends requests to the same host meanwhile.
-    public var delay: Double?
+    public var delay: Duration?
 
     /// Creates a request to fetch the file again.
     ///
     /// - Parameters:
     ///   - reason: the reason, for a person.
-    ///   - delay: seconds; `nil`, the default, uses the back-off.
-    public init(reason: String, delay: Double? = nil) {
+    ///   - delay: `nil`, the default, uses the back-off.
+    public init(reason: String, delay: Duration? = nil) {
         self.reason = reason
         self.delay = delay
     }

@@ -26,7 +26,7 @@ public struct HeadersMiddleware: RequestMiddleware {
     ///   - secret: the names among them that must not follow a redirect to another origin; the default is none.
     ///   - priority: the position in the chain; the default is 100.
     /// - Throws: `.invalidArgument` with the name of the invalid field, never with its value.
-    public init(_ fields: [String: String], secret: [String] = [], priority: Int = 100) throws {
+    public init(_ fields: [String: String], secret: [String] = [], priority: Int = 100) throws(DownloadError) {
         for (name, value) in fields { try Self.validate(name: name, value: value) }
         self.fields = fields
         self.secretHeaders = secret
@@ -40,7 +40,7 @@ public struct HeadersMiddleware: RequestMiddleware {
         return request
     }
 
-    static func validate(name: String, value: String) throws {
+    static func validate(name: String, value: String) throws(DownloadError) {
         guard HTTPToken.isFieldName(name) else {
             throw DownloadError(
                 .invalidArgument, "\(String(reflecting: String(name.prefix(60)))) is not a name of a header field.")

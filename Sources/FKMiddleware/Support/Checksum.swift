@@ -42,7 +42,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     /// Creates a checksum from hexadecimal digits in either case.
     ///
     /// - Throws: `.invalidArgument` when `hex` does not have the form of a digest of `algorithm`.
-    public init(_ algorithm: Algorithm, hex: String) throws {
+    public init(_ algorithm: Algorithm, hex: String) throws(DownloadError) {
         let digits = hex.lowercased()
         guard digits.utf8.count == algorithm.byteCount * 2, digits.allSatisfy(\.isHexDigit),
             digits.utf8.count == digits.count
@@ -59,7 +59,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     /// Parses `ALG=HEX`, for example `sha-256=2cf2…`.
     ///
     /// - Throws: `.invalidArgument` for any other text.
-    public init(parsing text: String) throws {
+    public init(parsing text: String) throws(DownloadError) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = Algorithm(name: String(parts[0])) else {
             let names = Algorithm.allCases.map(\.rawValue).joined(separator: ", ")

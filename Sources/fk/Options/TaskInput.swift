@@ -119,7 +119,7 @@ struct TaskInput: Sendable {
             do {
                 tasks[0].options.checksum = try Checksum(parsing: text)
             } catch {
-                throw arguments.error("--checksum: \((error as? DownloadError)?.message ?? "\(error)")")
+                throw arguments.error("--checksum: \(error.message)")
             }
         }
     }
@@ -184,7 +184,7 @@ struct TaskInput: Sendable {
         options.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         options.connections = try arguments.connections("connections", "-x")
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
-        options.timeout = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
+        options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
         options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         if arguments.has("insecure") { options.insecure = true }
         if arguments.has("netrc") { options.netrc = true }

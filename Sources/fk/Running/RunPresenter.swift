@@ -199,12 +199,7 @@ final class RunPresenter: Sendable {
 
 extension DownloadInfo {
     /// The wait for a retry with its time; nil for a task that is only queued, because it is about to run.
-    fileprivate var retryWait: Waiting? {
-        guard state == .idle, let until = waitingUntil, let reason = waiting.flatMap(Waiting.Reason.init) else {
-            return nil
-        }
-        return Waiting(reason, until: until, host: waitingHost, limit: waitingLimit)
-    }
+    fileprivate var retryWait: Waiting? { state == .idle && wait?.until != nil ? wait : nil }
 
     /// The file's name if it is known, else the one from the URL.
     var shownName: String {

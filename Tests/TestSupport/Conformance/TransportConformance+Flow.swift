@@ -63,7 +63,7 @@ extension TransportConformance {
             let server = try FaultServer()
             server.route("/a") { _ in .ok([1, 2, 3]) }
             var options = Context.options
-            options.stallTimeout = 1
+            options.stallTimeout = .seconds(1)
             let handler = RecordingHandler(onBody: { _, record in record.pieces == 0 ? .pause(seconds: 1.5) : .consumed
             })
             let record = try await context.perform(
@@ -104,7 +104,7 @@ extension TransportConformance {
         .init("the handler's own error comes back, from head and body") { context in
             let server = try FaultServer()
             server.route("/a") { _ in .ok(Bytes.pattern(count: 100_000)) }
-            let mine = DownloadError(.badRange, "Mine.", status: 206, isRetryable: true, retryAfter: 7)
+            let mine = DownloadError(.badRange, "Mine.", status: 206, isRetryable: true, retryAfter: .seconds(7))
             let atHead = RecordingHandler(onHead: { _ in .fail(mine) })
             var record = try await context.perform(try Context.request(server.url("/a")), handler: atHead)
             try context.equal(record.error, mine, "error")

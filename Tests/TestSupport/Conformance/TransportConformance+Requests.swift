@@ -126,10 +126,10 @@ extension TransportConformance {
                 }
             }
             var patient = Context.options
-            patient.stallTimeout = 30
+            patient.stallTimeout = .seconds(30)
             patient.stallRate = 0
             var options = Context.options
-            options.stallTimeout = 2
+            options.stallTimeout = .seconds(2)
             options.stallRate = 1_000
             async let whole = context.get(server.url("/patient"), options: patient)
             let record = try await context.get(server.url("/a"), options: options)
@@ -144,7 +144,7 @@ extension TransportConformance {
             server.route("/a") { _ in .redirect(to: "/b", body: [1, 2, 3]).stalling(at: 2, until: gate) }
             server.route("/b") { _ in .ok([1]) }
             var options = Context.options
-            options.stallTimeout = 1
+            options.stallTimeout = .seconds(1)
             try context.expectSuccess(try await context.get(server.url("/a"), options: options), body: [1])
         },
         .init("the body of an error or a redirect that drips in is cut after a second") { context in
@@ -154,7 +154,7 @@ extension TransportConformance {
             server.route("/redirect") { _ in .raw([.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n"), drips]) }
             server.route("/b") { _ in .ok([1]) }
             var options = Context.options
-            options.stallTimeout = 3_600
+            options.stallTimeout = .seconds(3_600)
             async let redirected = context.get(server.url("/redirect"), options: options)
             let record = try await context.get(server.url("/error"), options: options)
             try context.expectFailure(record, .timeout, retryable: true)
@@ -171,7 +171,7 @@ extension TransportConformance {
         let gate = Gate()
         server.route("/a") { _ in response(gate) }
         var options = Context.options
-        options.stallTimeout = 1
+        options.stallTimeout = .seconds(1)
         let start = ContinuousClock.now
         let record = try await context.get(server.url("/a"), options: options)
         let time = ContinuousClock.now - start

@@ -71,8 +71,8 @@ extension TransportConformance {
         /// Options for tests: time-outs that a busy machine does not reach, and never the environment's proxy.
         package static var options: TransportOptions {
             var options = TransportOptions()
-            options.connectTimeout = 50
-            options.stallTimeout = 50
+            options.connectTimeout = .seconds(50)
+            options.stallTimeout = .seconds(50)
             options.proxy = ""
             return options
         }

@@ -1,0 +1,30 @@
+import Foundation
+
+/// The folders that an application asks for. An impossible one stays as it is, and `prepare` refuses it by name.
+extension TaskDescription {
+    /// The absolute form of a path. A leading `~` is the home folder, `~name` another user's.
+    static func directory(_ path: String) -> String {
+        let path = path.utf8.first == UInt8(ascii: "~") ? (path as NSString).expandingTildeInPath : path
+        return directoryFault(path) == nil ? ProcessPaths.absolute(path) ?? path : path
+    }
+
+    /// The path of a file URL; the text of any other, which is no path.
+    static func directory(_ url: URL) -> String {
+        let path = url.path(percentEncoded: false)
+        // Foundation shows bytes that are not UTF-8 as an empty path or as U+FFFD, which would be another folder.
+        guard url.isFileURL, !path.isEmpty, !path.unicodeScalars.contains("\u{fffd}") else {
+            return url.absoluteString
+        }
+        return directory(path)
+    }
+
+    /// The reason why no folder can have this path, whatever the current folder; nil if there is none.
+    static func directoryFault(_ path: String) -> String? {
+        if path.utf8.contains(0) { return "it holds a zero byte" }
+        if path.utf8.first == UInt8(ascii: "/") { return nil }
+        if path.isEmpty { return "it is empty; leave it nil to keep the file inside the work path" }
+        if path.utf8.first == UInt8(ascii: "~") { return "there is no such user; write ./~ for a folder of that name" }
+        if path.hasPrefix("file://") { return "the path of the URL is not UTF-8; a path is written without file://" }
+        return path.contains("://") ? "it is not a file URL" : nil
+    }
+}

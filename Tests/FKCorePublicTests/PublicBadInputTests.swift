@@ -1,0 +1,236 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("The public API: bad input has an answer", .timeLimit(.minutes(3)))
+struct PublicBadInputTests {
+    // MARK: Folders
+
+    @Test("a relative folder is made absolute when it is set, and ~ is the home folder")
+    func folders() throws {
+        var builder = try Builder("https://h.example/a")
+        let current = FileManager.default.currentDirectoryPath
+        let home = FileManager.default.homeDirectoryForCurrentUser.path
+        for (path, absolute) in [
+            ("x/y", "\(current)/x/y"), ("./x", "\(current)/x"), (".", current), ("x/../y/", "\(current)/y"),
+            ("./~", "\(current)/~"), ("~", home), ("~/x", "\(home)/x"), ("/tmp//x/", "/tmp/x"),
+            ("/tmp/caf\u{e9}", "/tmp/caf\u{e9}"), ("/tmp/a://b", "/tmp/a://b".replacing("//", with: "/")),
+        ] {
+            builder.directory = path
+            #expect(builder.directory == absolute)
+            #expect(builder.folder?.path == absolute)
+        }
+        builder.folder = URL(fileURLWithPath: "/tmp/x y", isDirectory: true)
+        #expect(builder.directory == "/tmp/x y")
+        builder.folder = nil
+        #expect(builder.directory == nil)
+    }
+
+    @Test(
+        "a folder that cannot be is refused by name, and nothing is made",
+        arguments: ["", "~no-such-user-\(getpid())/x", "/tmp/a\0b", "file:///tmp/x", "https://h.example/x"])
+    func impossible(_ path: String) async throws {
+        let bench = try PublicBench()
+        var builder = try Builder("https://h.example/a")
+        builder.directory = path
+        await expectRefusal(builder, bench)
+        await bench.downloader.close()
+    }
+
+    @Test(
+        "a folder URL that is no file URL, or not UTF-8, is refused",
+        arguments: ["https://h.example/x", "file:///tmp/%FF", "file:///tmp/a%C3/b"])
+    func impossible(url: String) async throws {
+        let bench = try PublicBench()
+        var builder = try Builder("https://h.example/a")
+        builder.folder = URL(string: url)
+        await expectRefusal(builder, bench)
+        await bench.downloader.close()
+    }
+
+    private func expectRefusal(_ builder: Builder, _ bench: PublicBench) async {
+        let error = await #expect(throws: DownloadError.self) { try await builder.prepare(in: bench.downloader) }
+        #expect(error?.code == .invalidArgument)
+        #expect(error?.message.contains("`directory`") == true, "\(error?.message ?? "")")
+        #expect(await bench.downloader.messager.all().isEmpty)
+    }
+
+    // MARK: Numbers and headers
+
+    private static let wrongOptions: [(String, @Sendable (inout TaskOptions) -> Void)] = [
+        ("options.maxSize", { $0.maxSize = -1 }), ("options.rateLimit", { $0.rateLimit = -1 }),
+        ("options.minFree", { $0.minFree = -1 }), ("options.connections", { $0.connections = .fixed(0) }),
+        ("options.connections", { $0.connections = .fixed(-1) }), ("options.timeout", { $0.timeout = .zero }),
+        ("options.timeout", { $0.timeout = .seconds(-1) }), ("options.stallTimeout", { $0.stallTimeout = .zero }),
+        ("options.stallTimeout", { $0.stallTimeout = .seconds(-1) }),
+        ("options.deadline", { $0.deadline = .distantPast }),
+        ("X-Key", { $0.headers = [.init("X-Key", "a\r\nX-Other: b")] }),
+        ("X-Key", { $0.headers = [.init("X-Key", "a\nb")] }), ("X-Key", { $0.headers = [.init("X-Key", "a\0b")] }),
+        ("a b", { $0.headers = [.init("a b", "c")] }),
+    ]
+
+    @Test("an option outside its range is refused by name", arguments: wrongOptions.indices)
+    func options(_ index: Int) async throws {
+        let (name, change) = Self.wrongOptions[index]
+        let bench = try PublicBench()
+        var builder = try bench.builder("/a")
+        change(&builder.options)
+        let changed = builder
+        let error = await #expect(throws: DownloadError.self) { try await changed.prepare(in: bench.downloader) }
+        #expect(error?.code == .invalidArgument && error?.message.contains(name) == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("X-Other") == false)
+        #expect(throws: DownloadError.self) { try changed.options.validate() }
+        #expect(await bench.downloader.messager.all().isEmpty)
+        await bench.downloader.close()
+    }
+
+    @Test("settings are clamped where they say so, and refused otherwise")
+    func settings() throws {
+        var configure = Configure(workPath: FileManager.default.temporaryDirectory.appendingPathComponent("fk-none"))
+        configure.maxAction = 0
+        configure.maxConnectionsPerHost = -3
+        configure.progressInterval = .seconds(-1)
+        configure.minFree = -1
+        configure.retry.maxAttempts = 0
+        configure.retry.baseDelay = .seconds(-1)
+        #expect(configure.maxAction == 1 && configure.maxConnectionsPerHost == 1 && configure.minFree == 0)
+        #expect(configure.progressInterval == .milliseconds(200))
+        #expect(configure.retry.maxAttempts == 1 && configure.retry.baseDelay == .zero)
+        try configure.validate()
+        for change: (inout Configure) -> Void in [
+            { $0.rateLimit = -1 }, { $0.connections = .fixed(0) }, { $0.transport.stallTimeout = .seconds(-1) },
+            { $0.transport.connectTimeout = .seconds(-1) }, { $0.transport.maxRedirects = -1 },
+        ] {
+            var wrong = configure
+            change(&wrong)
+            #expect(#expect(throws: DownloadError.self) { try wrong.validate() }?.code == .invalidArgument)
+            #expect(throws: DownloadError.self) { try Downloader(wrong) }
+        }
+    }
+
+    @Test("a middleware that sets a header value with a line break ends the task; the request never goes out")
+    func middlewareHeader() async throws {
+        let bench = try PublicBench()
+        bench.transport.serve("/a", [1])
+        bench.downloader.middlewares.onRequest("break") { request, _ in
+            request.setValue("a\r\nX-Other: b", forHTTPHeaderField: "X-Key")
+        }
+        let id = try await bench.builder("/a").prepare(in: bench.downloader)
+        let info = try #require(await bench.downloader.messager.finished(id))
+        #expect(info.error?.code == .invalidArgument && info.error?.message.contains("X-Key") == true)
+        #expect(bench.transport.requests.isEmpty)
+        #expect(throws: DownloadError.self) { try HeadersMiddleware(["X-Key": "a\nb"]) }
+        await bench.downloader.close()
+    }
+
+    // MARK: Unknown and closed
+
+    @Test("unknown ids, URLs and barrels: verbs throw .notFound, questions say that there is nothing")
+    func unknown() async throws {
+        let bench = try PublicBench()
+        let (control, messager) = (bench.downloader.control, bench.downloader.messager)
+        let id = TaskID(url: "http://none.example/")
+        for selector: TaskSelector in [.id(id), .url("http://none.example/"), .barrel("none")] {
+            for verb in [
+                control.suspend, control.resume, control.cancel, control.retry, control.toggle, control.trash,
+                control.forget,
+            ] {
+                let error = await #expect(throws: DownloadError.self) { try await verb(selector) }
+                #expect(error?.code == .notFound)
+            }
+            #expect(await messager.info(selector) == nil)
+            #expect(await messager.all(selector).isEmpty)
+            #expect(await messager.state(selector) == .unknown)
+            for await _ in messager.infos(selector) { Issue.record("an info of nothing") }
+            for await _ in messager.attempts(selector) { Issue.record("an attempt of nothing") }
+        }
+        #expect(await messager.finished(id) == nil)
+        for await _ in messager.barrelInfos("none") { Issue.record("a sum of nothing") }
+        await #expect(throws: DownloadError.self) { try await messager.barrelInfo("none") }
+        await #expect(throws: DownloadError.self) { try await control.suspend("not a url") }
+        await bench.downloader.close()
+    }
+
+    @Test("after close() verbs and new tasks throw .cancelled, and questions are answered from the disk")
+    func closed() async throws {
+        let bench = try PublicBench()
+        bench.transport.serve("/a", [1])
+        let (downloader, builder) = (bench.downloader, try bench.builder("/a"))
+        let (control, messager) = (downloader.control, downloader.messager)
+        let id = try await builder.prepare(in: downloader)
+        _ = await messager.finished(id)
+        await downloader.close()
+        await downloader.close()
+        for verb in [
+            control.suspend, control.resume, control.cancel, control.retry, control.toggle, control.trash,
+            control.forget, control.action,
+        ] {
+            let error = await #expect(throws: DownloadError.self) { try await verb(.id(id)) }
+            #expect(error?.code == .cancelled)
+        }
+        #expect(
+            await #expect(throws: DownloadError.self) { try await builder.prepare(in: downloader) }?.code == .cancelled)
+        await #expect(throws: DownloadError.self) { try await messager.add(.id(id), toBarrel: "b") }
+        await #expect(throws: DownloadError.self) { try await messager.addInfo(.id(id)) { _ in } }
+        let configure = await downloader.configure
+        await #expect(throws: DownloadError.self) { try await downloader.update(configure) }
+        #expect(await messager.info(.id(id))?.state == .complete)
+        #expect(await messager.finished(id)?.state == .complete)
+        for await _ in messager.infos(.id(id)) { break }
+        await downloader.waitUntilDrained()
+        downloader.activateQueue()
+        #expect(await messager.info(.id(id))?.state == .complete)
+    }
+
+    // MARK: Twice and many
+
+    @Test("the same URL twice with other options is one task, and the last options count")
+    func twice() async throws {
+        let bench = try PublicBench()
+        bench.transport.serve("/a", PublicBench.pattern(5_000), hold: 1_000)
+        var first = try bench.builder("/a")
+        first.options.headers = [.init("X-Key", "1")]
+        var second = try bench.builder("/a")
+        second.options.headers = [.init("X-Key", "2")]
+        second.priority = 3
+        let added = try await Builder.prepare([first, second, first, second], in: bench.downloader)
+        let ids = try Set(added.map { try $0.get() })
+        #expect(ids == [first.description.id])
+        bench.transport.release("/a")
+        let id = try #require(ids.first)
+        #expect(await bench.downloader.messager.finished(id)?.state == .complete)
+        #expect(await bench.downloader.messager.all().count == 1)
+        #expect(bench.transport.requests.last?.value(forHTTPHeaderField: "X-Key") == "2")
+        #expect(try bench.bytes("a") == PublicBench.pattern(5_000))
+        await bench.downloader.close()
+    }
+
+    @Test("20,000 tasks from 200 Swift tasks at once")
+    func many() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fk-many-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let downloader = try Downloader(
+            Configure(workPath: folder.appendingPathComponent("work")), transport: MemoryTransport())
+        let ids = try await withThrowingTaskGroup(of: [TaskID].self) { group in
+            for part in 0..<200 {
+                group.addTask {
+                    // Every second part overlaps with the one before it.
+                    let numbers = (part / 2 * 200)..<(part / 2 * 200 + 200)
+                    let builders = try numbers.map { try Builder("http://h.example/\($0)") }
+                    return try await Builder.prepare(builders, barrel: "many", in: downloader).map { try $0.get() }
+                }
+            }
+            return try await group.reduce(into: Set<TaskID>()) { $0.formUnion($1) }
+        }
+        #expect(ids.count == 20_000)
+        #expect(await downloader.messager.all().count == 20_000)
+        #expect(try await downloader.messager.barrelInfo("many").total == 20_000)
+        await downloader.close()
+        #expect(try Receipt.stored(workPath: folder.appendingPathComponent("work")).count == 20_000)
+    }
+}
