@@ -11,6 +11,8 @@ extension SharedEngine {
             } else {
                 try follow(listener, number)
                 follow()
+                // From now on the listener hears every change.
+                if listener.needsChanges { await announcement?.value }
             }
         } catch {
             listeners.remove(number)

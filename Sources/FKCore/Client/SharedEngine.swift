@@ -43,6 +43,8 @@ actor SharedEngine: EngineAccess {
     private var problems: [String] = []
     var lastOwner: EngineOwner?
     private var loop: Task<Void, Never>?
+    /// Ends when the owner writes its changes for this process, or does not answer.
+    private(set) var announcement: Task<Void, Never>?
     /// A takeover under way.
     private var taking: Task<Void, Never>?
     /// When the progress of running tasks is reported next.
@@ -197,9 +199,9 @@ actor SharedEngine: EngineAccess {
     /// Begins to look at the owner's changes, until this process owns the work path or closes.
     func follow() {
         guard loop == nil, engine == nil, !isClosed else { return }
+        // Beside the looks: a stopped owner does not answer, and they notice it.
+        announcement = Task { [weak self] in await self?.announce() }
         loop = Task { [weak self] in
-            // A stopped owner does not answer, and the looks below notice it.
-            Task { await self?.announce() }
             var watch = EngineWatch(interval: 0.25)
             while !Task.isCancelled, let pause = await self?.lookOnce(&watch) {
                 try? await Task.sleep(for: .seconds(pause))

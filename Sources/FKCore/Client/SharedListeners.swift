@@ -18,6 +18,14 @@ enum SharedListener {
         }
     }
 
+    /// True if the listener is promised every change after its registration. `fk` compares the tasks itself.
+    var needsChanges: Bool {
+        switch self {
+        case .task, .attempts, .barrel, .drained: true
+        case .states, .owner: false
+        }
+    }
+
     func isAbout(_ selector: TaskSelector) -> Bool {
         switch (self, selector) {
         case (.task(let own, _, _), _), (.attempts(let own, _, _), _): own == selector
