@@ -9,7 +9,7 @@ import Testing
 struct EngineDeadlineTests {
     static let content = Bytes.pattern(count: 400_000)
 
-    /// The deadline as an option, so many seconds from now.
+    /// The deadline as an option, in seconds from now.
     private func deadline(_ seconds: Double, _ bench: Bench) -> @Sendable (inout TaskDescription) -> Void {
         { [date = bench.clock.date + seconds] in $0.options.deadline = date }
     }
@@ -50,7 +50,7 @@ struct EngineDeadlineTests {
         try await bench.control.retry(.id(id))
         #expect(isMissed(await bench.finished(id)))
         #expect(bench.transport.requests.count == 1)
-        // With a later one it goes on where it was.
+        // A later deadline resumes it where it stopped.
         try await bench.add("a", deadline(10, bench))
         #expect(await bench.finished(id)?.error?.code == nil)
         #expect(await bench.state(id) == .complete)

@@ -16,7 +16,7 @@ struct HandleTests {
         return info
     }
 
-    /// nil stands for a file.
+    /// Nil means a file.
     static func code(_ result: Result<URL, DownloadError>) -> DownloadError.Code? {
         if case .failure(let error) = result { return error.code }
         return nil

@@ -130,7 +130,7 @@ final class Follower {
 
     /// The tasks whose info files differ from what was told last.
     ///
-    /// - Parameter isGap: true also looks for tasks that nobody was told of, and for the end of waits.
+    /// - Parameter isGap: true also reports new tasks of followed URLs, and counts barrels and open tasks again.
     private func differences(isGap: Bool) -> [DownloadInfo] {
         if isGap {
             for missed in whenMissed.values { callbacks.async { missed() } }
