@@ -15,7 +15,7 @@ struct EndToEndTakeoverTests {
         return try Downloader(configure, role: role)
     }
 
-    @Test("the program is killed: the library takes over and goes on behind its bytes")
+    @Test("the program is killed: the library takes over and resumes after its bytes")
     func killed() async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

@@ -39,14 +39,7 @@ final class Follower {
 
     /// The matching tasks as they are now.
     func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
-        let records =
-            switch selector {
-            case .all: reader.records()
-            case .id(let id): reader.records([id])
-            case .url(let url): reader.records(url: try URLNormalizer.normalize(url))
-            case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
-            }
-        return records.map { measured($0) }
+        try reader.records(matching: selector).map { measured($0) }
     }
 
     /// The existing tasks among these ids, in their order.

@@ -93,15 +93,7 @@ public struct Receipt: Codable, Sendable, Hashable {
     private static func read(_ selector: TaskSelector, workPath: URL?) throws -> [Receipt] {
         let path = WorkPath(Configure(workPath: workPath).workPath)
         try path.open(create: false)
-        let reader = StoreReader(path)
-        let records =
-            switch selector {
-            case .all: reader.records()
-            case .id(let id): reader.records([id])
-            case .url(let url): reader.records(url: try URLNormalizer.normalize(url))
-            case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
-            }
-        return records.map { Receipt($0) }
+        return try StoreReader(path).records(matching: selector).map { Receipt($0) }
     }
 }
 

@@ -49,6 +49,18 @@ package struct StoreReader: Sendable {
         read(workPath.allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
     }
 
+    /// The tasks that a selector names, in the order of submission; a barrel's in the order in which they joined.
+    ///
+    /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel.
+    func records(matching selector: TaskSelector) throws -> [TaskRecord] {
+        switch selector {
+        case .all: records()
+        case .id(let id): records([id])
+        case .url(let url): records(url: try URLNormalizer.normalize(url))
+        case .barrel(let name): records(try barrel(name).members.map(\.id))
+        }
+    }
+
     /// The only task whose id starts with these digits.
     ///
     /// - Parameter prefix: 4 to 64 hexadecimal digits in either case.
