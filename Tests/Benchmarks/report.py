@@ -15,6 +15,8 @@ def verdicts(row):
             yield f"at most {goal.most:g} {row.unit}", value <= goal.most
             continue
         peers = {name: each for name, each in row.values.items() if not name.startswith("fk")}
+        if not peers:
+            continue
         if goal.of == "best":
             peer = min(peers, key=peers.get) if peers else None
         else:
@@ -24,6 +26,17 @@ def verdicts(row):
         else:
             ratio = value / max(peers[peer], 1e-9)
             yield f"{own} {ratio:.2f} x {peer}, at most {goal.most:g}", ratio <= goal.most
+
+
+def worse_than_before(rows, suffix, most=1.05):
+    """A line for each value that is more than `most` times that of the build before."""
+    lines = []
+    for row in rows:
+        for name, value in row.values.items():
+            old = row.values.get(name + suffix)
+            if old and value > old * most:
+                lines.append(f"WORSE  {row.name} [{row.unit}]: {name} {value:g}, before {old:g}: {value / old:.2f} x")
+    return lines
 
 
 def table_lines(row):

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import time
 from dataclasses import dataclass
@@ -36,10 +37,12 @@ class Row:
 class Bench:
     #: The column of floor.c: no program to compare with, but what cannot be undercut in this way.
     FLOOR = "libcurl and the files, in C"
+    #: What stands behind the name of a program's build before a change.
+    BEFORE = " before"
 
-    def __init__(self, fk, nginx, memory, disk, rounds, scale, floor=None):
+    def __init__(self, fk, nginx, memory, disk, rounds, scale, floor=None, before=None):
         self.fk, self.nginx, self.memory, self.disk = fk, nginx, memory, disk
-        self.rounds, self.scale, self.floor = rounds, scale, floor
+        self.rounds, self.scale, self.floor, self.before = rounds, scale, floor, before
         self.number = 0
 
     # Files and lists
@@ -94,6 +97,8 @@ class Bench:
         """Runs the programs in turn, A B A B, each round beginning with the next one. `commands`: name -> function of a
         fresh folder that returns words; `check`: told the folder after each run; `touch`: bytes of memory that each run
         finds in use by this machine."""
+        if self.before:
+            commands = self.beside_before(commands)
         series = {program: measure.Series() for program in commands}
         for number in range(rounds or self.rounds):
             turns = list(commands.items())
@@ -120,6 +125,20 @@ class Bench:
             values = {program: round(each.median(what), 3) for program, each in series.items()}
             rows.append(Row(name, unit, values, [goal for goal in goals if goal.what == what]))
         return rows
+
+    def beside_before(self, commands):
+        """The same words for fk and for the build before a change, and for no other program."""
+        def of_before(words):
+            def with_before(folder):
+                return [self.before if word is self.fk else word for word in words(folder)]
+            return with_before
+
+        ours = {name: words for name, words in commands.items() if name.startswith("fk")}
+        return {**ours, **{f"{name}{self.BEFORE}": of_before(words) for name, words in ours.items()}}
+
+    def builds(self):
+        """fk, and the build before a change where there is one."""
+        return {"fk": self.fk, f"fk{self.BEFORE}": self.before} if self.before else {"fk": self.fk}
 
     def same(self, folder, path):
         got = folder / path.name
@@ -266,28 +285,36 @@ class Bench:
         deaf = socket.create_server(("127.0.0.1", 0), backlog=64)
         base = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         urls.write_text("".join(f"{base}/{number}.bin\n" for number in range(count)))
-        create = measure.run([self.fk, "barrel", "create", "all", "-i", urls, "--work-path", folder / "w"], folder)
-        listed = [measure.run([self.fk, "list", "--json", "--work-path", folder / "w"], folder) for _ in range(3)]
+        create, listed, held = {}, {}, {}
+        for number in range(3 if self.before else 1):
+            for program, fk in self.builds().items():
+                work = folder / f"w{number}-{program}"
+                listing = [fk, "list", "--json", "--work-path", work]
+                create.setdefault(program, []).append(
+                    measure.run([fk, "barrel", "create", "all", "-i", urls, "--work-path", work], folder).seconds)
+                listed.setdefault(program, []).extend(measure.run(listing, folder).seconds for _ in range(3))
+                held.setdefault(program, []).append(self.memory_a_task(fk, folder, work, base, count))
+                shutil.rmtree(work)
+        medians = lambda series, digits: {
+            program: round(statistics.median(each), digits) for program, each in series.items()}
         name = f"{count:,} tasks"
         rows = [
-            Row(f"{name}: handed in from a list", "s", {"fk": round(create.seconds, 3)}, [Goal("seconds", 15)]),
-            Row(f"{name}: list --json", "s", {"fk": round(sorted(each.seconds for each in listed)[1], 3)},
-                [Goal("seconds", 1.5)]),
-            Row(f"{name}: an engine's memory for one", "bytes", {"fk": round(self.memory_a_task(folder, base, count))},
-                [Goal("bytes", 1024)]),
+            Row(f"{name}: handed in from a list", "s", medians(create, 3), [Goal("seconds", 15)]),
+            Row(f"{name}: list --json", "s", medians(listed, 3), [Goal("seconds", 1.5)]),
+            Row(f"{name}: an engine's memory for one", "bytes", medians(held, None), [Goal("bytes", 1024)]),
         ]
         shutil.rmtree(folder)
         return rows
 
-    def memory_a_task(self, folder, base, count):
+    def memory_a_task(self, fk, folder, work, base, count):
         """What the engine of a work path with all tasks waiting holds, less what one with a single task does."""
         held = []
         (folder / "one").write_text(f"{base}/one\n")
-        subprocess.run([self.fk, "barrel", "create", "all", "-i", folder / "one", "--work-path", folder / "w1", "-q"],
-                       check=True)
-        for work in ("w1", "w"):
+        single = self.fresh()
+        subprocess.run([fk, "barrel", "create", "all", "-i", folder / "one", "--work-path", single, "-q"], check=True)
+        for each in (single, work):
             engine = subprocess.Popen(
-                [self.fk, "run", "-q", "-j", "1", "--work-path", folder / work],
+                [fk, "run", "-q", "-j", "1", "--work-path", each],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             most = 0
             for _ in range(40):
@@ -306,11 +333,13 @@ class Bench:
     def start(self):
         server = FirstByte()
         url = f"http://127.0.0.1:{server.port}/empty"
-        taken = {"fk": [], "curl": []}
+        taken = {program: [] for program in [*self.builds(), "curl"]}
         for _ in range(21):
             for program in taken:
                 folder = self.fresh()
-                words = self.get(folder, url) if program == "fk" else ["curl", "-s", "-O", url]
+                words = ["curl", "-s", "-O", url]
+                if program in self.builds():
+                    words = [self.builds()[program], *self.get(folder, url)[1:]]
                 begin = time.monotonic()
                 subprocess.run(words, cwd=folder, check=True)
                 taken[program].append(server.arrived - begin)
