@@ -1,18 +1,27 @@
-"""The rows as a table, as JSON, and as a bar chart."""
+"""The rows as a table, as JSON, as a page and as a bar chart.
+
+    report.py FOLDER    writes README.md anew from the results.json of that folder
+"""
 
 import json
 import platform
+import re
 import subprocess
+import sys
 from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def verdicts(row):
-    """(text, kept) for each goal of the row."""
+    """(text, kept, reason) for each goal of the row; the reason is empty for a goal that is reached."""
     for goal in row.goals:
         own = goal.what.split(" of ")[1] if " of " in goal.what else next(iter(row.values))
         value = row.values[own]
         if not goal.of:
-            yield f"at most {goal.most:g} {row.unit}", value <= goal.most
+            kept = value <= goal.most
+            yield f"at most {goal.most:g} {row.unit}", kept, "" if kept else goal.because
             continue
         peers = {name: each for name, each in row.values.items() if not name.startswith("fk")}
         if not peers:
@@ -22,10 +31,11 @@ def verdicts(row):
         else:
             peer = goal.of if goal.of in peers else None
         if peer is None:
-            yield f"{goal.of} was not measured", True
+            yield f"{goal.of} was not measured", True, ""
         else:
             ratio = value / max(peers[peer], 1e-9)
-            yield f"{own} {ratio:.2f} x {peer}, at most {goal.most:g}", ratio <= goal.most
+            kept = ratio <= goal.most
+            yield f"{own} {ratio:.2f} x {peer}, at most {goal.most:g}", kept, "" if kept else goal.because
 
 
 def worse_than_before(rows, suffix, most=1.05):
@@ -42,9 +52,13 @@ def worse_than_before(rows, suffix, most=1.05):
 def table_lines(row):
     values = "  ".join(f"{name} {value:g}" for name, value in row.values.items())
     lines = [f"{row.name} [{row.unit}]", f"    {values}"]
-    for text, kept in verdicts(row):
-        lines.append(f"    {'kept  ' if kept else 'MISSED'} {text}")
+    for text, kept, reason in verdicts(row):
+        lines.append(f"    {text}: {verdict(kept)}{'. ' + reason if reason else ''}")
     return lines
+
+
+def verdict(kept):
+    return "reached" if kept else "not reached"
 
 
 def machine():
@@ -66,23 +80,42 @@ def write_json(path, rows, date, fk):
         "date": date, "fk": fk, "machine": machine(),
         "rows": [
             {"work": row.name, "unit": row.unit, "medians": row.values,
-             "goals": [{"goal": text, "kept": kept} for text, kept in verdicts(row)]} for row in rows],
+             "goals": [{"goal": text, "kept": kept, **({"because": reason} if reason else {})}
+                       for text, kept, reason in verdicts(row)]} for row in rows],
     }
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
-def write_markdown(path, rows, date, fk):
-    """The same rows as a page of the documents."""
-    about = machine()
-    lines = ["# Measured", "", f"Written by `make bench` on {date}: {fk}; {about['processor']}, {about['cores']} cores, {about['system']}.", "",
-             "Medians of runs in turn. CPU and memory are those of the same runs.", "", "![bars](results.svg)", "",
-             "| work | unit | fk and peers | goal |", "| --- | --- | --- | --- |"]
-    for row in rows:
-        values = ", ".join(f"{name} {value:g}" for name, value in row.values.items())
-        goals = "; ".join(f"{text}: {'kept' if kept else '**missed**'}" for text, kept in verdicts(row))
-        lines.append(f"| {row.name} | {row.unit} | {values} | {goals} |")
-    lines += ["", "Programs: " + ", ".join(filter(None, about["programs"].values())) + "."]
-    path.write_text("\n".join(lines) + "\n")
+def write_markdown(folder):
+    """The results of the folder's results.json as a page of the documents."""
+    document = json.loads((folder / "results.json").read_text())
+    about, measured = document["machine"], document["fk"].removeprefix("fk ")
+    current = re.search(r'static let text = "(.*)"', (ROOT / "Sources/FKCore/Version.swift").read_text())[1]
+    lines = [
+        "# Benchmarks", "",
+        f"`make bench` wrote this page on {document['date']}. It measured fk {measured} on {about['processor']}, {about['cores']} cores, "
+        f"{about['system']}.",
+    ]
+    if measured != current:
+        lines += ["", f"The current version is {current}; these results are of the earlier version {measured}."]
+    lines += [
+        "", "Values are medians; the programs take turns. Processor time and memory are those of the same runs. A goal is a maximum, or a "
+        "maximum ratio to another program.", "",
+        "[Performance](../Performance.md) has profiles and says where the time goes.", "", "![bars](results.svg)", "",
+        "| work | unit | fk and other programs | goal |", "| --- | --- | --- | --- |"]
+    open_goals = []
+    for row in document["rows"]:
+        values = ", ".join(f"{name} {value:g}" for name, value in row["medians"].items())
+        goals = "; ".join(f"{goal['goal']}: {verdict(goal['kept'])}" for goal in row["goals"])
+        lines.append(f"| {row['work']} | {row['unit']} | {values} | {goals} |")
+        open_goals += [(row, goal) for goal in row["goals"] if not goal["kept"]]
+    if open_goals:
+        lines += ["", "## Goals that are not reached", "", "| work | goal | reason |", "| --- | --- | --- |"]
+        lines += [
+            f"| {row['work']}, {row['unit']} | {goal['goal']} | {goal.get('because', 'The reason is not known.')} |"
+            for row, goal in open_goals]
+    lines += ["", "Programs: " + ", ".join(text.rstrip(".") for text in about["programs"].values() if text) + "."]
+    (folder / "README.md").write_text("\n".join(lines) + "\n")
 
 
 def write_svg(path, rows, title):
@@ -106,3 +139,7 @@ def write_svg(path, rows, title):
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y + 10}" font-family="sans-serif" '
         f'font-size="12">\n<rect width="100%" height="100%" fill="white"/>\n'
         f'<text x="10" y="22" font-size="15">{escape(title)}</text>\n{body}\n</svg>\n')
+
+
+if __name__ == "__main__":
+    write_markdown(Path(sys.argv[1]))

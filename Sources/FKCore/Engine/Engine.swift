@@ -9,7 +9,7 @@ import Foundation
 ///           +------------------------- Engine ----------------+-----------------------+
 ///                 |            |           |            |             |
 ///              TaskBook     Schedule    TaskRun      Reporter     RateLimits
-///             (info files)  (who runs)  (one file)  (who hears)   (how fast)
+///             (info files)  (order)     (one file)  (listeners)   (limits)
 /// ```
 ///
 /// It takes requests and events, passes each to the component that handles it, starts the tasks that `Schedule`
