@@ -80,7 +80,7 @@ public struct Control: Sendable {
     /// - Parameter url: the new address; the task's own URL removes the one that was set.
     /// - Throws: `.notFound` if there is no such task, `.invalidURL` or `.unsupportedScheme`, `.cancelled` for a closed
     ///   downloader.
-    public func relink(_ id: TaskID, to url: String) async throws {
+    public func relink(_ id: TaskID, to url: String) async throws(DownloadError) {
         if case .failed(let error) = await engine.perform(.relink(id, to: url), own: nil) { throw error }
     }
 
