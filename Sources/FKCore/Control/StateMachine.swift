@@ -70,7 +70,7 @@ package enum StateMachine {
     private static func action(in state: DownloadState) -> Transition {
         switch state {
         case .prepare, .cancel, .error: .to(.idle, .queue)
-        case .suspend: .noOp(reason: "is suspended: resume it to go on")
+        case .suspend: .noOp(reason: "is suspended: resume it to continue")
         default: nothing("queue", state)
         }
     }
@@ -101,7 +101,7 @@ package enum StateMachine {
     private static func retry(in state: DownloadState) -> Transition {
         switch state {
         case .cancel, .error: .to(.idle, .queue)
-        case .suspend: nothing("retry", state, hint: "resume it to go on")
+        case .suspend: nothing("retry", state, hint: "resume it to continue")
         default: nothing("retry", state)
         }
     }

@@ -77,7 +77,8 @@ extension TaskRun {
             refuseMirror(url, error.message)
         } else {
             laneSet.cap(at: others)
-            appendHistory(by: "connection", "\(error.message) \(others) go on.")
+            let rest = others == 1 ? "1 connection" : "\(others) connections"
+            appendHistory(by: "connection", "\(error.message) The file continues with \(rest).")
         }
         laneEnded(lane)
     }

@@ -7,7 +7,7 @@ enum EngineText {
         case .silent:
             "warning: process \(pid), which runs the downloads, has shown no sign of life for "
                 + "\(Int(EngineWatch.limit)) s: it is stopped or hung. Continue it with: kill -CONT \(pid), or end it with: "
-                + "kill -KILL \(pid) (every byte is kept, and a command that waits here goes on)."
+                + "kill -KILL \(pid) (every byte is kept, and a command that waits here continues)."
         case .back: "process \(pid) runs the downloads again."
         }
     }

@@ -1,0 +1,8 @@
+import FKCore
+import Foundation
+
+let urls = Array(CommandLine.arguments.dropFirst())
+let folder = URL(fileURLWithPath: "files")
+let configure = Configure(workPath: folder.appendingPathComponent(".work"))
+try await withDownloader(configure) { downloader in
+}
