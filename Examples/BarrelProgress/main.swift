@@ -1,8 +1,8 @@
-// A barrel: a named group of tasks with one sum, counts by state, and members that stay when they are finished.
+// A barrel: a named group of tasks with combined progress and counts by state. Finished members stay in it.
 //
 //     BarrelProgress [--limit-rate BYTES] URL...
 //
-// The files go into a temporary work path and are deleted in the end. Exit status: 0 when all files arrived.
+// The files go into a temporary work path and are deleted at the end. Exit status: 0 when all files arrived.
 
 import FKCore
 import FKMiddleware
@@ -26,17 +26,17 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Bool {
     defer { try? FileManager.default.removeItem(at: workPath) }
     var configure = Configure(workPath: workPath)
     configure.maxAction = 4
-    configure.distributeSpeed = 1
+    configure.progressInterval = .milliseconds(200)
     configure.rateLimit = rateLimit
     let downloader = try Downloader(configure)
 
-    // All tasks at once, as members of one barrel. Each result is an id or the reason why there is no task.
+    // All tasks at once, as members of one barrel. Each result is an id, or the error of a refused URL.
     let builders = try urls.map { try Builder($0) }
     for result in try await Builder.prepare(builders, barrel: "example", in: downloader) {
         if case .failure(let error) = result { print("failed    \(error)") }
     }
 
-    // The sum never goes backwards: finished members stay in it. The sequence ends when no member can run any more.
+    // The sum never decreases, because finished members stay in it. The sequence ends when no member can continue.
     downloader.activateQueue()
     for await barrel in downloader.messager.barrelInfos("example") {
         print("barrel    \(describe(barrel))")

@@ -1,10 +1,10 @@
-// Middlewares of your own in all three chains, and one that is shipped.
+// Your own middlewares in all three chains, and an included one.
 //
 //     CustomMiddleware [--work-path DIR] [--reject TEXT] FOLDER URL...
 //
 // Each request is signed, progress is logged, each finished file is verified and then moved to FOLDER. With --reject, a
-// file that contains TEXT is refused: its task ends in error with that reason. With --work-path, a second run goes on where the
-// first one was interrupted. Exit status: 0 when all files arrived.
+// file that contains TEXT is refused: its task ends in error with that reason. With --work-path, a second run continues an
+// interrupted one. Exit status: 0 when all files arrived.
 
 import FKCore
 import FKMiddleware
@@ -14,7 +14,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Signs each request: runs again on every attempt, so the signature is always fresh. What it adds is never stored.
+/// Signs each request: runs again on every attempt, so the signature is always fresh. Its changes are never stored.
 struct SignRequest: RequestMiddleware {
     let key: String
     let priority = 10
@@ -29,11 +29,11 @@ struct SignRequest: RequestMiddleware {
         return request
     }
 
-    // A redirect to another origin does not get it.
+    // It is not sent to another origin after a redirect.
     var secretHeaders: [String] { ["X-Signature"] }
 }
 
-/// Hears of every state change, and of progress at the polled interval. It cannot change the download.
+/// Receives every change of state, and progress at the polled interval. It cannot change the download.
 struct LogProgress: DownloadMiddleware {
     func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
         print(
@@ -47,7 +47,7 @@ struct LogProgress: DownloadMiddleware {
     }
 }
 
-/// Runs when the file is whole and has its name. What it throws fails the task; the file is then set aside.
+/// Runs when the file is complete and has its name. An error fails the task, and the file is renamed.
 struct VerifyContent: ResponseMiddleware {
     let forbidden: String?
     // Before MoveToFolderMiddleware, whose priority is 200.
@@ -77,7 +77,7 @@ func download(
     let temporary = FileManager.default.temporaryDirectory.appendingPathComponent("fk-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: temporary) }
     var configure = Configure(workPath: kept ?? temporary)
-    configure.distributeSpeed = 1
+    configure.progressInterval = .milliseconds(200)
     let downloader = try Downloader(configure)
 
     downloader.middlewares.register(request: SignRequest(key: "secret"))

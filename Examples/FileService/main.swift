@@ -1,4 +1,4 @@
-// A service that fetches files as child tasks of one group, each with a time limit, and that stops in an orderly way.
+// A service that downloads files as child tasks of one group, each with a time limit. It shuts down gracefully.
 //
 //     FileService FOLDER SECONDS URL...
 //

@@ -1,9 +1,9 @@
-// A small download manager, as the migration guide builds it: several files at once with overall progress, a header,
-// bytes that outlive the program.
+// The small download manager of the migration guide: several files at once, combined progress, a header, and downloads that
+// continue after an interruption.
 //
 //     Migrated FOLDER URL...
 //
-// Run it again after an interruption: it continues. Exit status: 0 when all files are there.
+// Exit status: 0 when all files are there.
 
 import FKCore
 import FKMiddleware

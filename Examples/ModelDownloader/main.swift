@@ -1,5 +1,5 @@
-// The files of a model, each with its SHA-256, and a token for the host that lists them. Links may expire: every attempt
-// asks that host again. Killed, it continues with the next run.
+// The files of a model, each with its SHA-256, and a token for their host. Links may expire: every attempt requests the
+// original URL again. After a kill, the next run continues.
 //
 //     MODEL_TOKEN=... ModelDownloader FOLDER SHA256 URL [SHA256 URL]...
 

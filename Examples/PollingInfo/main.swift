@@ -1,8 +1,8 @@
-// The three ways to follow a task: a polled callback, an asynchronous sequence, and one question.
+// The three ways to follow a task: a polled callback, an asynchronous sequence, and a single query.
 //
 //     PollingInfo [--limit-rate BYTES] URL...
 //
-// The files go into a temporary work path and are deleted in the end. Exit status: 0 when all files arrived.
+// The files go into a temporary work path and are deleted at the end. Exit status: 0 when all files arrived.
 
 import FKCore
 import FKMiddleware
@@ -20,28 +20,28 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
     let workPath = FileManager.default.temporaryDirectory.appendingPathComponent("fk-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: workPath) }
     var configure = Configure(workPath: workPath)
-    // Callbacks come every 1 x 0.2 s. The default is 5: one second.
-    configure.distributeSpeed = 1
+    // The interval of the callbacks. The default is one second.
+    configure.progressInterval = .milliseconds(200)
     configure.rateLimit = rateLimit
     let downloader = try Downloader(configure)
     let messager = downloader.messager
 
     var failures = 0
     for url in urls {
-        // 1. A callback. The task need not exist yet; it runs on a queue of its own, never on the main thread.
+        // 1. A callback. It can be registered before the task exists, and never runs on the main thread.
         let registration = try await messager.addInfo(.url(url)) { print("callback  \(describe($0))") }
 
         let id = try await Builder(url).prepare(in: downloader)
-        // Tasks can be prepared before the queue is activated; nothing runs before. Calling it again is harmless.
+        // Tasks can be prepared before the queue is activated; nothing runs before. A second call has no effect.
         downloader.activateQueue()
 
         // 2. An asynchronous sequence. It ends after the task is complete, in error, cancelled or gone. A slow reader
-        // gets the newest info and misses older ones.
+        // receives the newest info and skips older ones.
         for await info in messager.infos(.id(id)) {
             print("sequence  \(describe(info))")
         }
 
-        // 3. One question, at any time. The callback is not needed any more.
+        // 3. A query, at any time. The callback is no longer needed.
         await messager.removeInfo(registration)
         let info = await messager.info(.id(id))
         print("one-shot  \(info?.state.rawValue ?? "unknown"), file \(info?.path ?? "-")")

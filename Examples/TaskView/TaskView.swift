@@ -20,7 +20,7 @@
         }
     }
 
-    /// All tasks of a barrel, with one sum. Rows make a model for their task when they are shown.
+    /// All tasks of a barrel, with combined progress. Rows make a model for their task when they are shown.
     struct BarrelView: View {
         let model: BarrelModel
 

@@ -1,4 +1,4 @@
-// Prints what a view shows of a task: the lines of TaskView.swift, which is the view for SwiftUI, as they change.
+// Prints the lines that the view of TaskView.swift shows for a task, as they change.
 //
 //     TaskView URL [FOLDER]
 //
@@ -9,7 +9,7 @@ import FKMiddleware
 import Foundation
 import Observation
 
-/// What the view shows, as text.
+/// The content of the view as text.
 @MainActor
 func lines(_ model: TaskModel) -> String {
     let percent = model.fraction.map { "\(Int($0 * 100)) %" } ?? "-"
@@ -32,7 +32,7 @@ func show(_ model: TaskModel) async -> Bool {
         last = text
         if let error = model.error { print("failed: \(error.message)") }
         if model.state == .complete || model.state == .error { return model.state == .complete }
-        // A change is announced before it is made.
+        // The observation is called before the change.
         for await _ in changes {}
         await Task.yield()
     }
@@ -45,7 +45,7 @@ guard let url = arguments.first else {
 }
 let folder = URL(fileURLWithPath: arguments.dropFirst().first ?? ".")
 var configure = Configure(workPath: folder.appendingPathComponent(".work"))
-configure.distributeSpeed = 1
+configure.progressInterval = .milliseconds(200)
 let isComplete = try await withDownloader(configure) { downloader in
     await show(TaskModel(try await downloader.add(url, to: folder)))
 }

@@ -13,13 +13,13 @@ guard let folder = arguments.first.map({ URL(fileURLWithPath: $0) }), arguments.
     print("usage: TwoProcesses FOLDER URL...")
     exit(2)
 }
-// At once, also where the output is a file.
+// Print lines at once, also into a file.
 @Sendable func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 
 let configure = Configure(workPath: folder.appendingPathComponent(".work"))
 do {
     let isComplete = try await withDownloader(configure, role: .either) { downloader in
-        // Says who downloads, now and after each change.
+        // Prints the owner, now and after each change.
         let owners = Task {
             for await owner in downloader.owners {
                 switch owner {
