@@ -84,8 +84,8 @@ public struct Control: Sendable {
         if case .failed(let error) = await engine.perform(.relink(id, to: url), own: nil) { throw error }
     }
 
-    /// Forgets tasks in any state and keeps the finished files of complete tasks, which are the application's from then
-    /// on: the same URL asked for again is a new task, and finds the name of its file taken. Unfinished bytes are
+    /// Forgets tasks in any state and keeps the finished files of complete tasks, which then belong to the application:
+    /// the same URL added again is a new task, and the name of its file is taken. Unfinished bytes are
     /// deleted.
     @discardableResult
     public func forget(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {

@@ -13,13 +13,13 @@ public final class BarrelModel: Identifiable {
     public nonisolated let barrel: Barrel
     /// The barrel's name.
     public nonisolated var id: String { barrel.name }
-    /// The sum as it was last reported; nil until the first report, and for a barrel that never was there.
+    /// The latest sum; nil until the first one, and if there never was such a barrel.
     public private(set) var info: BarrelInfo?
     /// The members in the order in which they joined.
     public private(set) var members: [DownloadTask] = []
     /// The members that have failed, with their errors.
     public private(set) var failures: [DownloadInfo] = []
-    /// The error of the last verb that was given here; nil if it was accepted.
+    /// The error of the last verb of this model; nil if it was accepted.
     public private(set) var verbError: DownloadError?
 
     @ObservationIgnored private var following: Task<Void, Never>?
@@ -72,7 +72,7 @@ public final class BarrelModel: Identifiable {
     // MARK: Verbs
 
     /// Stops running and waiting members and keeps their bytes. Like every verb here, it returns at once; `info` and
-    /// `verbError` show what came of it. Verbs take effect in the order in which they are given.
+    /// `verbError` show the result. Verbs take effect in order.
     public func suspend() { give { barrel throws(DownloadError) in try await barrel.suspend() } }
 
     /// Resumes suspended members, and queues failed and cancelled ones again.

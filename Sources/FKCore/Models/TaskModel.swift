@@ -20,13 +20,13 @@ public final class TaskModel: Identifiable {
     public nonisolated let task: DownloadTask
     /// The task's id.
     public nonisolated var id: TaskID { task.id }
-    /// The task as it was last reported; nil until the first report, and for a task that never was there.
+    /// The latest report; nil until the first one, and if there never was such a task.
     public private(set) var info: DownloadInfo?
-    /// The error of the last verb that was given here; nil if it was accepted.
+    /// The error of the last verb of this model; nil if it was accepted.
     public private(set) var verbError: DownloadError?
 
     @ObservationIgnored private var following: Task<Void, Never>?
-    /// The last verb. The next one waits for it.
+    /// The last verb; the next one waits for it.
     @ObservationIgnored private var lastVerb: Task<Void, Never>?
 
     /// Creates a model, which follows the task from now on.
@@ -53,11 +53,11 @@ public final class TaskModel: Identifiable {
     public var bytesPerSecond: Double { info?.bytesPerSecond ?? 0 }
     /// The time until the file is complete at the present speed; nil while unknown.
     public var estimatedTimeRemaining: Duration? { info.map { TaskProgress($0) }?.estimatedTimeRemaining }
-    /// The error of a failed task, or of the last attempt while a retry is due; else nil.
+    /// The error of a failed task, or of the last attempt while a retry is due; otherwise nil.
     public var error: DownloadError? { info?.error }
     /// The finished file; nil until the task is complete.
     public var file: URL? { info?.path.map { URL(fileURLWithPath: $0) } }
-    /// A name to show: that of the file once it is known, else the end of the URL.
+    /// A name to show: the file's name once it is known, otherwise the end of the URL.
     public var name: String {
         info?.fileName ?? file?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent ?? ""
     }
@@ -68,8 +68,8 @@ public final class TaskModel: Identifiable {
 
     // MARK: Verbs
 
-    /// Stops the task and keeps its bytes. Like every verb here, it returns at once; `info` and `verbError` show what
-    /// came of it. Verbs take effect in the order in which they are given.
+    /// Stops the task and keeps its bytes. Like every verb here, it returns at once; `info` and `verbError` show the
+    /// result. Verbs take effect in order.
     public func suspend() { give { task throws(DownloadError) in try await task.suspend() } }
 
     /// Resumes a suspended task, and queues a failed or cancelled one again.
