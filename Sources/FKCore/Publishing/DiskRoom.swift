@@ -31,7 +31,7 @@ struct DiskRoom: Equatable {
         if promised > 0 { reasons.append("\(ByteSize.format(promised)) are for files that are being fetched") }
         throw DownloadError(
             .noSpace,
-            "There is no room in \(folder): \(ByteSize.format(needed)) are needed, \(reasons.joined(separator: ", ")). "
+            "There is not enough space in \(folder): \(ByteSize.format(needed)) are needed, \(reasons.joined(separator: ", ")). "
                 + "Free some space\(kept > 0 ? " or lower `minFree`" : ""), then retry.",
             isRetryable: isResumed)
     }

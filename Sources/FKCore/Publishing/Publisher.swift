@@ -65,7 +65,7 @@ struct Publisher {
         if length > expected { try part.truncate(to: expected) }
         guard length >= expected else {
             throw DownloadError(
-                .incompleteBody, "Somebody shortened the part file: it has \(length) of \(expected) bytes.",
+                .incompleteBody, "The part file was truncated: it has \(length) of \(expected) bytes.",
                 isRetryable: true)
         }
     }

@@ -77,7 +77,7 @@ extension TaskRun {
     private func notCompared(_ path: String, _ error: DownloadError) {
         book.problems.append(
             "\(path) could not be compared with what was received. \(error.message) "
-                + "It stays as it is, and the next run looks at it again.")
+                + "It is not changed, and the next run examines it again.")
         end(as: .complete)
     }
 
@@ -100,7 +100,7 @@ extension TaskRun {
             }
         } else {
             let kept = try entry.keep(name, in: folder, for: name)
-            book.problems.append("What bore the name \(path) was kept as \(kept).")
+            book.problems.append("The file that had the name \(path) was kept as \(kept).")
         }
         try fetchAnew()
     }

@@ -67,7 +67,7 @@ extension TaskRun {
             guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
                 let error = DownloadError(
                     .incompleteBody,
-                    "The server sent nothing of what is missing: \(Plural.count(end - receiver.position, "byte")).",
+                    "The server sent none of the missing \(Plural.count(end - receiver.position, "byte")).",
                     isRetryable: true)
                 return laneFailed(lane, error)
             }

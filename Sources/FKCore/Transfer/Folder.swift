@@ -70,7 +70,7 @@ final class Folder: Sendable {
         }
         throw DownloadError(
             .destination,
-            "The folder \(path) is another one than at the start of the download: retry to fetch the file into it.")
+            "The folder \(path) is not the one in which the download started: retry to fetch the file into it.")
     }
 
     /// The file system of the folder; nil if the system does not report it.

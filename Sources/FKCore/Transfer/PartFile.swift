@@ -82,7 +82,7 @@ final class PartFile: Sendable {
     func checkHasItsName() throws(DownloadError) {
         if hasItsName { return }
         throw DownloadError(
-            .destination, "Somebody has removed or replaced the part file \(path): the file is fetched again.",
+            .destination, "The part file \(path) was removed or replaced: the file is fetched again.",
             isRetryable: true)
     }
 

@@ -174,7 +174,7 @@ package enum ResumeRules {
         _ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int
     ) -> HeadDecision {
         guard ask.usesRange else {
-            return .refuse(badRange("The server sent a part of the file (206) though the whole was asked for."))
+            return .refuse(badRange("The server sent a part of the file (206) although the whole file was requested."))
         }
         if head["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true { return .askAgain(.oneStream) }
         let unusable: Again = ask.again == nil ? .plainRange : .oneStream
