@@ -128,6 +128,88 @@ static inline ssize_t fk_get_attribute(int file, const char *name, void *value, 
 static inline int fk_remove_attribute(int file, const char *name) { return fremovexattr(file, name); }
 #endif
 
+#include <fcntl.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#endif
+/* Starts a program: own process group, no descriptor but 0, 1 and 2, no blocked or ignored signal. */
+#if defined(__linux__) || (defined(__APPLE__) && !defined(__WATCH_OS_VERSION_MIN_REQUIRED) && !defined(__TV_OS_VERSION_MIN_REQUIRED))
+#include <signal.h>
+#include <spawn.h>
+/* `descriptors` are above 2; they become 0, 1 and 2 of the program. Returns 0 or the system's error number. */
+static inline int fk_spawn(
+    pid_t *pid, const char *path, char *const arguments[], char *const environment[], const char *folder,
+    const int descriptors[3]) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    int code = posix_spawn_file_actions_init(&actions);
+    if (code != 0) return code;
+    code = posix_spawnattr_init(&attributes);
+    if (code != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return code;
+    }
+    short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    for (int number = 0; number < 3 && code == 0; number++)
+        code = posix_spawn_file_actions_adddup2(&actions, descriptors[number], number);
+#if defined(__APPLE__)
+    flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
+#elif defined(__GLIBC__)
+    if (code == 0) code = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+#else
+    /* Musl has no such action. It ignores the descriptors that another thread closes in the meantime. */
+    DIR *open = opendir("/proc/self/fd");
+    if (open) {
+        for (struct dirent *entry = readdir(open); entry && code == 0; entry = readdir(open)) {
+            int number = atoi(entry->d_name);
+            if (number > 2 && !(fcntl(number, F_GETFD) & FD_CLOEXEC))
+                code = posix_spawn_file_actions_addclose(&actions, number);
+        }
+        closedir(open);
+    }
+#endif
+    /* After the others: a missing folder must not leave the program with other descriptors than these. */
+    if (code == 0) code = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, flags);
+    if (code == 0) code = posix_spawn(pid, path, &actions, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+#else
+static inline int fk_spawn(
+    pid_t *pid, const char *path, char *const arguments[], char *const environment[], const char *folder,
+    const int descriptors[3]) { return ENOSYS; }
+#endif
+/* Makes a pipe whose ends are closed at exec. Returns 0, or -1 with errno. */
+static inline int fk_pipe(int ends[2]) {
+#if defined(SYS_pipe2)
+    return (int)syscall(SYS_pipe2, ends, O_CLOEXEC);
+#else
+    if (pipe(ends) != 0) return -1;
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    return 0;
+#endif
+}
+/* A descriptor that becomes readable when the process ends; -1 where the system has none. */
+static inline int fk_process_descriptor(pid_t pid) {
+#if defined(SYS_pidfd_open)
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    return -1;
+#endif
+}
+
 #if defined(__linux__)
 /* Foundation's own C interface to the libcurl that FoundationNetworking uses, which may differ from the one we link. No header
    of Foundation declares it. The functions below do nothing if it is not linked. */

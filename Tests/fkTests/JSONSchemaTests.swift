@@ -58,6 +58,16 @@ import Testing
         try await check(sandbox, ["limit", "1M", "-b", "b"], "done")
         try await check(sandbox, ["limit"], "limits")
         try await check(sandbox, ["limit", "-b", "b"], "barrelLimit")
+        try await check(sandbox, ["middleware", "list"], "middlewares")
+        // What follows the two dashes belongs to the program.
+        let add = ["middleware", "add", "--json", "--stage"]
+        let script = #"echo '{"headers":{"a":"1"}}'"#
+        try await check(sandbox, add + ["request", "--name", "m", "-b", "b", "--", "sh", "-c", script], "done")
+        try await check(sandbox, add + ["download", "--name", "n", "--", "false"], "done")
+        try await check(sandbox, ["middleware", "list"], "middlewares")
+        try await check(sandbox, ["middleware", "test", "m", file], "middlewareTest")
+        try await check(sandbox, ["middleware", "test", "n", file], "middlewareTest", status: 1)
+        try await check(sandbox, ["middleware", "remove", "n"], "done")
         try await check(sandbox, ["barrel", "remove", "b", file], "done")
         try await check(sandbox, ["barrel", "delete", "b", "-y"], "done")
         try await check(sandbox, ["trash", "--all", "-y"], "verbs")

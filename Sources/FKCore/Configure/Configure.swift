@@ -77,6 +77,10 @@ public struct Configure: Sendable {
         didSet { minFree = max(0, minFree) }
     }
 
+    /// False leaves out the middleware programs of the work path (`MiddlewareProgram`). The default is true. Changing it
+    /// has no effect on a live downloader.
+    public var runsMiddlewarePrograms = true
+
     /// Creates default settings.
     ///
     /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`.

@@ -47,6 +47,7 @@ package actor Engine {
     /// The state and services that runs share.
     let room: RunRoom
     let control: TaskControl
+    let programs: ProgramRoom
     var post: PostBox
     /// The reasons for waiting that were last written for other processes.
     private var lastNotice: WaitNotice
@@ -86,6 +87,7 @@ package actor Engine {
                 "The work path \(workPath.root) is in use by \(holder): close its downloader, or use another work path.",
                 isRetryable: true)
         }
+        let programs = try ProgramRoom(workPath, chains, isOn: configure.runsMiddlewarePrograms)
         self.workPath = workPath
         self.scope = scope
         self.chains = chains
@@ -109,6 +111,10 @@ package actor Engine {
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
         lastNotice = WaitNotice.read(from: workPath)
         schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfterSeconds)
+        programs.connect { [inbox] name, task, state, error in
+            inbox.perform { $0.programEnded(name, task.id, state, error) }
+        }
+        self.programs = programs
         self.tenure = tenure
         self.schedule = schedule
         self.book = book
@@ -201,6 +207,29 @@ package actor Engine {
         }
     }
 
+    /// Seconds for which closing waits for programs of the download stage.
+    private static let programPatience: Duration = .seconds(30)
+
+    /// Programs hear of every change of state, also of the last ones before the end of a command.
+    private func finishPrograms() async {
+        let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
+        guard !lines.isEmpty else { return }
+        await withCheckedContinuation { continuation in callbacks.async { continuation.resume() } }
+        await withTaskGroup(of: Void.self) { group in
+            for line in lines { group.addTask { await line.finish(patience: Self.programPatience) } }
+        }
+        // What they reported is on its way to this thread.
+        await withCheckedContinuation { continuation in executor.run { continuation.resume() } }
+    }
+
+    /// A program was told of a change of state.
+    private func programEnded(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
+        guard !tenure.isClosed, let entry = try? book.find(id) else { return }
+        entry.noteDecision(of: name, error?.message ?? Verdict.told + state.rawValue, at: clock.date)
+        if let error { problems.append(error.message) }
+        book.write(entry)
+    }
+
     private func releaseClosers() {
         whenClosed.forEach { $0.resume() }
         whenClosed = []
@@ -212,6 +241,7 @@ package actor Engine {
         runs.forEach { $0.releaseWaiters() }
         for run in runs { await run.ended() }
         await tenure.idle()
+        await finishPrograms()
         let files = room.sync.takeLast()
         if !files.isEmpty { await synchronize(files) }
         for entry in book.tasks.values where entry.isDirty { book.write(entry) }
@@ -220,6 +250,7 @@ package actor Engine {
         writeWaits()
         reporter.finish()
         reporter.changes.end()
+        programs.close()
         book.close()
         tenure.close()
         releaseClosers()

@@ -5,7 +5,7 @@ import FKMiddleware
 final class EngineInbox: Sendable {
     enum Event: Sendable {
         /// The request chain of the lane with this number has ended.
-        case request(TaskID, lane: Int, Result<PreparedRequest, DownloadError>)
+        case request(TaskID, lane: Int, Result<PreparedRequest, DownloadError>, [MiddlewareCall.Note])
         /// The receiver has paused the transfer until the response head is recorded.
         case gate(TaskID, RangeReceiver)
         /// The response has ended.
@@ -16,7 +16,7 @@ final class EngineInbox: Sendable {
         /// The task that the event belongs to.
         var id: TaskID {
             switch self {
-            case .request(let id, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _): id
+            case .request(let id, _, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _): id
             }
         }
     }
@@ -40,6 +40,12 @@ final class EngineInbox: Sendable {
             return state.events.count == 1 ? state.engine : nil
         }
         engine?.executor.run { engine?.assumeIsolated { $0.handleEvents() } }
+    }
+
+    /// Runs a closure on the engine's thread, if there still is an engine. Safe from any thread.
+    func perform(_ body: @escaping @Sendable (isolated Engine) -> Void) {
+        guard let engine = state.withLock(\.engine) else { return }
+        engine.executor.run { engine.assumeIsolated { body($0) } }
     }
 
     /// Removes and returns all events, in order.

@@ -137,6 +137,10 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case limit(rate: Int64?, barrel: String?)
     /// Returns the limits in force.
     case limits
+    /// Adds a program to the middlewares of the work path.
+    case addProgram(MiddlewareProgram)
+    /// Removes a program from the middlewares of the work path.
+    case removeProgram(name: String)
     /// Makes the selected tasks members of a barrel, which is created if missing. The answer is `count`.
     case join([TaskSelector], barrel: String)
     /// Resumes suspended tasks, and queues cancelled and failed ones again (FKDownloader's resumeAll).

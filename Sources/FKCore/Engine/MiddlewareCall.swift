@@ -18,6 +18,14 @@ final class MiddlewareCall: Sendable {
     private let engine: ObjectIdentifier
     private let kind: Kind
     private let isOver = Locked(false)
+    private let notes = Locked<[Note]>([])
+
+    /// What a middleware has decided, for the task's history.
+    struct Note: Sendable, Hashable {
+        /// The middleware's name.
+        var name: String
+        var what: String
+    }
 
     private init(_ engine: ObjectIdentifier, _ kind: Kind) {
         self.engine = engine
@@ -25,12 +33,21 @@ final class MiddlewareCall: Sendable {
     }
 
     /// Runs a chain of middlewares as a call of this engine.
+    ///
+    /// - Returns: the result, and the notes of its middlewares in order.
     static func inChain<Result: Sendable>(
         of engine: ObjectIdentifier, _ body: @Sendable () async -> Result
-    ) async -> Result {
+    ) async -> (Result, [Note]) {
         let call = MiddlewareCall(engine, .chain)
         defer { call.end() }
-        return await $current.withValue(call) { await body() }
+        let result = await $current.withValue(call) { await body() }
+        return (result, call.notes.withLock { $0 })
+    }
+
+    /// Adds a line to the history of the task whose chain runs. Elsewhere it does nothing.
+    static func note(_ name: String, _ what: String) {
+        guard let current, current.kind == .chain else { return }
+        current.notes.withLock { $0.append(Note(name: name, what: what)) }
     }
 
     /// Runs callbacks as a call of this engine.

@@ -6,7 +6,8 @@ extension TaskRun {
     /// Handles an event of the transport or of a request chain.
     func handle(_ event: EngineInbox.Event) {
         switch event {
-        case .request(_, let number, let result):
+        case .request(_, let number, let result, let notes):
+            notes.forEach(note)
             if let lane = laneSet[number] { requestChainEnded(result, lane) }
         case .gate(_, let receiver):
             if let lane = laneSet.lane(of: receiver), !isEnding, !lane.isUnwanted { openGate(lane, receiver) }

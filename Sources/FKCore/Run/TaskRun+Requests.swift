@@ -38,9 +38,12 @@ extension TaskRun {
         let request = request(lane.mirror ?? url, ask: ask)
         let chain = entry.middlewares(of: room.chains.request, url: lane.mirror ?? url)
         guard !chain.isEmpty, let context = entry.context else { return send(.init(request: request), with: lane) }
+        let secret = entry.record.task.options.secretHeaders ?? []
         lane.chain = Task { [inbox = room.inbox, engine = room.engine, id = entry.id, number = lane.number] in
-            let result = await MiddlewareCall.inChain(of: engine) { await PreparedRequest.run(chain, request, context) }
-            inbox.post(.request(id, lane: number, result))
+            let (result, notes) = await MiddlewareCall.inChain(of: engine) {
+                await PreparedRequest.run(chain, request, context, secret: secret)
+            }
+            inbox.post(.request(id, lane: number, result, notes))
         }
     }
 
@@ -198,13 +201,31 @@ struct PreparedRequest: Sendable {
     var secretHeaders: Set<String> = []
 
     /// Runs the request chain. The first error ends it.
+    ///
+    /// The fields that a program sets count as secret. If it changes the origin of the URL, it has no say in which secrets
+    /// of the task go there, so none do.
+    ///
+    /// - Parameter secret: the names of the task's own secret fields.
     static func run(
-        _ chain: [any RequestMiddleware], _ request: URLRequest, _ context: TaskContext
+        _ chain: [any RequestMiddleware], _ request: URLRequest, _ context: TaskContext, secret taskSecret: [String]
     ) async -> Result<PreparedRequest, DownloadError> {
         var request = request.keepingFields
+        var secret = Set(chain.flatMap(\.secretHeaders).map { $0.lowercased() })
         for middleware in chain {
             do {
-                request = try await middleware.process(request, for: context)
+                guard let program = middleware as? ProgramMiddleware else {
+                    request = try await middleware.process(request, for: context)
+                    continue
+                }
+                let origin = request.url.flatMap { URLOrigin($0.absoluteString) }
+                let (changed, fields) = try await program.change(request, for: context)
+                request = changed
+                if changed.url.flatMap({ URLOrigin($0.absoluteString) }) != origin {
+                    let own = Set(fields.map { $0.lowercased() })
+                    let others = secret.union(taskSecret.map { $0.lowercased() }).union(EchoMasking.alwaysSecret)
+                    for name in others.subtracting(own) { request.setValue(nil, forHTTPHeaderField: name) }
+                }
+                secret.formUnion(fields.map { $0.lowercased() })
             } catch {
                 return .failure(
                     DownloadError(
@@ -212,7 +233,6 @@ struct PreparedRequest: Sendable {
                     ))
             }
         }
-        let secret = Set(chain.flatMap(\.secretHeaders).map { $0.lowercased() })
         return .success(PreparedRequest(request: request, secretHeaders: secret))
     }
 }

@@ -414,6 +414,9 @@ final class TaskRun {
     /// Adds a line to the task's history.
     func appendHistory(by: String, _ what: String) { book.appendHistory(entry, by: by, what) }
 
+    /// Records what a middleware has decided.
+    func note(_ note: MiddlewareCall.Note) { entry.noteDecision(of: note.name, note.what, at: clock.date) }
+
     /// Records why bytes of earlier attempts were dropped.
     func noteDrop(because reason: String) { attempt.drop(because: reason) }
 

@@ -106,6 +106,8 @@ package struct Verdict: Codable, Sendable, Hashable {
     package var by: String
     /// What happened, in one sentence.
     package var what: String
+    /// The beginning of the line about a program that was told of a state.
+    static let told = "was told: "
     /// Creates a line.
     package init(time: Date, by: String, what: String) {
         self.time = time

@@ -470,6 +470,17 @@ extension TaskRecord {
         if history.count > 8 { history.removeFirst() }
     }
 
+    /// Adds a line to the history, and removes an earlier one that says the same. Of the states that a program was told
+    /// only the last one stays.
+    mutating func noteDecision(_ verdict: Verdict) {
+        let told = Verdict.told
+        history.removeAll {
+            $0.by == verdict.by
+                && ($0.what == verdict.what || $0.what.hasPrefix(told) && verdict.what.hasPrefix(told))
+        }
+        appendHistory(verdict)
+    }
+
     /// Requests use another address, or the task's own URL again.
     mutating func relink(to address: String) { link = address.isExactly(task.url) ? nil : address }
 

@@ -21,6 +21,7 @@ import Foundation
 ///   followers         FollowerLock
 ///   config            saved settings of the command line
 ///   limits            StandingLimit
+///   middlewares       ProgramList
 ///   tasks/ab/<id>.info        InfoFile
 ///   barrels/<name>.barrel     BarrelFile
 ///   mailbox/  replies/        Mailbox
@@ -70,6 +71,8 @@ package struct WorkPath: Sendable, Hashable {
     package var followersPath: String { root + "/followers" }
     /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
+    /// The file of `ProgramList`.
+    package var middlewaresPath: String { root + "/middlewares" }
     /// The folder of the info files.
     package var tasksFolder: String { root + "/tasks" }
     /// The folder of the barrel files.

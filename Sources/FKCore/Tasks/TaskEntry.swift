@@ -133,6 +133,13 @@ final class TaskEntry {
         return true
     }
 
+    /// Adds what a middleware has decided to the task's history. The same decision stands there once, with its last time:
+    /// a chain runs for every request of every connection.
+    func noteDecision(of name: String, _ what: String, at date: Date) {
+        record.noteDecision(Verdict(time: date, by: name, what: what))
+        isDirty = true
+    }
+
     /// Adds a line to the task's history, which keeps the newest eight.
     func appendHistory(by: String, _ what: String, at date: Date) {
         if by == "resume" { run?.noteDrop(because: what) }

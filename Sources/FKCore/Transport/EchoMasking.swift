@@ -55,6 +55,7 @@ struct EchoMasking: Sendable {
 
     /// Shorter secrets occur by chance in other words.
     private static let minLength = 4
-    private static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+    /// Fields that are secret whoever sets them.
+    static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
     private static let schemes: Set<String> = ["basic", "bearer", "digest", "token"]
 }

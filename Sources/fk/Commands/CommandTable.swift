@@ -15,7 +15,9 @@ enum CommandTable {
     /// The commands under the headings of the overview.
     static let sections: [(title: String, commands: [CommandSpec])] = [
         ("Download", TransferCommands.all), ("Inspect", QueryCommands.all), ("Control", VerbCommands.all),
-        ("Barrels (named groups)", BarrelCommands.all), ("Tools", ToolCommands.all),
+        ("Barrels (named groups)", BarrelCommands.all),
+        ("Programs that check and change downloads", MiddlewareCommands.all),
+        ("Tools", ToolCommands.all),
     ]
 
     /// The commands in the order of the overview.

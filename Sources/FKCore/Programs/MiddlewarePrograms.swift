@@ -1,0 +1,45 @@
+import FKMiddleware
+
+/// The middleware programs of a work path. They are stored there, and run by the process that runs its tasks, `fk` or an
+/// application (unless `Configure.runsMiddlewarePrograms` is false).
+///
+/// ```swift
+/// let sign = try MiddlewareProgram(name: "sign", stage: .request, arguments: ["/usr/local/bin/sign"])
+/// try await downloader.programs.add(sign)
+/// for program in try downloader.programs.list() { print(program.name, program.stage) }
+/// try await downloader.programs.remove(named: "sign")
+/// ```
+///
+/// They stand in the same chains as the middlewares in Swift, in the order of their priorities. What each decided is in
+/// the task's history.
+public struct MiddlewarePrograms: Sendable {
+    let engine: any EngineAccess
+
+    /// The programs in the order in which they were added.
+    ///
+    /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk` if the list cannot be read.
+    public func list() throws(DownloadError) -> [MiddlewareProgram] { try ProgramList(in: engine.workPath).programs }
+
+    /// Adds a program, for all requests and files from now on. The same program again changes nothing.
+    ///
+    /// - Throws: `.invalidArgument` if another program has its name, or if there are 100 already; `.noSpace` or `.disk`.
+    public func add(_ program: MiddlewareProgram) async throws(DownloadError) {
+        try await perform(.addProgram(program))
+    }
+
+    /// Removes a program. A run that has begun is not stopped.
+    ///
+    /// - Throws: `.notFound` if there is none of that name; `.noSpace` or `.disk`.
+    public func remove(named name: String) async throws(DownloadError) {
+        try await perform(.removeProgram(name: name))
+    }
+
+    private func perform(_ request: EngineRequest) async throws(DownloadError) {
+        if case .failed(let error) = await engine.perform(request, own: nil) { throw error }
+    }
+}
+
+extension Downloader {
+    /// The middleware programs of the work path.
+    public var programs: MiddlewarePrograms { MiddlewarePrograms(engine: engine) }
+}

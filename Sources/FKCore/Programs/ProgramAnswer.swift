@@ -1,0 +1,126 @@
+import FKMiddleware
+import Foundation
+
+/// The JSON object that a middleware program has written to its standard output. Without output it changes nothing.
+struct ProgramAnswer: Sendable, Hashable {
+    /// The new URL of the request in normal form; nil to keep it.
+    var url: String?
+    /// Header fields to set, by name; a nil value removes the field.
+    var headers: [String: String?] = [:]
+    /// The new place of the file, absolute; nil if it stays.
+    var path: String?
+
+    /// The most bytes that are read.
+    static let maxBytes = 1 << 20
+    /// The most header fields that it may set.
+    static let maxFields = 100
+
+    /// Members of the question, which a program may repeat. Any other member is a mistake that should not pass.
+    private static let known: Set<String> = [
+        "stage", "id", "url", "headers", "attempt", "barrels", "attributes", "state", "error", "path", "digest",
+    ]
+
+    /// An answer that changes nothing.
+    init() {}
+
+    /// Parses an answer. Members that mean nothing to the stage are ignored.
+    ///
+    /// - Throws: a text that completes the sentence "The program …".
+    init(_ bytes: [UInt8], _ stage: MiddlewareProgram.Stage) throws(Fault) {
+        guard bytes.contains(where: { ![0x20, 0x09, 0x0a, 0x0d].contains($0) }) else { return }
+        guard let members = try? JSONDecoder().decode([String: Member].self, from: Data(bytes)) else {
+            // The output is not quoted: it may be a secret.
+            throw Fault("wrote \(bytes.count) bytes that are not a JSON object")
+        }
+        if let name = members.keys.filter({ !Self.known.contains($0) }).min() {
+            throw Fault("wrote the unknown member \(Self.quoted(name))")
+        }
+        switch stage {
+        case .request:
+            url = try Self.url(members["url"])
+            headers = try Self.headers(members["headers"])
+        case .response: path = try Self.path(members["path"])
+        case .download: break
+        }
+    }
+
+    /// The reason why an answer cannot be used.
+    struct Fault: Error, Hashable {
+        var text: String
+        init(_ text: String) { self.text = text }
+    }
+
+    // MARK: Members
+
+    /// A member as far as it is of interest.
+    private enum Member: Decodable {
+        case null
+        case text(String)
+        case fields([String: String?])
+        case other
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if value.decodeNil() {
+                self = .null
+            } else if let text = try? value.decode(String.self) {
+                self = .text(text)
+            } else if let fields = try? value.decode([String: String?].self) {
+                self = .fields(fields)
+            } else {
+                self = .other
+            }
+        }
+    }
+
+    private static func url(_ member: Member?) throws(Fault) -> String? {
+        switch member {
+        case nil, .null: return nil
+        case .text(let text):
+            do {
+                let url = try URLNormalizer.normalize(text)
+                guard URL(string: url) != nil else { throw Fault("wrote a URL that cannot be used") }
+                return url
+            } catch let error as Fault {
+                throw error
+            } catch {
+                throw Fault("wrote a URL that cannot be used: \((error as? DownloadError)?.message ?? "")")
+            }
+        case .fields, .other: throw Fault("wrote a url that is not a text")
+        }
+    }
+
+    private static func headers(_ member: Member?) throws(Fault) -> [String: String?] {
+        switch member {
+        case nil, .null: return [:]
+        case .fields(let fields):
+            guard fields.count <= maxFields else { throw Fault("wrote more than \(maxFields) headers") }
+            for (name, value) in fields {
+                guard HTTPToken.isFieldName(name) else {
+                    throw Fault("wrote the header \(quoted(name)), which is not a name")
+                }
+                if let value, !HTTPToken.isFieldValue(value) {
+                    throw Fault("wrote a line end or a zero byte into the value of the header \(name)")
+                }
+            }
+            return fields
+        case .text, .other: throw Fault("wrote headers that are not an object of texts")
+        }
+    }
+
+    private static func path(_ member: Member?) throws(Fault) -> String? {
+        switch member {
+        case nil, .null: return nil
+        case .text(let path):
+            guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+                throw Fault("wrote the path \(quoted(path)), which is not absolute")
+            }
+            return path
+        case .fields, .other: throw Fault("wrote a path that is not a text")
+        }
+    }
+
+    // MARK: Text
+
+    private static func quoted(_ text: String) -> String { "\"\(Escaping.visible(String(text.prefix(80))))\"" }
+}

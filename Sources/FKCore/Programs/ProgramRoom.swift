@@ -1,0 +1,88 @@
+import FKMiddleware
+
+/// The programs of a work path in the chains of its engine. Confined to the engine.
+final class ProgramRoom {
+    /// A program's place in a chain.
+    private enum Registration {
+        case request(MiddlewareChains.RequestRegistration)
+        case download(MiddlewareChains.DownloadRegistration)
+        case response(MiddlewareChains.ResponseRegistration)
+    }
+
+    private let workPath: WorkPath
+    private let chains: MiddlewareChains
+    private let isOn: Bool
+    private var list: ProgramList
+    private var registered: [(program: MiddlewareProgram, registration: Registration)] = []
+    /// Takes the ends of programs of the download stage, on any thread.
+    private var onEnd: @Sendable (String, TaskContext, DownloadState, DownloadError?) -> Void = { _, _, _, _ in }
+
+    /// Reads the programs.
+    ///
+    /// - Parameter isOn: false registers none.
+    /// - Throws: the errors of `ProgramList.init(in:)`.
+    init(_ workPath: WorkPath, _ chains: MiddlewareChains, isOn: Bool) throws(DownloadError) {
+        self.workPath = workPath
+        self.chains = chains
+        self.isOn = isOn
+        list = try ProgramList(in: workPath)
+    }
+
+    /// Registers the programs. It is called once.
+    func connect(_ onEnd: @escaping @Sendable (String, TaskContext, DownloadState, DownloadError?) -> Void) {
+        self.onEnd = onEnd
+        list.programs.forEach(register)
+    }
+
+    /// Adds a program, for all requests from now on.
+    ///
+    /// - Returns: a line for people.
+    func add(_ program: MiddlewareProgram) throws -> String {
+        var changed = list
+        guard try changed.add(program) else { return "\(program.name) is there already" }
+        try changed.write(in: workPath)
+        list = changed
+        register(program)
+        return "\(program.name) added to the \(program.stage.rawValue) chain"
+            + (isOn ? "" : ", which does not run programs")
+    }
+
+    /// Removes a program. A run that has begun is not stopped.
+    ///
+    /// - Returns: a line for people.
+    func remove(named name: String) throws -> String {
+        var changed = list
+        try changed.remove(named: name)
+        try changed.write(in: workPath)
+        list = changed
+        unregister { $0.name.isExactly(name) }
+        return "\(name) removed"
+    }
+
+    /// Takes the programs out of the chains, which may be those of another engine next.
+    func close() { unregister { _ in true } }
+
+    private func register(_ program: MiddlewareProgram) {
+        guard isOn else { return }
+        let middleware = ProgramMiddleware(program) { [onEnd, name = program.name] in onEnd(name, $0, $1, $2) }
+        let scope = program.scope
+        let registration: Registration =
+            switch program.stage {
+            case .request: .request(chains.register(request: middleware, for: scope))
+            case .download: .download(chains.register(download: middleware, for: scope))
+            case .response: .response(chains.register(response: middleware, for: scope))
+            }
+        registered.append((program, registration))
+    }
+
+    private func unregister(_ isUnwanted: (MiddlewareProgram) -> Bool) {
+        for (_, registration) in registered.filter({ isUnwanted($0.program) }) {
+            switch registration {
+            case .request(let registration): chains.request.remove(registration)
+            case .download(let registration): chains.download.remove(registration)
+            case .response(let registration): chains.response.remove(registration)
+            }
+        }
+        registered.removeAll { isUnwanted($0.program) }
+    }
+}

@@ -1,0 +1,65 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One run of a program for a person who wants to see what it decides. It changes no task and sends no request.
+package struct ProgramTrial: Sendable, Hashable {
+    /// The decision.
+    package enum Result: String, Sendable, Hashable, CaseIterable {
+        /// Exit status 0 and a valid answer.
+        case accept
+        /// Exit status 75.
+        case retry
+        /// Any other exit status.
+        case reject
+        /// The program did not do its work.
+        case broken
+    }
+
+    /// The decision.
+    package var result: Result
+    /// The reason; nil for `.accept`. For `.broken` it completes the sentence "The program …".
+    package var reason: String?
+    /// The new URL, with secrets masked; nil if it stays.
+    package var url: String?
+    /// The lengths of the header values that it sets, by name; nil for a header that it removes. The values may be
+    /// secrets.
+    package var headers: [String: Int?] = [:]
+    /// The new place of the file; nil if it stays.
+    package var path: String?
+
+    /// Runs a program of the request or the download stage with a made-up task.
+    ///
+    /// - Parameter url: the task's URL in normal form.
+    package static func run(_ program: MiddlewareProgram, _ task: TaskContext) async throws -> ProgramTrial {
+        let question =
+            program.stage == .request
+            ? ProgramQuestion(URLRequest(url: task.originalURL), task) : ProgramQuestion(.complete, nil, task)
+        return ProgramTrial(try await ProgramHost.shared.ask(program, question))
+    }
+
+    /// Runs a program of the response stage with a file, which it may move.
+    package static func run(
+        _ program: MiddlewareProgram, _ task: TaskContext, file: String
+    ) async throws -> ProgramTrial {
+        let file = URL(fileURLWithPath: file)
+        let response = DownloadResponse(task: task, fileURL: file)
+        return ProgramTrial(try await ProgramHost.shared.ask(program, response, file: file))
+    }
+
+    init(_ verdict: ProgramVerdict) {
+        switch verdict {
+        case .accept(let answer):
+            result = .accept
+            url = answer.url.map(URLMasking.mask)
+            headers = answer.headers.mapValues { $0?.count }
+            path = answer.path
+        case .retry(let reason): (result, self.reason) = (.retry, reason)
+        case .reject(let reason): (result, self.reason) = (.reject, reason)
+        case .broken(let reason, _): (result, self.reason) = (.broken, reason)
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk middleware`: the programs in the middleware chains of a work path.
+struct MiddlewareCommand: Command {
+    enum Action: Sendable, Hashable {
+        case list
+        case add(MiddlewareProgram)
+        case remove(String)
+        case test(String, url: String)
+    }
+
+    let action: Action
+    let global: GlobalOptions
+    let context: CommandContext
+
+    func run() async throws -> Int32 {
+        switch action {
+        case .list: return list(try programs())
+        case .add(let program):
+            let status = try await perform(.addProgram(program))
+            if status == ExitStatus.done { warn(about: program) }
+            return status
+        case .remove(let name): return try await perform(.removeProgram(name: name))
+        case .test(let name, let url): return try await test(name, url)
+        }
+    }
+
+    private func programs() throws -> ProgramList {
+        let workPath = WorkPath(global.workPath)
+        guard workPath.exists else { return ProgramList() }
+        try workPath.open(create: false)
+        return try ProgramList(in: workPath)
+    }
+
+    private func perform(_ request: EngineRequest) async throws -> Int32 {
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let (reply, problems) = try await client.perform(request)
+        let answers = Answers(global, context)
+        answers.warn(problems)
+        return answers.status(of: reply)
+    }
+
+    /// The program may come later, so a missing one is no error.
+    private func warn(about program: MiddlewareProgram) {
+        do throws(DownloadError) { _ = try program.locate() } catch {
+            context.warn("\(program.name): \(error.message). Tasks that need it fail until it can run.")
+        }
+    }
+
+    // MARK: Listing
+
+    private func list(_ list: ProgramList) -> Int32 {
+        if global.json {
+            JSONOutput(context.output).document(list.programs.map(ProgramDocument.init))
+            return ExitStatus.done
+        }
+        guard !list.programs.isEmpty else {
+            if !global.quiet { context.errors.writeLine("No middleware programs.") }
+            return ExitStatus.done
+        }
+        var table = TableWriter([
+            .init("NAME"), .init("STAGE"), .init("PRIORITY", alignsRight: true), .init("BARREL"),
+            .init("LIMIT", alignsRight: true), .init("PROGRAM", isFlexible: true),
+        ])
+        for program in list.programs {
+            table.add([
+                .init(program.name), .init(program.stage.rawValue), .init("\(program.priority)"),
+                .init(program.barrel ?? ""), .init(Self.seconds(program.timeLimit)),
+                .init(program.arguments.map(Paths.shellWord).joined(separator: " ")),
+            ])
+        }
+        table.write(global, context)
+        return ExitStatus.done
+    }
+
+    private static func seconds(_ duration: Duration) -> String {
+        let seconds = duration.inSeconds
+        return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
+    }
+
+    // MARK: Trying
+
+    private func test(_ name: String, _ url: String) async throws -> Int32 {
+        let list = try programs()
+        guard let program = list[name] else { throw ProgramList.missing(name) }
+        guard let address = URL(string: url) else {
+            throw DownloadError(.invalidURL, "\(URLMasking.mask(url)) is not a URL.")
+        }
+        let workPath = WorkPath(global.workPath)
+        let record = StoreReader(workPath).records(url: url).first
+        let task = TaskContext(
+            id: record?.id ?? TaskDescription(url: url).id, originalURL: address,
+            attempt: record.map { max(1, $0.attempts) } ?? 1,
+            barrels: record?.barrels ?? [], attributes: record?.task.attributes ?? [:])
+        guard program.stage == .response else {
+            return show(try await ProgramTrial.run(program, task), of: program)
+        }
+        let folder = try ScratchFolder.make("fk-middleware", context)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let place = record?.state == .complete ? record?.path : nil
+        let file =
+            "\(folder)/\(place.map { URL(fileURLWithPath: $0).lastPathComponent } ?? FileNameRules.name(url: url, head: nil))"
+        if let place {
+            try FileManager.default.copyItem(atPath: place, toPath: file)
+        } else {
+            try Data().write(to: URL(fileURLWithPath: file))
+            if !global.quiet {
+                context.errors.writeLine("No finished file of this URL: the program gets an empty one.")
+            }
+        }
+        return show(try await ProgramTrial.run(program, task, file: file), of: program)
+    }
+
+    private func show(_ trial: ProgramTrial, of program: MiddlewareProgram) -> Int32 {
+        if global.json {
+            JSONOutput(context.output).document(TrialDocument(program, trial))
+        } else {
+            for line in Self.lines(trial, program.name) { context.output.writeLine(Escaping.visible(line)) }
+        }
+        return trial.result == .accept ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    private static func lines(_ trial: ProgramTrial, _ name: String) -> [String] {
+        let reason = trial.reason ?? ""
+        switch trial.result {
+        case .accept:
+            var lines = trial.url.map { ["  url: \($0)"] } ?? []
+            for (header, length) in trial.headers.sorted(by: { $0.key < $1.key }) {
+                lines.append("  header \(header): \(length.map { Formatting.count($0, "character") } ?? "removed")")
+            }
+            if let path = trial.path { lines.append("  path: \(path)") }
+            return ["\(name) accepts" + (lines.isEmpty ? " and changes nothing" : "")] + lines
+        case .retry: return ["\(name) asks for a retry: \(reason)"]
+        case .reject: return ["\(name) refuses: \(reason)"]
+        case .broken: return ["\(name) \(reason)"]
+        }
+    }
+}
+
+/// An element of `fk middleware list --json`.
+private struct ProgramDocument: Encodable {
+    let name: String
+    let stage: String
+    let priority: Int
+    @OrNull var barrel: String?
+    /// In seconds.
+    let timeLimit: Double
+    /// The program and its arguments.
+    let program: [String]
+    let directory: String
+
+    init(_ program: MiddlewareProgram) {
+        name = program.name
+        stage = program.stage.rawValue
+        priority = program.priority
+        timeLimit = program.timeLimit.inSeconds
+        self.program = program.arguments
+        directory = program.directory
+        barrel = program.barrel
+    }
+}
+
+/// The document of `fk middleware test --json`.
+private struct TrialDocument: Encodable {
+    let name: String
+    let stage: String
+    let result: String
+    @OrNull var reason: String?
+    @OrNull var url: String?
+    let headers: [String: Int?]
+    @OrNull var path: String?
+
+    init(_ program: MiddlewareProgram, _ trial: ProgramTrial) {
+        name = program.name
+        stage = program.stage.rawValue
+        result = trial.result.rawValue
+        headers = trial.headers
+        reason = trial.reason
+        url = trial.url
+        path = trial.path
+    }
+}

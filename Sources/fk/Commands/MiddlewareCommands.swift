@@ -1,0 +1,99 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `middleware list`, `add`, `remove` and `test`.
+enum MiddlewareCommands {
+    static let all: [CommandSpec] = [list, add, remove, test]
+
+    static let list = CommandSpec(
+        path: ["middleware", "list"], summary: "list the programs that check and change downloads",
+        examples: [.init("fk middleware list", "one program a line, in the order in which they were added")],
+        make: { MiddlewareCommand(action: .list, global: try GlobalOptions($0, $1), context: $1) })
+
+    static let add = CommandSpec(
+        path: ["middleware", "add"], summary: "add a program that checks or changes downloads",
+        discussion: [
+            "The program runs without a shell. It reads a JSON object from standard input: stage, id, url, headers, attempt, "
+                + "barrels and attributes; for the stage download also state, for the stage response also path and digest. It "
+                + "may write an object with what it changes: url and headers of a request, or the path of a file that it has "
+                + "moved.",
+            "Exit status 0 accepts, 75 asks for a retry, any other refuses, with the first line of standard error as the "
+                + "reason. A program that takes too long, crashes, writes anything else or is missing fails its task.",
+            "Every process that runs the tasks of this work path runs the program, in the folder of this command, with FK_STAGE, "
+                + "FK_TASK_ID, PATH, HOME, LANG and TMPDIR as its environment. fk why shows what it decided.",
+        ],
+        operands: [
+            OperandSpec("program", "the program, after --: a path, or a name to look up in PATH", hint: .file),
+            OperandSpec("arg", "its arguments", 0, nil, hint: .file),
+        ],
+        options: [
+            .value(
+                "stage", nil, "STAGE", hint: .choices(MiddlewareProgram.Stage.allCases.map(\.rawValue)),
+                "request (before each request), download (at each change of state) or response (after the last byte)"),
+            .value("name", nil, "NAME", "the name in fk why and in errors"),
+            .value("priority", nil, "N", "lower values run earlier (default: 100)"),
+            .value("barrel", "b", "NAME", "only for members of this barrel"),
+            .value("time-limit", nil, "S", "kill the program after this many seconds (default: 10)"),
+        ],
+        examples: [
+            .init(
+                "fk middleware add --stage request --name sign -- python3 sign.py", "sign every request with a script"),
+            .init(
+                "fk middleware add --stage response --name check -b books -- ./check --strict",
+                "check each finished file of a barrel"),
+        ], usesSettings: false,
+        make: { arguments, context in
+            try MiddlewareCommand(
+                action: .add(program(arguments, context)), global: GlobalOptions(arguments, context), context: context)
+        })
+
+    static let remove = CommandSpec(
+        path: ["middleware", "remove"], summary: "remove a program from the middlewares",
+        operands: [OperandSpec("name", "the program's name, see fk middleware list")],
+        examples: [.init("fk middleware remove sign", "requests are not signed any more")],
+        make: {
+            MiddlewareCommand(
+                action: .remove($0.operands[0]), global: try GlobalOptions($0, $1), context: $1)
+        })
+
+    static let test = CommandSpec(
+        path: ["middleware", "test"], summary: "run a program once and show what it decides",
+        discussion: [
+            "Nothing is requested, and no task changes. A program of the stage response gets a copy of the task's finished file, "
+                + "or an empty file if there is none. Exit status 1: it refuses, asks for a retry, or does not work. The values "
+                + "of headers are not shown, because they may be secrets."
+        ],
+        operands: [
+            OperandSpec("name", "the program's name, see fk middleware list"),
+            OperandSpec("url", "the URL to ask it about"),
+        ],
+        examples: [.init("fk middleware test sign https://example.com/a.zip", "what it would change")],
+        make: {
+            MiddlewareCommand(
+                action: .test($0.operands[0], url: try URLNormalizer.normalize($0.operands[1])),
+                global: try GlobalOptions($0, $1), context: $1)
+        })
+
+    private static func program(_ arguments: ParsedArguments, _ context: CommandContext) throws -> MiddlewareProgram {
+        guard let name = arguments["name"] else { throw arguments.error("--name is missing: name the program.") }
+        guard let stage = try arguments.choice("stage", "--stage", of: MiddlewareProgram.Stage.self) else {
+            throw arguments.error("--stage is missing: give request, download or response.")
+        }
+        let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        let priority = try arguments.integer("priority", "--priority", in: 1...1_000_000)
+        let limit = try arguments.seconds("time-limit", "--time-limit", in: 1...3_600)
+        var words = arguments.operands
+        if words[0].utf8.contains(UInt8(ascii: "/")) {
+            words[0] = try Paths.absolute(words[0], from: context.workingDirectory)
+        }
+        do {
+            return try MiddlewareProgram(
+                name: name, stage: stage, priority: priority ?? 100, barrel: barrel,
+                timeLimit: .milliseconds(Int64((limit ?? 10) * 1_000)), arguments: words,
+                directory: context.workingDirectory)
+        } catch {
+            throw arguments.error(error.message)
+        }
+    }
+}
