@@ -210,6 +210,19 @@ static inline int fk_process_descriptor(pid_t pid) {
 #endif
 }
 
+/* Shares the blocks of a file with another one. Returns -1 where the file system cannot do that. */
+#if defined(__linux__)
+#include <sys/ioctl.h>
+static inline int fk_clone(int to, int from) { return ioctl(to, _IOW(0x94, 9, int), from); } /* FICLONE of linux/fs.h */
+#else
+static inline int fk_clone(int to, int from) {
+    (void)to;
+    (void)from;
+    errno = ENOTSUP;
+    return -1;
+}
+#endif
+
 #if defined(__linux__)
 /* Foundation's own C interface to the libcurl that FoundationNetworking uses, which may differ from the one we link. No header
    of Foundation declares it. The functions below do nothing if it is not linked. */

@@ -17,7 +17,7 @@ struct EngineVerifyTests {
     }
 
     private func checksum(_ algorithm: Checksum.Algorithm, _ content: [UInt8]) throws -> Checksum {
-        let digester = Digester(algorithm)
+        let digester = Digester(algorithm, length: Int64(content.count))
         content.withUnsafeBytes { digester.update($0) }
         return try Checksum(algorithm, hex: digester.hex())
     }

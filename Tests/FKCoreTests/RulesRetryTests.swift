@@ -13,6 +13,26 @@ private let even = RetryPolicy(maxAttempts: 5, baseDelay: .seconds(1), maxDelay:
 
 @Suite("Retry rules")
 struct RulesRetryTests {
+    @Test(
+        "401, 403 and 410 in the middle ask the same address again, once without progress, and count as no attempt",
+        arguments: [401, 403, 410, 404, 500], [0, 1])
+    func expiry(code: Int, mirrors: Int) {
+        func decide(isUnderway: Bool, hasProgress: Bool, previous: DownloadError?) -> RetryRules.Decision {
+            RetryRules.decide(
+                error: status(code), attempt: 9, policy: even, mirrors: mirrors, resumed: isUnderway, random: 0,
+                isUnderway: isUnderway, hasProgress: hasProgress, previous: previous)
+        }
+        let isExpiry = RetryRules.expiryStatuses.contains(code)
+        for hasProgress in [false, true] {
+            for previous in [nil, status(403), status(500)] {
+                let asksAgain = isExpiry && (hasProgress || previous?.status != 403)
+                let decision = decide(isUnderway: true, hasProgress: hasProgress, previous: previous)
+                #expect((decision == .askAgain) == asksAgain)
+                #expect(decide(isUnderway: false, hasProgress: false, previous: previous) != .askAgain)
+            }
+        }
+    }
+
     @Test("statuses that pass by themselves are exactly these", arguments: 100...599)
     func statuses(code: Int) {
         #expect(RetryRules.isRetryable(status: code) == [408, 425, 429, 500, 502, 503, 504].contains(code))

@@ -39,9 +39,14 @@ import Testing
                 }
             }
             do {
-                return try InputList.parse(list, source: "list").lazy.compactMap(Self.fault).first
-            } catch let error as InputList.Fault {
-                let text = error.description
+                var folders = EntryFolders()
+                for entry in try Manifest(parsing: list, as: .urls).entries {
+                    guard let task = try? entry.task(in: "/nowhere", TaskOptions(), &folders) else { continue }
+                    if let fault = Self.fault(task, entry) { return fault }
+                }
+                return nil
+            } catch let error as ManifestError {
+                let text = ListInput.Fault("list", error).description
                 if text.unicodeScalars.contains(where: Escaping.isHidden) {
                     return "a fault that cannot be shown: \(text.debugDescription)"
                 }
@@ -50,26 +55,23 @@ import Testing
         }
     }
 
-    private static func fault(_ entry: InputList.Entry) -> String? {
-        for url in [entry.url] + entry.mirrors {
-            if url.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) {
-                return "a URL with control characters: \(url.debugDescription)"
-            }
-            // What the builder makes of it holds nothing but ASCII.
-            if let normal = try? URLNormalizer.normalize(url), !normal.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) {
-                return "not normal: \(normal.debugDescription)"
-            }
+    private static func fault(_ task: TaskDescription, _ entry: Manifest.Entry) -> String? {
+        for url in [task.url] + task.mirrors where !url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) {
+            return "not normal: \(url.debugDescription)"
         }
-        for field in entry.headers
+        for field in task.options.headers ?? []
         where (field.name + field.value).utf8.contains(where: { $0 == 0x0d || $0 == 0x0a || $0 == 0 }) {
             return "a header of two lines: \(field)"
         }
-        for path in [entry.fileName, entry.directory].compactMap(\.self) where path.isEmpty || path.utf8.contains(0) {
-            return "a path that ends early: \(path.debugDescription)"
+        if let folder = entry.directory, folder.isEmpty || folder.utf8.contains(0) { return "a folder that ends early" }
+        guard let name = task.fileName, let folder = task.directory else { return nil }
+        let parts = folder.utf8.split(separator: 0x2f)
+        if parts.contains(where: { $0.elementsEqual("..".utf8) }) || !folder.utf8.starts(with: "/nowhere".utf8) {
+            return "a place outside of the folder: \(folder.debugDescription)"
         }
-        guard let name = entry.fileName.map(Paths.split)?.name, AskedForName.fault(in: name) == nil else {
-            return nil
+        if name.isEmpty || name.utf8.contains(0) || name.utf8.contains(0x2f) || name == ".." {
+            return "a name with a slash: \(name.debugDescription)"
         }
-        return name.utf8.contains(0x2f) ? "a name with a slash: \(name.debugDescription)" : nil
+        return nil
     }
 }

@@ -10,7 +10,7 @@ import Foundation
 /// ```
 public struct Builder: Sendable {
     /// The current description. Its URL is percent-encoded.
-    public private(set) var description: TaskDescription
+    public internal(set) var description: TaskDescription
 
     /// Creates a builder for a URL.
     ///

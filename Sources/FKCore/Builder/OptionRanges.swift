@@ -47,6 +47,7 @@ extension TaskOptions {
 
     private var numberFault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)
+            ?? OptionRange.fault("options.size", size, in: 0...)
             ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
             ?? OptionRange.fault("options.minFree", minFree, in: 0...)
             ?? OptionRange.fault("options.connections", connections)
@@ -65,6 +66,7 @@ extension TaskOptions {
     func clamped() -> TaskOptions {
         var options = self
         options.maxSize = maxSize.map { max($0, 0) }
+        options.size = size.map { max($0, 0) }
         options.rateLimit = rateLimit.map { max($0, 0) }
         options.minFree = minFree.map { max($0, 0) }
         if case .fixed(let count) = connections {

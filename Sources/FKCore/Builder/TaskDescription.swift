@@ -50,6 +50,9 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The maximum length of the file in bytes, at least 0; nil, the default, sets no limit. A longer file fails with
     /// `.tooLarge`.
     public var maxSize: Int64?
+    /// The length that the file must have in bytes, at least 0; nil, the default, accepts any. A longer file fails with
+    /// `.tooLarge` and a shorter one with `.changedOnServer`, before its body is fetched if the server tells its length.
+    public var size: Int64?
     /// Bytes to keep free on the disk of the file, at least 0; nil, the default, uses `Configure.minFree`.
     public var minFree: Int64?
     /// The number of connections; nil, the default, uses `Configure.connections`.
@@ -88,6 +91,10 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// `.rename` for any other.
     public var existing: ExistingFilePolicy?
 
+    /// True takes the bytes from a finished file of the same work path that has the task's SHA-256 `checksum` and is
+    /// unchanged: they are cloned or copied, and verified. Otherwise the file is fetched. nil, the default, means false.
+    public var reuse: Bool?
+
     /// `timeout` in seconds.
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
@@ -95,8 +102,9 @@ public struct TaskOptions: Codable, Sendable, Hashable {
 
     /// The stored form has seconds.
     private enum CodingKeys: String, CodingKey {
-        case headers, secretHeaders, checksum, maxSize, minFree, connections, rateLimit, maxAttempts, deadline, caFile
-        case insecure, proxy, netrc, existing
+        case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
+            caFile
+        case insecure, proxy, netrc, existing, reuse
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }

@@ -100,6 +100,12 @@ package enum AskedAgain {
                 .tooLarge, "The finished file has \(length) bytes, and \(maxSize) are allowed. It stays as it is.",
                 url: URLMasking.mask(known.url))
         }
+        if let size = task.options.size, let length, length != size {
+            throw DownloadError(
+                .checksumMismatch,
+                "The finished file has \(length) bytes, and the one expected has \(size). It stays as it is: trash the task "
+                    + "to fetch it again.", url: URLMasking.mask(known.url))
+        }
         if let checksum = task.options.checksum { return (task, .compare(checksum)) }
         // The known checksum describes this file and proves it after a power cut.
         var task = task
@@ -119,6 +125,7 @@ extension TaskOptions {
         options.connections = nil
         options.existing = nil
         options.deadline = nil
+        options.reuse = nil
         return options
     }
 }

@@ -91,6 +91,10 @@ package struct BarrelOptions: Codable, Sendable, Hashable {
     package var options: TaskOptions?
     /// Bytes a second over all members together, above 0; nil for no limit.
     package var rateLimit: Int64?
+    /// The origin of the list that the barrel was made from: `hf:OWNER/REPO`, or the URL of a Metalink; nil for none.
+    package var origin: String?
+    /// The commit that a repository is pinned to; nil for none.
+    package var commit: String?
     /// Creates settings. The default is none at all.
     package init(directory: String? = nil, options: TaskOptions? = nil, rateLimit: Int64? = nil) {
         self.directory = directory

@@ -1,9 +1,11 @@
 import FKMiddleware
 
 /// The fault of an entry that is left out.
-struct EntryFault: Error {
-    let reason: String
-    init(_ reason: String) { self.reason = reason }
+package struct EntryFault: Error {
+    /// The reason, without a final full stop.
+    package let reason: String
+    /// Creates a fault.
+    package init(_ reason: String) { self.reason = reason }
 }
 
 /// Reads the members common to JSON lists and lock files.

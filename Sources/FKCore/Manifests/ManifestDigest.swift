@@ -10,7 +10,7 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
         case sha1 = "sha-1"
         /// SHA-1 of `blob LENGTH\0` and the bytes: git's id of a file.
         case gitBlob = "git-blob-sha-1"
-        /// SHA-2 with 28 bytes. The engine cannot verify files with it.
+        /// SHA-2 with 28 bytes.
         case sha224 = "sha-224"
         /// SHA-2 with 32 bytes.
         case sha256 = "sha-256"
@@ -68,7 +68,7 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
         self.hex = hex.lowercased()
     }
 
-    /// The checksum for the engine; nil if the engine cannot verify files with this algorithm.
+    /// The checksum for a task's options.
     public var checksum: Checksum? {
         // Both types name an algorithm by the same text.
         Checksum.Algorithm(rawValue: algorithm.rawValue).flatMap { try? Checksum($0, hex: hex) }

@@ -63,7 +63,8 @@ extension Manifest {
 public struct ManifestReader: Sendable {
     private let fileName: String?
     private let reading: Manifest.Reading
-    private var form: Manifest.Form?
+    /// The form of the list; nil until it is recognised.
+    package private(set) var form: Manifest.Form?
     /// The bytes received before the form was known, or the whole document.
     private var kept: [UInt8] = []
     private var count = 0

@@ -61,6 +61,10 @@ struct Publisher {
     /// - Throws: `.incompleteBody` if the part is shorter.
     private func settleLength() throws(DownloadError) {
         guard let expected = entry.record.expected else { return }
+        if let size = entry.record.task.options.size, expected != size {
+            run.startAnew()
+            throw ResumeRules.wrongSize(expected, size)
+        }
         let length = part.length
         if length > expected { try part.truncate(to: expected) }
         guard length >= expected else {

@@ -34,5 +34,6 @@ extension TaskRun {
         entry.limiter = nil
         room.sync.add(entry)
         end(as: .complete)
+        room.reuse.add(entry.record)
     }
 }

@@ -43,11 +43,12 @@ struct Attempt {
     ///
     /// - Parameters:
     ///   - url: the URL of the attempt.
+    ///   - received: the bytes that are there now.
     ///   - isResumed: true if the attempt began with bytes that the server was asked to continue.
     ///   - random: a number in 0..<1 for the jitter.
     func decide(
-        _ error: DownloadError, of record: TaskRecord, from url: String, isResumed: Bool, policy: RetryPolicy,
-        random: Double
+        _ error: DownloadError, of record: TaskRecord, from url: String, received: Int64, isResumed: Bool,
+        policy: RetryPolicy, random: Double
     ) -> RetryRules.Decision {
         let plan = isExistingRefused ? [url] : record.plan
         var policy = policy
@@ -55,6 +56,7 @@ struct Attempt {
         return RetryRules.decide(
             error: error, attempt: record.attempts, policy: policy, mirrors: plan.count - 1,
             resumed: isResumed || RetryRules.looksSigned(url), random: random,
+            isUnderway: received > 0 && !dropsAll, hasProgress: received > receivedBefore && !dropsAll,
             nextIsSame: plan[record.attempts % plan.count] == url, previous: previousError)
     }
 

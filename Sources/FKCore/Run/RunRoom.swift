@@ -18,6 +18,8 @@ final class RunRoom {
 
     var folders = FolderCache()
     var names = NameNumbers()
+    /// Finished files by their digests, for tasks with `TaskOptions.reuse`.
+    let reuse = ReuseIndex()
     private var smallFiles = SmallFileRoom()
 
     init(

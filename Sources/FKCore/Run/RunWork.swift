@@ -15,6 +15,8 @@ struct RunWork {
         case finish
         /// A file with this name existed before. It is compared, and then counts as the result.
         case keepExisting(String)
+        /// A finished file with this SHA-256 may have the bytes already.
+        case reuse(String)
         /// The finished file of another boot is compared.
         case prove
     }

@@ -16,6 +16,7 @@ extension TaskRun {
             mirrors: MirrorSources(own: url, plan: entry.record.plan))
         // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
+        if let digest = reusableDigest { return wants(.reuse(digest)) }
         fetchNext()
     }
 

@@ -27,7 +27,7 @@ extension TaskRun {
         let known = ResumeRules.Known(
             length: entry.record.expected,
             validator: lane.mirror.map { laneSet.mirrors.validator(of: $0) } ?? entry.record.validator,
-            maxSize: entry.record.task.options.maxSize,
+            maxSize: entry.record.task.options.maxSize, size: entry.record.task.options.size,
             isOtherSource: lane.mirror == nil && entry.record.received > 0
                 && url != entry.record.source ?? entry.record.task.url,
             isDigestKnown: entry.expectedDigest != nil)
@@ -70,6 +70,7 @@ extension TaskRun {
     }
 
     private func send(_ prepared: PreparedRequest, with lane: Lane) {
+        let prepared = withoutSecrets(prepared, for: lane)
         let request = prepared.request
         do throws(DownloadError) { try request.checkFields() } catch {
             return laneFailed(lane, error)
@@ -146,6 +147,7 @@ extension TaskRun {
         guard let head = receiver.head, let decision = receiver.decision else { return }
         self.head = head
         receiver.isRecorded = true
+        takeOfferedMirrors(head)
         switch decision {
         case .append(_, _, let length):
             if entry.record.ranges.isEmpty { entry.rangesChanged = true }

@@ -160,6 +160,7 @@ final class TaskRun {
         switch step {
         case .finish: await finish()
         case .keepExisting(let name): await keepExisting(name)
+        case .reuse(let digest): await reuse(digest)
         case .prove: await prove()
         }
     }
@@ -229,7 +230,7 @@ final class TaskRun {
         entry.record.fail(error)
         appendHistory(by: "attempt \(entry.record.attempts)", error.message)
         let decision = attempt.decide(
-            error, of: entry.record, from: url,
+            error, of: entry.record, from: url, received: opened == nil ? 0 : entry.received,
             isResumed: resumed ?? (opened?.isResumed == true && !attempt.dropsAll), policy: configure.retry,
             random: Double.random(in: 0..<1))
         switch decision {
@@ -243,6 +244,9 @@ final class TaskRun {
             }
             end(as: .idle)
             schedule.setDeadline()
+        case .askAgain:
+            entry.record.takeBackAttempt()
+            end(as: .idle)
         case .fail:
             if let files = opened, entry.received == 0 {
                 // An empty part file is of no use to the next attempt.

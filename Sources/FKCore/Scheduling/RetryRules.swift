@@ -6,7 +6,8 @@ import Foundation
 /// | failure | same URL again | next URL of the plan |
 /// | --- | --- | --- |
 /// | 408, 425, 429, 500, 502, 503, 504 | yes, after a delay or Retry-After | yes |
-/// | 401, 403, 410 on a resumed transfer or a signed URL | once, at once: request middlewares sign anew | yes |
+/// | 401, 403, 410 when bytes are there | at once, and the attempt does not count: the link may have expired | |
+/// | 401, 403, 410 on a signed URL | once, at once: request middlewares sign anew | yes |
 /// | any other error status | no | yes |
 /// | name lookup, connect, timeout, connection lost, incomplete body | yes, after a delay | yes |
 /// | TLS, proxy, redirect, bad range, encoded or too large body, protocol violation, wrong digest | no | yes |
@@ -26,6 +27,9 @@ package enum RetryRules {
         /// The next attempt begins in `after` seconds with the plan's entry `nextURLIndex`. `hostPause` is the number
         /// of seconds that the failed server asked all clients to wait; nil if it did not.
         case retry(after: Double, nextURLIndex: Int, hostPause: Double?)
+        /// The same entry of the plan is asked again at once, and the failed attempt does not count. The link that it
+        /// was redirected to, or that a middleware made, has expired.
+        case askAgain
     }
 
     /// Statuses of transient errors.
@@ -64,11 +68,13 @@ package enum RetryRules {
     ///   - mirrors: the number of entries in the plan besides the first.
     ///   - resumed: true if bytes of an earlier attempt were held, or the URL looks signed (`looksSigned`).
     ///   - random: a number in 0..<1 for the jitter.
+    ///   - isUnderway: true if bytes of the file are there. The default is false.
+    ///   - hasProgress: true if the failed attempt has received bytes. The default is false.
     ///   - nextIsSame: true if the plan's next entry is the failed URL; nil treats all entries as different.
     ///   - previous: the error of the attempt before. Two expiry statuses in a row are not retried.
     package static func decide(
         error: DownloadError, attempt: Int, policy: RetryPolicy, mirrors: Int, resumed: Bool, random: Double,
-        nextIsSame: Bool? = nil, previous: DownloadError? = nil
+        isUnderway: Bool = false, hasProgress: Bool = false, nextIsSame: Bool? = nil, previous: DownloadError? = nil
     ) -> Decision {
         let count = max(0, mirrors) + 1
         let attempt = max(1, attempt)
@@ -77,6 +83,8 @@ package enum RetryRules {
         let movesOn = isFresh && !(nextIsSame ?? false)
         let asked = asked(by: error, policy)
 
+        // Without progress it is asked again only once.
+        if isExpiry(error), isUnderway, hasProgress || !(previous.map(isExpiry) ?? false) { return .askAgain }
         if movesOn, concernsServer(error) {
             return .retry(after: 0, nextURLIndex: next, hostPause: asked)
         }

@@ -23,6 +23,10 @@ struct MirrorSources: Sendable {
     static let maxTrials = 5
 
     private(set) var mirrors: [(url: String, status: Status, trials: Int)]
+    /// The mirrors that the server has offered. They are not the task's own and get no secrets.
+    private var offered: [String] = []
+    /// The maximum number of offered mirrors.
+    static let maxOffered = 8
 
     /// Creates the list of sources.
     ///
@@ -35,6 +39,18 @@ struct MirrorSources: Sendable {
             mirrors.append((url, .untried, 0))
         }
     }
+
+    /// Adds a mirror that the server has offered, unless it is known.
+    ///
+    /// - Parameter own: the URL of the attempt.
+    mutating func offer(_ url: String, own: String) {
+        guard offered.count < Self.maxOffered, url != own, !mirrors.contains(where: { $0.url == url }) else { return }
+        mirrors.append((url, .untried, 0))
+        offered.append(url)
+    }
+
+    /// True for a mirror that the server has offered.
+    func isOffered(_ url: String) -> Bool { offered.contains(url) }
 
     /// True if some mirror may still become usable.
     var isUndecided: Bool { mirrors.contains { $0.status == .untried || $0.status == .onTrial } }

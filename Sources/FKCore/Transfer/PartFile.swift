@@ -1,3 +1,4 @@
+import CSystem
 import FKMiddleware
 import Foundation
 import Synchronization
@@ -128,6 +129,22 @@ final class PartFile: Sendable {
         }
     }
 
+    /// Fills this empty file with the bytes of another one: cloned if the file system can share blocks, else copied. It
+    /// blocks.
+    func fill(from source: PartFile) throws(DownloadError) {
+        if fk_clone(descriptor, source.descriptor) == 0 { return }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            try checkWanted()
+            let count = try source.read(into: buffer, at: offset)
+            if count == 0 { return }
+            try write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
+            offset += Int64(count)
+        }
+    }
+
     /// Writes all of `bytes` or throws. It continues short writes and interrupted calls.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DownloadError) {
         var done = 0
@@ -215,7 +232,7 @@ final class PartFile: Sendable {
     /// The digest of the whole file, read 1 MiB at a time. It blocks, so it must not run on the engine's or
     /// transport's thread.
     func digest(_ algorithm: Checksum.Algorithm) throws(DownloadError) -> String {
-        let digester = Digester(algorithm)
+        let digester = Digester(algorithm, length: length)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         var offset: Int64 = 0

@@ -153,8 +153,10 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) -> HeadVerdict {
-        if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm {
-            digester = Digester(algorithm)
+        if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
+            algorithm != .gitBlob || total != nil
+        {
+            digester = Digester(algorithm, length: total ?? 0)
         }
         if overlap > 0 {
             do throws(DownloadError) {
@@ -206,6 +208,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         let room = limit.load(ordering: .acquiring) - position
         let isExcess = Int64(bytes.count) > room
         if isExcess { bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(max(0, room)))) }
+        if let size = plan.known.size, position + Int64(bytes.count) > size {
+            return .fail(ResumeRules.wrongSize(position + Int64(bytes.count), size, isAtLeast: true))
+        }
         if let maxSize = plan.known.maxSize, position + Int64(bytes.count) > maxSize {
             return .fail(
                 DownloadError(

@@ -60,18 +60,22 @@ package enum ResumeRules {
         package var validator: Validator?
         /// The maximum length in bytes; nil for no limit. A longer file is refused before its body is fetched.
         package var maxSize: Int64?
+        /// The length that the file must have in bytes; nil if any may be. A file of another length is refused before
+        /// its body is fetched.
+        package var size: Int64?
         /// True if the stored bytes and the validator come from another URL of the plan (`MirrorRules`).
         package var isOtherSource: Bool
         /// True if a digest of the whole file will be compared at the end.
         package var isDigestKnown: Bool
         /// Creates the facts; the default is that nothing is known.
         package init(
-            length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil, isOtherSource: Bool = false,
-            isDigestKnown: Bool = false
+            length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil, size: Int64? = nil,
+            isOtherSource: Bool = false, isDigestKnown: Bool = false
         ) {
             self.length = length
             self.validator = validator
             self.maxSize = maxSize
+            self.size = size
             self.isOtherSource = isOtherSource
             self.isDigestKnown = isDigestKnown
         }
@@ -237,8 +241,20 @@ package enum ResumeRules {
 
     private static func badRange(_ message: String) -> DownloadError { DownloadError(.badRange, message) }
 
+    /// The error for a file whose length is not the one that the task has.
+    ///
+    /// - Parameter isAtLeast: true if `total` bytes have arrived and more follow. The default is false.
+    static func wrongSize(_ total: Int64, _ size: Int64, isAtLeast: Bool = false) -> DownloadError {
+        let found = (isAtLeast ? "at least " : "") + Plural.count(total, "byte")
+        return DownloadError(
+            total > size ? .tooLarge : .changedOnServer,
+            "The file is not the one expected: it has \(found), not \(size).")
+    }
+
     private static func sizeError(_ total: Int64?, _ known: Known) -> DownloadError? {
-        guard let total, let limit = known.maxSize, total > limit else { return nil }
+        guard let total else { return nil }
+        if let size = known.size, total != size { return wrongSize(total, size) }
+        guard let limit = known.maxSize, total > limit else { return nil }
         return DownloadError(.tooLarge, "The file has \(Plural.count(total, "byte")); the limit for it is \(limit).")
     }
 }

@@ -9,6 +9,7 @@ import Foundation
 /// | `Content-Digest` | RFC 9530 section 2 | with 200: it covers the content of this message |
 /// | `Digest` | RFC 3230 section 4.3.2 | with 200: servers differ about the instance of a 206 |
 /// | `Content-MD5` | RFC 2616 section 14.15 | with 200 |
+/// | `X-Linked-ETag` | Hugging Face hubs | also on a redirect: a SHA-256, if `X-Linked-Size` is the file's length |
 ///
 /// One rule applies to all fields: the strongest supported algorithm is used, whichever field contains it. If two
 /// fields have the same algorithm, the upper one in the table is used. Within a field the last value of an algorithm
@@ -17,13 +18,28 @@ package enum ServerDigest {
     /// The strongest digest in a response head; nil if there is none.
     package static func parse(_ head: ResponseHead) -> Checksum? {
         // Most responses have no digest, so this check runs before anything is allocated.
-        guard head.fields.contains(where: { isDigestField($0.name) }) else { return nil }
+        guard !head.carried.isEmpty || head.fields.contains(where: { isDigestField($0.name) }) else { return nil }
         var found = structured(head["Repr-Digest"])
         if head.status != 206 {
             found += structured(head["Content-Digest"]) + instance(head["Digest"])
             if let md5 = head["Content-MD5"].flatMap({ checksum(.md5, base64: $0) }) { found.append(md5) }
         }
+        if let linked = linked(head) { found.append(linked) }
         return found.reduce(nil, stronger)
+    }
+
+    /// The digest of a file in LFS.
+    private static func linked(_ head: ResponseHead) -> Checksum? {
+        let fields = head.carried + head.fields
+        func value(_ name: String) -> String? { fields.last { $0.name.caseInsensitiveEquals(name) }?.value }
+        guard let tag = value("X-Linked-ETag"), let size = value("X-Linked-Size").flatMap({ Int64($0) }),
+            tag.utf8.count == 66, tag.hasPrefix("\""), tag.hasSuffix("\"")
+        else { return nil }
+        let total =
+            head.status == 206
+            ? head["Content-Range"].flatMap(ContentRange.init)?.total : try? ContentLength.parse(head)
+        guard total == size else { return nil }
+        return try? Checksum(.sha256, hex: String(tag.dropFirst().dropLast()))
     }
 
     /// The stronger digest; the first one if both are equally strong.
@@ -37,6 +53,7 @@ package enum ServerDigest {
         switch name.utf8.count {
         case 6: name.caseInsensitiveEquals("Digest")
         case 11: name.caseInsensitiveEquals("Repr-Digest") || name.caseInsensitiveEquals("Content-MD5")
+        case 13: name.caseInsensitiveEquals("X-Linked-ETag")
         case 14: name.caseInsensitiveEquals("Content-Digest")
         default: false
         }
@@ -70,7 +87,8 @@ package enum ServerDigest {
     }
 
     private static func algorithm(_ name: String) -> Checksum.Algorithm? {
-        name.lowercased() == "sha" ? .sha1 : Checksum.Algorithm(name: name)
+        let found = name.lowercased() == "sha" ? .sha1 : Checksum.Algorithm(name: name)
+        return found == .gitBlob ? nil : found
     }
 
     private static func checksum(_ algorithm: Checksum.Algorithm, base64: String) -> Checksum? {

@@ -189,7 +189,7 @@
 
         private func receive(_ collected: HeaderCollector.Head) -> Bool {
             isSerial = collected.version.hasPrefix("1")
-            let head = ResponseHead(
+            var head = ResponseHead(
                 status: collected.status, httpVersion: collected.version, fields: collected.fields, url: current.url,
                 redirects: rules.count)
             do {
@@ -201,6 +201,7 @@
                 outcome = .failure(error)
                 return false
             }
+            head.carried = rules.carried
             if !head.carriesFile { setAside() }
             switch handler.transport(didReceive: head) {
             case .deliver:

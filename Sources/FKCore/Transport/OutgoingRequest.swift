@@ -50,6 +50,8 @@ struct OutgoingRequest {
                 .invalidArgument, "The request's method is not a valid token.", url: URLMasking.mask(text))
         }
         addDefault("Accept-Encoding", "identity")
+        // RFC 9530 section 4: a server may send a digest, with which the file is checked.
+        addDefault("Want-Repr-Digest", "sha-256=10, sha-512=5")
         addDefault("User-Agent", request.options.userAgent ?? TransportOptions.defaultUserAgent)
         if let fault = headers.lazy.compactMap(\.fault).first {
             throw DownloadError(

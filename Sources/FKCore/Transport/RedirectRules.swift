@@ -33,6 +33,9 @@ package struct RedirectRules: Sendable {
     private var keepsSecrets = true
     /// The number of redirects followed so far.
     package private(set) var count = 0
+    /// The fields of the redirects followed so far that describe the file (`ResponseHead.carried`), at most 100.
+    private(set) var carried: [ResponseHead.Field] = []
+    private static let carriedNames = ["Link", "X-Linked-ETag", "X-Linked-Size"]
 
     /// Creates the rules for one transfer.
     package init(url: String, method: String, options: TransportOptions) {
@@ -72,7 +75,12 @@ package struct RedirectRules: Sendable {
                 .redirect, "The redirect is refused: \(fault ?? "its Location field is not a URL").",
                 url: URLMasking.mask(url), status: head.status)
         }
-        return try follow(status: head.status, to: target, fromAddress: fromAddress())
+        let hop = try follow(status: head.status, to: target, fromAddress: fromAddress())
+        for field in head.fields
+        where carried.count < 100 && Self.carriedNames.contains(where: field.name.caseInsensitiveEquals) {
+            carried.append(field)
+        }
+        return hop
     }
 
     /// The reason to refuse a Location field before it is resolved; nil if it is acceptable.

@@ -49,6 +49,9 @@ struct RequestRoute {
     /// The number of redirects so far.
     var redirects: Int { rules?.count ?? 0 }
 
+    /// The fields of the redirects that describe the file.
+    var carried: [ResponseHead.Field] { rules?.carried ?? [] }
+
     /// The URL of the request in progress; empty before the first one.
     var url: String { current?.url ?? "" }
 

@@ -123,6 +123,12 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     public var url: String
     /// The number of redirects followed.
     public var redirects: Int
+    /// Fields of the redirects that describe the file: `Link`, `X-Linked-ETag` and `X-Linked-Size`. They are not stored.
+    package var carried: [Field] = []
+
+    private enum CodingKeys: String, CodingKey {
+        case status, httpVersion, fields, url, redirects
+    }
 
     /// Creates a head. Transports call it for each final response.
     public init(status: Int, httpVersion: String = "1.1", fields: [Field] = [], url: String, redirects: Int = 0) {

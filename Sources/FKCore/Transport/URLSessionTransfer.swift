@@ -136,7 +136,8 @@ final class URLSessionTransfer: @unchecked Sendable {
             if interims > Self.maxInterims { endNow(.failure(invalid("it has too many interim responses"))) }
             return
         }
-        let head = ResponseHead(response, url: route.url, redirects: route.redirects)
+        var head = ResponseHead(response, url: route.url, redirects: route.redirects)
+        head.carried = route.carried
         do throws(DownloadError) {
             if try !route.follow(head) { try accept(head) }
         } catch {

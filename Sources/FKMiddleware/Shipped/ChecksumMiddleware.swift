@@ -25,8 +25,8 @@ public struct ChecksumMiddleware: ResponseMiddleware {
     /// - Parameters:
     ///   - retries: true fetches a damaged file again; the default is false.
     ///   - priority: the position in the chain; the default is 50, so that a file is checked before others move it.
-    ///   - lookup: the default reads the task's attributes `.md5`, `.sha1`, `.sha256`, `.sha384` and `.sha512` and
-    ///     takes the strongest one.
+    ///   - lookup: the default reads the task's attributes `.md5`, `.sha1`, `.sha224`, `.sha256`, `.sha384` and
+    ///     `.sha512` and takes the strongest one.
     public init(retries: Bool = false, priority: Int = 50, lookup: @escaping Lookup = ChecksumMiddleware.fromAttributes)
     {
         self.retries = retries
@@ -43,7 +43,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
     ///
     /// - Throws: `.invalidArgument` for an attribute that is not a valid digest.
     @Sendable public static func fromAttributes(_ task: TaskContext) async throws -> Checksum? {
-        for algorithm in Checksum.Algorithm.allCases.reversed() {
+        for algorithm in Checksum.Algorithm.usual.reversed() {
             let key = "." + algorithm.rawValue.filter { $0 != "-" }
             if let hex = task.attributes[key] { return try Checksum(algorithm, hex: hex) }
         }

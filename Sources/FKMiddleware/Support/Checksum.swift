@@ -6,6 +6,10 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         case md5
         /// SHA-1, 20 bytes (RFC 3174).
         case sha1 = "sha-1"
+        /// SHA-1 of `blob LENGTH\0` and the bytes, 20 bytes: git's id of a file.
+        case gitBlob = "git-blob-sha-1"
+        /// SHA-224, 28 bytes (FIPS 180-4).
+        case sha224 = "sha-224"
         /// SHA-256, 32 bytes (FIPS 180-4).
         case sha256 = "sha-256"
         /// SHA-384, 48 bytes (FIPS 180-4).
@@ -13,11 +17,21 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         /// SHA-512, 64 bytes (FIPS 180-4).
         case sha512 = "sha-512"
 
+        /// The algorithms in messages and tables. `gitBlob` is left out, because only hubs use it.
+        package static let usual: [Self] = [.md5, .sha1, .sha224, .sha256, .sha384, .sha512]
+
+        /// Returns the algorithm for a number of hexadecimal digits: SHA-1 for 40, nil if there is none.
+        public init?(digits: Int) {
+            guard let match = Self.usual.first(where: { $0.byteCount * 2 == digits }) else { return nil }
+            self = match
+        }
+
         /// The length of the digest in bytes: 16 to 64.
         public var byteCount: Int {
             switch self {
             case .md5: 16
-            case .sha1: 20
+            case .sha1, .gitBlob: 20
+            case .sha224: 28
             case .sha256: 32
             case .sha384: 48
             case .sha512: 64
@@ -62,7 +76,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     public init(parsing text: String) throws(DownloadError) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = Algorithm(name: String(parts[0])) else {
-            let names = Algorithm.allCases.map(\.rawValue).joined(separator: ", ")
+            let names = Algorithm.usual.map(\.rawValue).joined(separator: ", ")
             throw DownloadError(.invalidArgument, "A checksum is written ALG=HEX with ALG one of \(names).")
         }
         try self.init(algorithm, hex: String(parts[1]))

@@ -3,6 +3,7 @@ import Foundation
 #if canImport(CLibcrypto)
     import CLibcrypto
 #else
+    import CommonCrypto
     import CryptoKit
 #endif
 
@@ -15,10 +16,14 @@ public final class Digester {
         private let context: OpaquePointer
 
         /// Starts a digest of zero bytes.
-        public init(_ algorithm: Checksum.Algorithm) {
+        ///
+        /// - Parameter length: the length of the whole file in bytes. Only `.gitBlob` needs it: without a length, or
+        ///   with another one, its digest is that of no file. The default is 0.
+        public init(_ algorithm: Checksum.Algorithm, length: Int64 = 0) {
             self.algorithm = algorithm
             context = EVP_MD_CTX_new()
             EVP_DigestInit_ex(context, Self.methods[algorithm], nil)
+            if algorithm == .gitBlob { Self.blobHead(length).withUnsafeBytes { update($0) } }
         }
 
         deinit {
@@ -48,11 +53,12 @@ public final class Digester {
         /// lock.
         private nonisolated(unsafe) static let methods = Checksum.Algorithm.allCases.reduce(
             into: [Checksum.Algorithm: OpaquePointer]()
-        ) { $0[$1] = EVP_MD_fetch(nil, $1.rawValue, nil) }
+        ) { $0[$1] = EVP_MD_fetch(nil, $1 == .gitBlob ? "sha-1" : $1.rawValue, nil) }
 
         /// The digest of one complete buffer.
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
-            [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
+            if algorithm == .gitBlob { return blob(of: bytes) }
+            return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
                 var length: UInt32 = 0
                 EVP_Digest(
                     bytes.baseAddress, bytes.count, buffer.baseAddress, &length, methods[algorithm], nil)
@@ -61,27 +67,34 @@ public final class Digester {
         }
     #else
         private var function: any HashFunction
+        /// CryptoKit has no SHA-224.
+        private var short: SHA224?
 
         /// Starts a digest of zero bytes.
-        public init(_ algorithm: Checksum.Algorithm) {
+        ///
+        /// - Parameter length: the length of the whole file in bytes. Only `.gitBlob` needs it: without a length, or
+        ///   with another one, its digest is that of no file. The default is 0.
+        public init(_ algorithm: Checksum.Algorithm, length: Int64 = 0) {
             self.algorithm = algorithm
             function =
                 switch algorithm {
                 case .md5: Insecure.MD5()
-                case .sha1: Insecure.SHA1()
-                case .sha256: SHA256()
+                case .sha1, .gitBlob: Insecure.SHA1()
+                case .sha224, .sha256: SHA256()
                 case .sha384: SHA384()
                 case .sha512: SHA512()
                 }
+            if algorithm == .sha224 { short = SHA224() }
+            if algorithm == .gitBlob { Self.blobHead(length).withUnsafeBytes { update($0) } }
         }
 
         /// Adds bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
-            function.update(bufferPointer: bytes)
+            if short != nil { short?.update(bytes) } else { function.update(bufferPointer: bytes) }
         }
 
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
-            let digester = Digester(algorithm)
+            let digester = Digester(algorithm, length: Int64(bytes.count))
             digester.update(bytes)
             return digester.bytes()
         }
@@ -89,9 +102,18 @@ public final class Digester {
         /// The digest of the bytes so far, as raw bytes. More bytes may follow.
         public func bytes() -> [UInt8] {
             func finish(_ function: some HashFunction) -> [UInt8] { Array(function.finalize()) }
-            return finish(function)
+            return short?.bytes() ?? finish(function)
         }
     #endif
+
+    /// The bytes that git puts before the file.
+    private static func blobHead(_ length: Int64) -> [UInt8] { Array("blob \(length)".utf8) + [0] }
+
+    private static func blob(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        let digester = Digester(.gitBlob, length: Int64(bytes.count))
+        digester.update(bytes)
+        return digester.bytes()
+    }
 
     /// The digest of the bytes so far, as lower-case hexadecimal digits.
     public func hex() -> String { Self.hex(bytes()) }
@@ -123,10 +145,32 @@ public final class Digester {
     public static func hex(ofFile url: URL, _ algorithm: Checksum.Algorithm) throws -> String {
         let handle = try FileHandle(forReadingFrom: url)
         defer { try? handle.close() }
-        let digester = Digester(algorithm)
+        let digester = Digester(algorithm, length: Int64(try handle.seekToEnd()))
+        try handle.seek(toOffset: 0)
         while let chunk = try handle.read(upToCount: 1 << 20), !chunk.isEmpty {
             chunk.withUnsafeBytes { digester.update($0) }
         }
         return digester.hex()
     }
 }
+
+#if !canImport(CLibcrypto)
+    /// SHA-224 of CommonCrypto.
+    private struct SHA224 {
+        private var context = CC_SHA256_CTX()
+
+        init() { CC_SHA224_Init(&context) }
+
+        mutating func update(_ bytes: UnsafeRawBufferPointer) {
+            CC_SHA224_Update(&context, bytes.baseAddress, CC_LONG(bytes.count))
+        }
+
+        func bytes() -> [UInt8] {
+            var copy = context
+            return [UInt8](unsafeUninitializedCapacity: Int(CC_SHA224_DIGEST_LENGTH)) { buffer, count in
+                CC_SHA224_Final(buffer.baseAddress, &copy)
+                count = Int(CC_SHA224_DIGEST_LENGTH)
+            }
+        }
+    }
+#endif

@@ -39,52 +39,93 @@ struct BarrelEditCommand: Command {
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
-        let tasks = try options.input.takeNormalizedTasks()
+        let (tasks, refused) = try await options.input.resolve(context)
         let settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
         let status = try await perform(.createBarrel(name: options.name, options: settings))
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }
-        return try await perform(
-            .add(tasks: tasks, barrel: options.name, run: false),
-            next: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(options.name))"))")
+        return try await add(tasks, to: options.name, refused)
     }
 
     private func add(_ options: BarrelAddOptions) async throws -> Int32 {
-        if options.creates, !WorkPath(global.workPath).hasBarrel(options.name) {
-            let settings = BarrelOptions(directory: try Paths.absolute(".", from: context.workingDirectory))
-            let status = try await perform(.createBarrel(name: options.name, options: settings))
+        let isNew = options.creates && !WorkPath(global.workPath).hasBarrel(options.name)
+        let reader = isNew ? nil : try global.openReader()
+        let barrel = try reader?.barrel(options.name)
+        let folder =
+            try options.directory ?? barrel?.options.directory
+            ?? Paths.absolute(".", from: context.workingDirectory)
+        var settings = ListedTasks.Settings(folder: folder)
+        settings.options = barrel?.options.options ?? TaskOptions()
+        settings.isFolderGiven = options.directory != nil
+        if let barrel, let reader, options.creates { settings.members = KnownMembers(barrel.members, reader) }
+        var tasks = try options.urls.map { url in
+            var task = TaskDescription(url: try URLNormalizer.normalize(url))
+            task.directory = folder
+            task.options = settings.options
+            return task
+        }
+        var refused = 0
+        var own = barrel?.options ?? BarrelOptions(directory: folder)
+        if let listed = try await listed(options, settings) {
+            tasks += listed.tasks
+            refused = listed.refused
+            if isNew { own.directory = listed.folder }
+            if let facts = listed.manifest?.facts, options.creates { try own.adopt(facts, options) }
+        }
+        if isNew || own != barrel?.options {
+            let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
             if status != ExitStatus.done { return status }
         }
-        let barrel = try global.openReader().barrel(options.name)
-        let tasks = try options.entries.map { entry in
-            try entry.task(in: barrel.options, context)
-        }
-        return try await perform(
-            .add(tasks: tasks, barrel: options.name, run: false),
-            next: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(options.name))"))")
+        return try await add(tasks, to: options.name, refused)
     }
 
-    private func perform(_ request: EngineRequest, next: String = "") async throws -> Int32 {
+    private func listed(_ options: BarrelAddOptions, _ settings: ListedTasks.Settings) async throws -> ListedTasks? {
+        do {
+            if let hub = options.hub {
+                let manifest = try await hub.files(settings.options)
+                guard !manifest.entries.isEmpty || manifest.faultCount > 0 else {
+                    throw options.arguments.error(
+                        "\(hub.reference): no file of the repository is chosen. See --include and --exclude.")
+                }
+                return try ListedTasks(manifest, from: hub.reference.description, settings, context)
+            }
+            return try options.list.map { try ListedTasks($0, settings, context) }
+        } catch let error as ListInput.Fault {
+            throw options.arguments.error(error.description)
+        }
+    }
+
+    private func add(_ tasks: [TaskDescription], to name: String, _ refused: Int) async throws -> Int32 {
+        let status = try await perform(
+            .add(tasks: tasks, barrel: name, run: false),
+            next: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(name))"))")
+        return max(status, refused > 0 ? ExitStatus.taskFailed : ExitStatus.done)
+    }
+
+    private func perform(
+        _ request: EngineRequest, next: String = "", isQuiet: Bool = false
+    ) async throws -> Int32 {
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let (reply, problems) = try await client.perform(request)
         let answers = Answers(global, context)
         answers.warn(problems)
         if case .added(let list) = reply { return answers.added(list, then: next) }
+        if isQuiet, case .done = reply { return ExitStatus.done }
         return answers.status(of: reply)
     }
 }
 
-extension InputList.Entry {
-    /// The task of this entry. The barrel's settings fill in what the entry leaves out.
-    func task(in barrel: BarrelOptions, _ context: CommandContext) throws -> TaskDescription {
-        var task = TaskDescription(url: try URLNormalizer.normalize(url))
-        task.mirrors = try mirrors.map { try URLNormalizer.normalize($0) }
-        task.directory = try directory ?? barrel.directory ?? Paths.absolute(".", from: context.workingDirectory)
-        task.options = barrel.options ?? TaskOptions()
-        apply(to: &task.options)
-        if let fileName, let base = task.directory {
-            (task.fileName, task.directory) = try place(fileName, under: base)
+extension BarrelOptions {
+    /// Takes the origin of a list over.
+    ///
+    /// - Throws: `UsageError` if the barrel is of another commit: its files have the same names.
+    fileprivate mutating func adopt(_ facts: Manifest.Facts, _ options: BarrelAddOptions) throws {
+        if let commit, let other = facts.commit, other != commit, origin == facts.origin {
+            throw options.arguments.error(
+                "The barrel \(options.name) has \(origin ?? "") at commit \(commit), and the list is of \(other). Import it "
+                    + "into another barrel and folder.")
         }
-        return task
+        origin = facts.origin ?? origin
+        commit = facts.commit ?? commit
     }
 }
 
@@ -150,6 +191,10 @@ struct BarrelQueryCommand: Command {
         var table = TableWriter.ofTasks
         for record in view.records { table.add(record) }
         write(table)
+        if let origin = view.options.origin {
+            let commit = view.options.commit.map { " at commit \($0)" } ?? ""
+            context.output.writeLine(Escaping.visible("from \(origin)\(commit)"))
+        }
         let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
         context.output.writeLine(
             Escaping.visible(
@@ -159,22 +204,7 @@ struct BarrelQueryCommand: Command {
     }
 
     private func export(_ reader: StoreReader, _ options: BarrelExportOptions) throws -> Int32 {
-        let view = try BarrelView(reader, options.name)
-        switch options.format {
-        case .urls:
-            for record in view.records { context.output.writeLine(record.task.url) }
-        case .json:
-            JSONOutput(context.output).array(view.records, TaskDocument.json)
-        case .aria2:
-            for record in view.records {
-                let urls = [record.task.url] + record.task.mirrors
-                context.output.writeLine(urls.joined(separator: "\t"))
-                if let folder = record.task.directory { context.output.writeLine("  dir=\(folder)") }
-                if let name = record.task.fileName { context.output.writeLine("  out=\(name)") }
-                if let sum = record.task.options.checksum { context.output.writeLine("  checksum=\(sum)") }
-            }
-        }
-        return ExitStatus.done
+        BarrelExport(view: try BarrelView(reader, options.name), context: context).write(as: options.format)
     }
 
     private func write(_ table: TableWriter) { table.write(global, context) }
@@ -185,11 +215,14 @@ struct BarrelQueryCommand: Command {
 /// A barrel with the records of its members, as they are on disk.
 struct BarrelView {
     let name: String
+    let options: BarrelOptions
     let records: [TaskRecord]
 
     init(_ reader: StoreReader, _ name: String) throws {
         self.name = name
-        records = reader.records(try reader.barrel(name).members.map(\.id))
+        let barrel = try reader.barrel(name)
+        options = barrel.options
+        records = reader.records(barrel.members.map(\.id))
     }
 
     var complete: Int { records.count { $0.state == .complete } }
@@ -221,6 +254,8 @@ private struct BarrelDocument: Encodable {
     let received: Int64
     @OrNull var expected: Int64?
     let isExpectedKnown: Bool
+    @OrNull var origin: String?
+    @OrNull var commit: String?
 
     init(_ view: BarrelView) {
         name = view.name
@@ -230,6 +265,8 @@ private struct BarrelDocument: Encodable {
         received = view.received
         expected = view.expected
         isExpectedKnown = view.isExpectedKnown
+        origin = view.options.origin
+        commit = view.options.commit
     }
 }
 

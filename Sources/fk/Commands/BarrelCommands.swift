@@ -34,7 +34,7 @@ enum BarrelCommands {
 
     static let add = CommandSpec(
         path: ["barrel", "add"], summary: "add URLs to a barrel",
-        operands: [name, OperandSpec("url", "URLs of the new members", 0, nil)], options: [TaskInput.inputSpec],
+        operands: [name, OperandSpec("url", "URLs of the new members", 0, nil)], options: BarrelAddOptions.addSpecs,
         examples: [.init("fk barrel add photos https://example.com/4.jpg", "one more member")],
         make: {
             try BarrelEditCommand(edit: .add(BarrelAddOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
@@ -85,30 +85,50 @@ enum BarrelCommands {
         })
 
     static let importList = CommandSpec(
-        path: ["barrel", "import"], summary: "add the members of an exported list",
+        path: ["barrel", "import"], summary: "add the files of a list",
         discussion: [
-            "FILE is the output of 'fk barrel export' in the format urls or aria2, or any other list of URLs; '-' is "
-                + "standard input. A missing barrel is created, with the current folder for files without a folder of "
-                + "their own."
+            "FILE is a list of URLs, aria2's input file, a Metalink, a checksum list, the folder of a bag, or an export of "
+                + "'fk barrel export'; '-' is standard input. The form is recognised by the content.",
+            "hf:[datasets/]OWNER/REPO[@REVISION] is a repository of a Hugging Face hub (HF_ENDPOINT), pinned to its present "
+                + "commit. The token is HF_TOKEN or that of the hub's client, and goes to the hub only.",
+            "A missing barrel is created. Its folder is the current one unless -d is given, and that of a bag is the bag's "
+                + "own. Sizes and digests of the list are checked before a file gets its name.",
         ],
-        operands: [name, OperandSpec("file", "the list", hint: .file)],
+        operands: [name, OperandSpec("file", "the list, or a repository hf:…", hint: .file)],
+        options: BarrelAddOptions.importSpecs,
         examples: [
-            .init("fk barrel import photos photos.txt", "add the members of a list that another machine exported")
+            .init("fk barrel import photos photos.txt", "add the members of a list that another machine exported"),
+            .init("fk barrel import release release.meta4 -d iso", "the files of a Metalink, with mirrors and digests"),
+            .init(
+                "fk barrel import data SHA256SUMS --base https://example.com/data/",
+                "the files of a checksum list, from that folder"),
+            .init(
+                "fk barrel import model hf:OWNER/REPO --include '*.safetensors' -d model",
+                "files of a Hugging Face repository"),
         ],
+        usesSettings: false,
         make: {
             try BarrelEditCommand(
                 edit: .add(BarrelAddOptions(importing: $0, $1)), global: GlobalOptions($0, $1), context: $1)
         })
 
     static let export = CommandSpec(
-        path: ["barrel", "export"], summary: "print a barrel's members as an input list", operands: [name],
+        path: ["barrel", "export"], summary: "print a barrel's members as an input list",
+        discussion: [
+            "Every format can be imported again. The names in metalink, sha256sums and lock are relative to the barrel's "
+                + "folder; finished files whose SHA-256 is not known are read for them. A lock has one member a line, "
+                + "sorted, with size and SHA-256: keep it in version control."
+        ],
+        operands: [name],
         options: [
             .value(
                 "format", nil, "FORMAT", hint: .choices(BarrelExportOptions.Format.allCases.map(\.rawValue)),
-                "urls (default), json or aria2")
+                "urls (default), json, aria2, metalink, sha256sums or lock")
         ],
         examples: [
-            .init("fk barrel export photos --format aria2 > photos.txt", "a list with names, folders and digests")
+            .init("fk barrel export photos --format aria2 > photos.txt", "a list with names, folders and digests"),
+            .init(
+                "fk barrel export photos --format lock > photos.lock", "sizes and digests, to fetch just these files"),
         ],
         make: {
             try BarrelQueryCommand(

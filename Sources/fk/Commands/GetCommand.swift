@@ -8,21 +8,19 @@ struct GetCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        if options.run.detach { return try await detach(request().add) }
-        var transfer = try transferRun()
-        return try await transfer.run()
+        let (tasks, refused) = try await options.input.resolve(context)
+        // Entries of a list that were left out make the command fail in the end.
+        let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
+        if options.run.detach {
+            return max(least, try await detach(.add(tasks: tasks, barrel: options.barrel, run: true)))
+        }
+        var transfer = transferRun(consume tasks)
+        return max(least, try await transfer.run())
     }
 
-    private func request() throws -> (add: EngineRequest, barrels: [(name: String, members: [TaskID])]) {
-        let tasks = try options.input.takeNormalizedTasks()
-        return (
-            .add(tasks: tasks, barrel: options.barrel, run: true),
-            options.barrel.map { [(name: $0, members: tasks.map(\.id))] } ?? []
-        )
-    }
-
-    private func transferRun() throws -> TransferRun {
-        let (add, barrels) = try request()
+    private func transferRun(_ tasks: consuming [TaskDescription]) -> TransferRun {
+        let barrels = options.barrel.map { [(name: $0, members: tasks.map(\.id))] } ?? []
+        let add = EngineRequest.add(tasks: tasks, barrel: options.barrel, run: true)
         return TransferRun(
             global: global, context: context, options: options.run, goal: .added, requests: [add], barrels: barrels,
             continueCommand: "the same command, or \(global.suggested("fk run"))")
@@ -93,30 +91,5 @@ struct RunCommand: Command {
             )
         }
         return ExitStatus.done
-    }
-}
-
-extension TaskInput {
-    /// The tasks with normalised URLs, which identify them.
-    ///
-    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid one. No task was started then.
-    func takeNormalizedTasks() throws -> [TaskDescription] {
-        var tasks = takeTasks()
-        for index in tasks.indices {
-            tasks[index].url = try Self.normalize(tasks[index].url)
-            if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
-        }
-        return tasks
-    }
-
-    /// For several URLs, the message names the invalid one.
-    private static func normalize(_ text: String) throws -> String {
-        do throws(DownloadError) {
-            return try URLNormalizer.normalize(text)
-        } catch {
-            var error = error
-            error.url = URLMasking.mask(text)
-            throw error
-        }
     }
 }

@@ -81,41 +81,95 @@ struct BarrelCreateOptions: Sendable {
 /// `fk barrel add` and `import`. The files get the barrel's folder and options.
 struct BarrelAddOptions: Sendable {
     var name: String
-    var entries: [InputList.Entry]
+    var urls: [String]
+    var list: ListInput?
+    var hub: HubImport?
+    /// The absolute path of the folder given with `-d`; nil for the barrel's.
+    var directory: String?
     /// True creates a missing barrel.
     var creates = false
+    /// Makes errors that refer to the command's help.
+    let arguments: ParsedArguments
+
+    static let addSpecs = [TaskInput.inputSpec] + ListInput.specs
+    static let importSpecs: [OptionSpec] =
+        [
+            .value(
+                "directory", "d", "DIR", hint: .directory,
+                "folder for the files (default: the barrel's; for a new barrel the current folder, for a bag the bag's own)"
+            )
+        ] + ListInput.specs + [
+            .repeated("include", nil, "GLOB", "only files of the repository that match, such as '*.safetensors'"),
+            .repeated("exclude", nil, "GLOB", "leave out files of the repository that match"),
+        ]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        self.arguments = arguments
         name = try BarrelArgument.check(arguments.operands[0], arguments)
-        entries = try BarrelMembers.read(arguments)
+        urls = try BarrelMembers.read(arguments)
         if let path = arguments["input"] {
-            do {
-                entries += try InputList.read(path, warn: context.warn)
-            } catch {
-                throw arguments.error(error.description)
-            }
-        } else if entries.isEmpty {
+            list = try ListInput(path, arguments)
+        } else if urls.isEmpty {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
-        try makeAbsolute(from: context.workingDirectory)
     }
 
     /// The options of `import <name> FILE`.
     init(importing arguments: ParsedArguments, _ context: CommandContext) throws {
+        self.arguments = arguments
         name = try BarrelArgument.check(arguments.operands[0], arguments)
         creates = true
-        do {
-            entries = try InputList.read(arguments.operands[1], warn: context.warn)
-        } catch {
-            throw arguments.error(error.description)
+        urls = []
+        if let given = arguments["directory"] {
+            guard !given.isEmpty else { throw arguments.error("-d: the folder's name is empty.") }
+            directory = try Paths.absolute(given, from: context.workingDirectory)
         }
-        try makeAbsolute(from: context.workingDirectory)
+        let source = arguments.operands[1]
+        if HubReference.isOne(source) {
+            for option in ["format", "base", "skip-bad"] where arguments.has(option) {
+                throw arguments.error("--\(option) is about a list, and \(Escaping.visible(source)) is a repository.")
+            }
+            hub = try HubImport(source, arguments, context)
+        } else {
+            for option in ["include", "exclude"] where arguments.has(option) {
+                throw arguments.error("--\(option) is about a repository of a hub: hf:OWNER/REPO.")
+            }
+            list = try ListInput(source, arguments)
+        }
+    }
+}
+
+/// A repository of a hub, for `fk barrel import`.
+struct HubImport: Sendable {
+    var reference: HubReference
+    var include: [String]
+    var exclude: [String]
+    private var client: HubClient
+
+    init(_ text: String, _ arguments: ParsedArguments, _ context: CommandContext) throws {
+        do throws(DownloadError) {
+            reference = try HubReference(parsing: text)
+        } catch {
+            throw arguments.error(error.message)
+        }
+        do throws(DownloadError) {
+            client = try HubClient(
+                endpoint: HubToken.endpoint(in: context.environment), token: HubToken.find(in: context.environment))
+        } catch {
+            throw arguments.error("HF_ENDPOINT: \(error.message)")
+        }
+        include = arguments.all("include")
+        exclude = arguments.all("exclude")
     }
 
-    private mutating func makeAbsolute(from folder: String) throws {
-        for index in entries.indices {
-            entries[index].directory = try entries[index].directory.map { try Paths.absolute($0, from: folder) }
-        }
+    /// Asks the hub for the files.
+    ///
+    /// - Parameter options: the options for the connection.
+    func files(_ options: TaskOptions) async throws(DownloadError) -> Manifest {
+        var client = client
+        client.options = options
+        client.options.checksum = nil
+        return try await client.files(of: reference, include: include, exclude: exclude)
     }
 }
 
@@ -126,7 +180,7 @@ struct BarrelRemoveOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
-        urls = try BarrelMembers.read(arguments).map(\.url)
+        urls = try BarrelMembers.read(arguments)
     }
 }
 
@@ -148,6 +202,9 @@ struct BarrelExportOptions: Sendable {
         case urls
         case json
         case aria2
+        case metalink
+        case sha256sums
+        case lock
     }
 
     var name: String
@@ -185,10 +242,10 @@ struct DemoOptions: Sendable {
 
 /// The URLs that follow a barrel's name as operands.
 private enum BarrelMembers {
-    static func read(_ arguments: ParsedArguments) throws -> [InputList.Entry] {
+    static func read(_ arguments: ParsedArguments) throws -> [String] {
         try arguments.operands.dropFirst().map { url in
             if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
-            return InputList.Entry(url: url, line: 0)
+            return url
         }
     }
 }

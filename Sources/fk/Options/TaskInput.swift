@@ -11,8 +11,17 @@ struct TaskInput: Sendable {
     /// The options that all tasks share.
     var shared: TaskOptions
 
+    /// The entries of the list that were left out and named.
+    private(set) var refused = 0
+    /// The list of digests of `--checksum @…`; nil for none.
+    private(set) var digests: DigestList?
+    /// True if a Metalink in place of a file is followed.
+    private(set) var followsMetalink = false
+    /// The number of tasks whose URLs stand on the command line. They come first.
+    private(set) var operands = 0
+
     static let inputSpec = OptionSpec.value(
-        "input", "i", "FILE", hint: .file, "read URLs from FILE; '-' is standard input")
+        "input", "i", "FILE", hint: .file, "read a list of files from FILE; '-' is standard input")
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
@@ -23,16 +32,19 @@ struct TaskInput: Sendable {
                     "folder for the files; created if missing (default: the current folder)"),
                 .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
                 inputSpec,
+            ] + ListInput.specs + [
                 .value("max-size", nil, "SIZE", "fail if a file is larger than SIZE, such as 700M"),
                 .flag("overwrite", nil, group: "existing", "replace an existing file"),
                 .flag("rename", nil, group: "existing", "choose the next free name if the file exists"),
                 .flag("skip", nil, group: "existing", "keep an existing file and count it as complete"),
+                .flag("reuse", nil, "take the bytes from a finished file of the work path that has the same SHA-256"),
                 .repeated("attribute", nil, "NAME=VALUE", "attribute to store with the task (see fk info, fk list)"),
             ])
         + OptionSpec.under(
             .network,
             [
                 .repeated("mirror", nil, "URL", "another address of the same file; for a single URL"),
+                .flag("metalink", nil, "where a URL answers with a Metalink, download the files that it lists"),
                 .repeated(
                     "header", "H", "'Name: value'", "header to send; most are dropped on a redirect to another host"),
                 .value("retry", nil, "N", "attempts after the first one (0 to 1000; default: 4)"),
@@ -45,8 +57,9 @@ struct TaskInput: Sendable {
             .security,
             [
                 .value(
-                    "checksum", nil, "ALG=HEX",
-                    "expected digest of the file; ALG is md5, sha-1, sha-256, sha-384 or sha-512"),
+                    "checksum", nil, "ALG=HEX|HEX|@LIST",
+                    "expected digest of the file: ALG is md5, sha-1, sha-224, sha-256, sha-384 or sha-512, and without it "
+                        + "the length decides; @LIST is the path or URL of a checksum list that has the file's name"),
                 .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
@@ -59,31 +72,35 @@ struct TaskInput: Sendable {
     ///   - needsTask: true refuses a command line without a task.
     init(_ arguments: ParsedArguments, urls: [String], context: CommandContext, needsTask: Bool) throws {
         let options = try Self.options(arguments, context)
-        let listed = try Self.readList(arguments, context)
         if needsTask, urls.isEmpty, arguments["input"] == nil {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
         for url in urls {
             if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
         }
-        shared = options
-        directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
         if let given = arguments["directory"], given.isEmpty {
             throw arguments.error("-d: the folder's name is empty.")
         }
+        shared = options
+        directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
+        followsMetalink = arguments.has("metalink")
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
+        operands = urls.count
         var tasks = urls.map { url in
             var task = TaskDescription(url: url)
             task.directory = folder
             task.options = options
+            task.attributes = attributes
             return task
         }
-        tasks += try listed.map { entry in
-            try Self.task(of: entry, options, folder, arguments, context)
+        if let listed = try Self.readList(arguments, context, options, folder, attributes) {
+            refused = listed.refused
+            if urls.isEmpty { directory = listed.folder }
+            tasks += listed.tasks
         }
-        for index in tasks.indices { tasks[index].attributes = attributes }
         try Self.applySingleOptions(&tasks, folder, arguments, context)
+        digests = try DigestList(arguments, context, isOfSeveral: arguments["input"] != nil)
         storage = Locked(tasks)
     }
 
@@ -99,8 +116,9 @@ struct TaskInput: Sendable {
     private static func applySingleOptions(
         _ tasks: inout [TaskDescription], _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws {
+        let isList = DigestList.isOne(arguments)
         for (option, written) in [("output", "-o"), ("mirror", "--mirror"), ("checksum", "--checksum")]
-        where arguments.has(option) && tasks.count != 1 {
+        where arguments.has(option) && tasks.count != 1 && !(option == "checksum" && isList) {
             throw arguments.error(
                 "\(written) describes a single file, but \(tasks.count) URLs were given. A list (-i) can say it for each."
             )
@@ -115,9 +133,9 @@ struct TaskInput: Sendable {
             if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
             tasks[0].mirrors.append(mirror)
         }
-        if let text = arguments["checksum"] {
+        if let text = arguments["checksum"], !isList {
             do {
-                tasks[0].options.checksum = try Checksum(parsing: text)
+                tasks[0].options.checksum = try Checksum(given: text)
             } catch {
                 throw arguments.error("--checksum: \(error.message)")
             }
@@ -125,29 +143,24 @@ struct TaskInput: Sendable {
     }
 
     private static func readList(
-        _ arguments: ParsedArguments, _ context: CommandContext
-    ) throws -> [InputList.Entry] {
-        guard let path = arguments["input"] else { return [] }
+        _ arguments: ParsedArguments, _ context: CommandContext, _ options: TaskOptions, _ folder: String,
+        _ attributes: [String: String]
+    ) throws -> ListedTasks? {
+        guard let path = arguments["input"] else {
+            for option in ["format", "base", "skip-bad"] where arguments.has(option) {
+                throw arguments.error("--\(option) is about a list: give one with -i FILE.")
+            }
+            return nil
+        }
+        var settings = ListedTasks.Settings(folder: folder)
+        settings.options = options
+        settings.isFolderGiven = arguments.has("directory")
+        settings.attributes = attributes
         do {
-            return try InputList.read(path, warn: context.warn)
-        } catch {
+            return try ListedTasks(ListInput(path, arguments), settings, context)
+        } catch let error as ListInput.Fault {
             throw arguments.error(error.description)
         }
-    }
-
-    private static func task(
-        of entry: InputList.Entry, _ options: TaskOptions, _ folder: String, _ arguments: ParsedArguments,
-        _ context: CommandContext
-    ) throws -> TaskDescription {
-        var task = TaskDescription(url: entry.url)
-        task.mirrors = entry.mirrors
-        task.options = options
-        entry.apply(to: &task.options)
-        task.directory = try entry.directory.map { try Paths.absolute($0, from: context.workingDirectory) } ?? folder
-        if let name = entry.fileName, let base = task.directory {
-            (task.fileName, task.directory) = try entry.place(name, under: base)
-        }
-        return task
     }
 
     private static func destination(
@@ -188,6 +201,7 @@ struct TaskInput: Sendable {
         options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         if arguments.has("insecure") { options.insecure = true }
         if arguments.has("netrc") { options.netrc = true }
+        if arguments.has("reuse") { options.reuse = true }
         options.proxy = try proxy(arguments)
         if arguments.has("overwrite") { options.existing = .overwrite }
         if arguments.has("rename") { options.existing = .rename }

@@ -4,11 +4,22 @@ import FKMiddleware
 /// A task as `fk info --json` prints it. `fk list --json` prints an array of them.
 enum TaskDocument {
     /// The JSON document of a record.
-    static func json(_ record: TaskRecord) -> [UInt8] {
+    static func json(_ record: TaskRecord) -> [UInt8] { json(record, isExport: false) }
+
+    /// The JSON document of a record.
+    ///
+    /// - Parameter isExport: true for a list that can be imported: it has the whole URLs, with the mirrors.
+    static func json(_ record: TaskRecord, isExport: Bool) -> [UInt8] {
         var text = JSONText()
         text.beginObject()
         text.member("id", record.id.hex)
-        text.member("url", URLMasking.mask(record.task.url))
+        text.member("url", isExport ? record.task.url : URLMasking.mask(record.task.url))
+        if isExport {
+            text.key("mirrors")
+            text.beginArray()
+            for mirror in record.task.mirrors { text.value(mirror) }
+            text.endArray()
+        }
         text.member("state", record.state.rawValue)
         text.member("received", record.received)
         text.member("expected", record.expected)

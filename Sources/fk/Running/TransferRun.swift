@@ -22,9 +22,11 @@ struct TransferRun: Sendable {
         let requests = requests
         let note = options.followerNote(goal)
         self.requests = []
+        let chains = MiddlewareChains()
+        if let token = HubTokenMiddleware(context.environment) { chains.register(request: token, for: token.scope) }
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, own: options.own,
-            interval: presenter.interval
+            interval: presenter.interval, chains: chains
         ) { event in
             presenter.show(event)
             if case .following = event, let note { presenter.note(note) }

@@ -25,6 +25,9 @@ package struct FaultRequest: Sendable {
     /// The target without its query.
     package var path: String { String(target.prefix { $0 != "?" }) }
 
+    /// The target's query; empty for none.
+    package var query: String { String(target.drop { $0 != "?" }.dropFirst()) }
+
     /// The values of all fields of that name, compared without case and joined by `, `.
     package subscript(name: String) -> String? {
         let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)

@@ -12,7 +12,11 @@ final class Sandbox: Sendable {
     private let started = Observed<[RunningFK]>([])
     private let watch: TestWatch
 
-    init() throws {
+    /// Further variables of every `fk` that is started here.
+    private let environment: [String: String]
+
+    init(environment: [String: String] = [:]) throws {
+        self.environment = environment
         folder = try TemporaryFolder()
         watch = TestWatch(Test.current?.displayName ?? "a test") { [started] in
             started.value.map { "\($0.words), \($0.hasEnded ? "ended" : "at work"): \($0.errors)" }.joined(
@@ -43,7 +47,8 @@ final class Sandbox: Sendable {
     func start(_ words: String...) throws -> RunningFK { try start(words) }
 
     func start(_ words: [String], input: String? = nil) throws -> RunningFK {
-        let process = try RunningFK(words, workPath: workPath, folder: files, input: input)
+        let process = try RunningFK(
+            words, workPath: workPath, folder: files, input: input, environment: environment)
         started.update { $0.append(process) }
         return process
     }
@@ -83,13 +88,16 @@ final class RunningFK: Sendable {
     private let scratch: TemporaryFolder
     private let status: Observed<Int32?>
 
-    init(_ words: [String], workPath: String, folder: String, input: String? = nil) throws {
+    init(
+        _ words: [String], workPath: String, folder: String, input: String? = nil, environment: [String: String] = [:]
+    ) throws {
         let scratch = try TemporaryFolder()
         self.scratch = scratch
         self.words = words
         let process = try ChildProcess(
             [FKProgram.path] + words,
-            environment: FKProgram.environment(["FK_WORK_PATH": workPath, "TERM": "xterm", "LC_ALL": "C.UTF-8"]),
+            environment: FKProgram.environment(
+                ["FK_WORK_PATH": workPath, "TERM": "xterm", "LC_ALL": "C.UTF-8"].merging(environment) { $1 }),
             folder: folder, input: try input.map { .file(try scratch.write($0, "in")) } ?? .null,
             output: .file("\(scratch.path)/out"), errors: .file("\(scratch.path)/err"))
         pid = process.pid

@@ -1,0 +1,89 @@
+import FKMiddleware
+import Foundation
+
+extension Manifest.Entry {
+    /// The attributes that keep a signature with its task. A longer signature than an attribute may hold is left out.
+    enum SignatureKey {
+        static let text = "signature"
+        static let type = "signature-type"
+    }
+
+    /// The task of this entry: the first source is its URL, the others are its mirrors.
+    ///
+    /// | of the entry | of the task |
+    /// | --- | --- |
+    /// | `sources` | URL and mirrors |
+    /// | `name` | file name, and a subfolder of `folder` |
+    /// | `size` | `options.size` |
+    /// | `digests` | `options.checksum`: the strongest |
+    /// | `headers`, `options` | header fields and options of the same meaning |
+    /// | `signature` | the attributes `signature` and `signature-type` |
+    ///
+    /// - Parameters:
+    ///   - folder: the absolute path of the folder for the file; nil keeps it inside the work path.
+    ///   - options: the options that all tasks share.
+    ///   - bindsSize: true if a file of another length than `size` is refused.
+    /// - Throws: `EntryFault` for an entry without a URL, with an impossible URL, or with a name that leaves the folder.
+    package func task(
+        in folder: String?, _ options: TaskOptions, _ folders: inout EntryFolders, bindsSize: Bool = true
+    ) throws(EntryFault) -> TaskDescription {
+        guard let first = sources.first else { throw EntryFault("'\(name ?? "")' has no address") }
+        var task = TaskDescription(url: try Self.normalize(first.url))
+        if sources.count > 1 {
+            task.mirrors = try sources.dropFirst().map { source throws(EntryFault) in try Self.normalize(source.url) }
+        }
+        task.directory = folder
+        if let name {
+            guard let folder else { throw EntryFault("'\(name)' needs a folder") }
+            let place = try folders.place(of: name, under: folder)
+            task.directory = place.folder
+            task.fileName = place.name
+        }
+        var own = options
+        if let checksum { own.checksum = checksum }
+        if bindsSize, let size { own.size = size }
+        Aria2Options.apply(self.options, url: first.url, to: &own)
+        if !headers.isEmpty {
+            let all = (own.headers ?? []) + headers
+            own.headers = all
+            own.secretHeaders = HeaderField.secretNames(of: all)
+        }
+        task.options = own
+        if let signature, signature.text.utf8.count <= AttributeRules.maxValueBytes {
+            task.attributes = [
+                SignatureKey.text: signature.text, SignatureKey.type: String(signature.mediaType.prefix(255)),
+            ]
+        }
+        return task
+    }
+
+    private static func normalize(_ url: String) throws(EntryFault) -> String {
+        do throws(DownloadError) { return try URLNormalizer.normalize(url) } catch {
+            throw EntryFault("'\(URLMasking.mask(url))': \(error.message)")
+        }
+    }
+}
+
+extension Builder {
+    /// Creates a builder for a file of a list.
+    ///
+    /// Its URL, mirrors, size, strongest digest, header fields and options are those of the entry. A file of another
+    /// size is refused.
+    ///
+    /// - Parameters:
+    ///   - entry: an entry of a parsed list.
+    ///   - folder: the folder for the list's files. The entry's name may have subfolders, which are created.
+    /// - Throws: `.invalidArgument` for an entry without a URL, with an impossible URL, or with a name that leaves the
+    ///   folder, also through symbolic links.
+    public init(_ entry: Manifest.Entry, in folder: URL) throws(DownloadError) {
+        var folders = EntryFolders()
+        do throws(EntryFault) {
+            if let name = entry.name, let fault = ManifestName.fault(in: name) {
+                throw EntryFault("'\(name)': \(fault)")
+            }
+            description = try entry.task(in: TaskDescription.directory(folder), TaskOptions(), &folders)
+        } catch {
+            throw DownloadError(.invalidArgument, "A file of the list cannot be fetched: \(error.reason).")
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import FKMiddleware
+import Foundation
+
+/// Finds finished files of a work path by their SHA-256. It reads the records once, when it is first asked.
+final class ReuseIndex: Sendable {
+    /// Nil until the records are read.
+    private let tasks = Locked<[String: TaskID]?>(nil)
+
+    /// Adds a completed task. It does nothing before the records are read.
+    func add(_ record: TaskRecord) {
+        tasks.withLock { tasks in
+            guard tasks != nil, let digest = Self.digest(of: record) else { return }
+            tasks?[digest] = record.id
+        }
+    }
+
+    /// Fills an empty part file with the bytes of a finished file, and verifies them. It blocks.
+    ///
+    /// - Returns: the path and the length of that file; nil if there is none, or if it has changed.
+    /// - Throws: `DownloadError` if the part cannot be written; `.cancelled` if it was abandoned.
+    func fill(
+        _ part: PartFile, with digest: String, in workPath: WorkPath
+    ) throws(DownloadError) -> (path: String, length: Int64)? {
+        guard let id = find(digest, in: workPath), let record = try? StoreReader(workPath).record(id),
+            record.state == .complete, let path = record.path, let length = record.expected, record.owns(path),
+            let folder = try? Folder(path: path.folderPart),
+            let source = try? PartFile(reading: path.lastPathPart, in: folder)
+        else { return nil }
+        defer { source.close() }
+        try part.fill(from: source)
+        guard part.length == length, try part.digest(.sha256) == digest else {
+            try part.truncate(to: 0)
+            return nil
+        }
+        return (path, length)
+    }
+
+    private func find(_ digest: String, in workPath: WorkPath) -> TaskID? {
+        tasks.withLock { tasks in
+            if tasks == nil {
+                var found: [String: TaskID] = [:]
+                _ = StoreReader(workPath).records(where: { record in
+                    if let digest = Self.digest(of: record) { found[digest] = record.id }
+                    return false
+                })
+                tasks = found
+            }
+            return tasks?[digest]
+        }
+    }
+
+    /// The SHA-256 with which a complete file was verified; nil for any other.
+    private static func digest(of record: TaskRecord) -> String? {
+        guard record.state == .complete, record.isForeign != true else { return nil }
+        let own = record.task.hasOptions ? record.task.options.checksum : nil
+        return [own, record.validator?.digest].compactMap(\.self).first { $0.algorithm == .sha256 }?.hex
+    }
+}
+
+extension TaskRun {
+    /// The SHA-256 by which a finished file may take the place of a download; nil if none may.
+    var reusableDigest: String? {
+        let task = entry.record.task
+        guard task.hasOptions, task.options.reuse == true, entry.record.received == 0,
+            let checksum = task.options.checksum, checksum.algorithm == .sha256
+        else { return nil }
+        return checksum.hex
+    }
+
+    /// Takes the bytes from a finished file with this digest, or fetches them.
+    func reuse(_ digest: String, isolation: isolated (any Actor)? = #isolation) async {
+        do throws(DownloadError) {
+            let (part, index, workPath) = (part, room.reuse, book.workPath)
+            let found = try await offThread { () throws(DownloadError) in
+                try index.fill(part, with: digest, in: workPath)
+            }
+            guard let found else { return fetchNext() }
+            entry.record.fill(found.length)
+            entry.rangesChanged = true
+            counters?.store(0, found.length)
+            self.digest = (.sha256, digest)
+            appendHistory(by: "reuse", "\(found.path) has the same bytes: nothing was fetched")
+            await finish()
+        } catch {
+            if stop != nil { return stopped() }
+            fail(error, resumed: false)
+        }
+    }
+}

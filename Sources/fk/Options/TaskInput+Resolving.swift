@@ -1,0 +1,77 @@
+import FKCore
+import FKMiddleware
+
+/// What has to be asked from servers before the tasks are made.
+extension TaskInput {
+    /// The tasks with normalised URLs, which identify them; call it once.
+    ///
+    /// With `--metalink`, a URL that answers with a Metalink becomes the files of that list. `--checksum @LIST` is read
+    /// here.
+    ///
+    /// - Returns: the tasks, and the number of entries of lists that were left out.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
+    ///   used; the error of a request. No task was started then.
+    func resolve(_ context: CommandContext) async throws -> (tasks: [TaskDescription], refused: Int) {
+        var tasks = takeTasks()
+        for index in tasks.indices.prefix(operands) {
+            tasks[index].url = try Self.normalize(tasks[index].url)
+            if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
+        }
+        if let digests { try await digests.apply(to: &tasks, shared) }
+        guard followsMetalink else { return (tasks, refused) }
+        let transport = try TransportKind.automatic.makeTransport()
+        defer { transport.shutdown() }
+        var refused = refused
+        var followed: [TaskDescription] = []
+        for task in tasks.prefix(operands) {
+            let (found, faults) = try await Self.follow(task, over: transport, context)
+            followed += found
+            refused += faults
+        }
+        return (followed + tasks.dropFirst(operands), refused)
+    }
+
+    /// The files of the Metalink that the task's URL answers with; the task itself for any other answer.
+    private static func follow(
+        _ task: TaskDescription, over transport: any Transport, _ context: CommandContext
+    ) async throws -> ([TaskDescription], refused: Int) {
+        var request = DocumentRequest(url: task.url, options: task.options)
+        request.headers =
+            (task.options.headers ?? []) + [
+                ResponseHead.Field("Accept", "application/metalink4+xml, application/metalink+xml;q=0.9, */*;q=0.1")
+            ]
+        request.secretHeaders = Set((task.options.secretHeaders ?? []).map { $0.lowercased() })
+        request.isWanted = { head in
+            let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
+            return type == "application/metalink4+xml" || type == "application/metalink+xml"
+        }
+        let answer = try await request.fetch(over: transport)
+        guard let bytes = answer.bytes else { return ([task], 0) }
+        let source = URLMasking.mask(answer.head.url)
+        var reading = Manifest.Reading()
+        reading.baseURL = String(answer.head.url[...(answer.head.url.lastIndex(of: "/") ?? answer.head.url.startIndex)])
+        var settings = ListedTasks.Settings(folder: task.directory ?? context.workingDirectory)
+        settings.options = task.options
+        settings.attributes = task.attributes
+        do {
+            let manifest = try Manifest(parsing: bytes, as: .metalink4, reading)
+            let listed = try ListedTasks(manifest, from: source, settings, context)
+            return (listed.tasks, listed.refused)
+        } catch let error as ManifestError {
+            throw CommandFailure(ListInput.Fault(source, error).description, status: ExitStatus.taskFailed)
+        } catch let error as ListInput.Fault {
+            throw CommandFailure(error.description, status: ExitStatus.taskFailed)
+        }
+    }
+
+    /// For several URLs, the message names the invalid one.
+    private static func normalize(_ text: String) throws -> String {
+        do throws(DownloadError) {
+            return try URLNormalizer.normalize(text)
+        } catch {
+            var error = error
+            error.url = URLMasking.mask(text)
+            throw error
+        }
+    }
+}

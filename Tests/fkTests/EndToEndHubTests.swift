@@ -1,0 +1,240 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Repositories of a Hugging Face hub, with the hub's own client as the oracle.
+@Suite("Hub, end to end", .timeLimit(.minutes(3))) struct EndToEndHubTests {
+    private static let files: [FakeHub.File] = [
+        .init(".gitattributes", Array("*.bin filter=lfs\n".utf8)), .init("README.md", Array("# Model\n".utf8)),
+        .init("config.json", Array("{}".utf8)),
+        .init("model.safetensors", Bytes.pattern(count: 600_000), isLarge: true),
+        .init("sub/part 1.safetensors", Bytes.pattern(count: 70_000, seed: 2), isLarge: true),
+        .init("sub/deep/notes-ü.txt", Array("notes".utf8)), .init("empty.txt", []),
+    ]
+
+    private func sandbox(_ hub: FakeHub, _ more: [String: String] = [:]) throws -> Sandbox {
+        try Sandbox(environment: ["HF_ENDPOINT": hub.endpoint, "HF_HOME": "/nowhere"].merging(more) { $1 })
+    }
+
+    /// All files below a folder with their bytes, without the records of the hub's client.
+    private func tree(_ folder: String) throws -> [String: [UInt8]] {
+        var files: [String: [UInt8]] = [:]
+        let names = FileManager.default.enumerator(atPath: folder)?.allObjects as? [String] ?? []
+        for name in names where !name.hasPrefix(".cache") {
+            var isFolder: ObjCBool = false
+            _ = FileManager.default.fileExists(atPath: "\(folder)/\(name)", isDirectory: &isFolder)
+            if !isFolder.boolValue {
+                files[name] = [UInt8](try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(name)")))
+            }
+        }
+        return files
+    }
+
+    @Test(
+        "The same files as the hub's own client makes, for the same patterns",
+        .enabled("huggingface_hub cannot be installed here") { try await HubOracle.python() != nil },
+        arguments: [
+            ([], []), (["*.safetensors"], []), ([], ["*.safetensors", "*.md"]), (["sub/"], []), (["*"], ["sub/*"]),
+            (["[!.]*"], ["*[0-9].*"]), (["*.txt", "config.json"], ["empty*"]),
+        ] as [([String], [String])])
+    func oracle(include: [String], exclude: [String]) async throws {
+        let python = try #require(try await HubOracle.python())
+        for repository in ["owner/repo", "datasets/owner/repo"] {
+            let hub = try FakeHub(Self.files, repository: repository)
+            let sandbox = try sandbox(hub)
+            let patterns = include.flatMap { ["--include", $0] } + exclude.flatMap { ["--exclude", $0] }
+            let words = ["barrel", "import", "model", "hf:\(repository)", "-d", "ours"] + patterns
+            #expect(try await sandbox.fk(words).status == 0)
+            #expect(try await sandbox.fk("barrel", "run", "model").status == 0)
+            let theirs = try await FKProgram.run(
+                python, ["-c", HubOracle.script, repository] + include.map { "+\($0)" } + exclude.map { "-\($0)" },
+                environment: [
+                    "HF_ENDPOINT": hub.endpoint, "HF_HOME": "\(sandbox.folder.path)/hf", "HF_HUB_DISABLE_XET": "1",
+                    "HF_HUB_DISABLE_TELEMETRY": "1",
+                ], folder: sandbox.files)
+            #expect(theirs.status == 0, "\(theirs.errors.suffix(600))")
+            let ours = try tree("\(sandbox.files)/ours")
+            #expect(ours == (try tree("\(sandbox.files)/theirs")) && !ours.isEmpty)
+            let shown = try await sandbox.json("barrel", "show", "model")
+            #expect(shown.text("origin") == "hf:\(repository)" && shown.text("commit") == FakeHub.commit)
+        }
+    }
+
+    @Test("The token goes to the hub alone, and stays nowhere") func token() async throws {
+        let hub = try FakeHub(Self.files, token: "hf_secret123")
+        let without = try await sandbox(hub).fk("barrel", "import", "model", "hf:owner/repo")
+        #expect(without.status == 1 && without.errors.contains("HF_TOKEN"), "\(without)")
+        let sandbox = try sandbox(hub, ["HF_TOKEN": "hf_secret123"])
+        #expect(try await sandbox.fk("barrel", "import", "model", "hf:owner/repo").status == 0)
+        #expect(try await sandbox.fk("barrel", "run", "model").status == 0)
+        #expect(hub.tokensAtStorage.isEmpty && !hub.storage.requests.isEmpty)
+        for (_, bytes) in try tree(sandbox.folder.path) {
+            #expect(bytes.firstRange(of: Array("hf_secret123".utf8)) == nil)
+        }
+        // The members have the digests of the hub: LFS has SHA-256, others git's id.
+        let sums = try await sandbox.json("barrel", "show", "model").array("members").compactMap { $0.text("checksum") }
+        #expect(sums.count { $0.hasPrefix("sha-256=") } == 2 && sums.count { $0.hasPrefix("git-blob-sha-1=") } == 5)
+    }
+
+    @Test("A link that expires is asked for anew at every attempt, and the bytes stay") func expiringLinks()
+        async throws
+    {
+        let hub = try FakeHub(Self.files, usesOfLink: 1)
+        let file = Self.files[3]
+        let sha = Bytes.sha256(file.bytes)
+        let uses = Observed<[String]>([])
+        hub.storage.route("/lfs/\(sha)") { request in
+            let isFirst = uses.update { uses in
+                defer { uses.append(request.query) }
+                return !uses.contains(request.query)
+            }
+            guard isFirst else { return .status(403, body: Array("Request has expired".utf8)) }
+            let answer = FaultResponse.ranged(file.bytes, for: request, etag: "\"v\"")
+            return request["Range"] == nil ? answer.cut(at: 200_000) : answer
+        }
+        let sandbox = try sandbox(hub)
+        #expect(
+            try await sandbox.fk("barrel", "import", "m", "hf:owner/repo@main", "--include", "model.*").status == 0)
+        #expect(try await sandbox.fk("barrel", "run", "m", "-x", "1").status == 0)
+        #expect(try sandbox.bytes("model.safetensors") == file.bytes)
+        let ranges = hub.storage.requests("/lfs/\(sha)").compactMap { $0["Range"] }
+        #expect(!ranges.isEmpty && Set(uses.value).count == uses.value.count)
+    }
+
+    @Test("A run that is killed is resumed without fetching bytes again") func killed() async throws {
+        let hub = try FakeHub(Self.files)
+        let file = Self.files[3]
+        let sha = Bytes.sha256(file.bytes)
+        let gate = Gate()
+        let count = Observed(0)
+        hub.storage.route("/lfs/\(sha)") { request in
+            let answer = FaultResponse.ranged(file.bytes, for: request, etag: "\"v\"")
+            let isFirst = count.update { count in
+                count += 1
+                return count == 1
+            }
+            return isFirst ? answer.stalling(at: 400_000, until: gate) : answer
+        }
+        let sandbox = try sandbox(hub)
+        _ = try await sandbox.fk("barrel", "import", "m", "hf:owner/repo", "--include", "model.*")
+        let run = try sandbox.start("barrel", "run", "m", "-x", "1")
+        let url = "\(hub.endpoint)/owner/repo/resolve/\(FakeHub.commit)/model.safetensors"
+        _ = try await sandbox.record(url) { $0.received >= 300_000 }
+        run.kill()
+        _ = await run.end()
+        gate.open()
+        #expect(try await sandbox.fk("barrel", "run", "m", "-x", "1").status == 0)
+        #expect(try sandbox.bytes("model.safetensors") == file.bytes)
+        let again = hub.storage.requests("/lfs/\(sha)").last?["Range"]
+        #expect(again != nil && again != "bytes=0-")
+    }
+
+    @Test("Bytes with another digest get no name: neither of LFS nor of git") func damaged() async throws {
+        let hub = try FakeHub(Self.files)
+        hub.storage.route("/lfs/\(Bytes.sha256(Self.files[3].bytes))") { _ in
+            .ok(Bytes.pattern(count: 600_000, seed: 9))
+        }
+        hub.server.route("/owner/repo/resolve/\(FakeHub.commit)/config.json") { _ in .ok(Array("[]".utf8)) }
+        let sandbox = try sandbox(hub)
+        _ = try await sandbox.fk(
+            "barrel", "import", "m", "hf:owner/repo", "--include", "model.*", "--include", "config.json", "--include",
+            "*.md")
+        let run = try await sandbox.fk("barrel", "run", "m")
+        #expect(run.status == 1 && run.errors.contains("sha-256 is") && run.errors.contains("git-blob-sha-1 is"))
+        #expect(!sandbox.exists("model.safetensors") && !sandbox.exists("config.json") && sandbox.exists("README.md"))
+    }
+
+    @Test("The same commit is imported again without a change; another one is refused; a lock pins it") func again()
+        async throws
+    {
+        let hub = try FakeHub(Self.files)
+        let sandbox = try sandbox(hub)
+        #expect(try await sandbox.fk("barrel", "import", "m", "hf:owner/repo").status == 0)
+        let again = try await sandbox.fk("barrel", "import", "m", "hf:owner/repo")
+        #expect(again.status == 0 && again.output.contains("0 added, 7 known already"))
+        hub.server.route("/api/models/owner/repo/revision/main") { _ in
+            .ok(Array("{\"sha\":\"\(String(repeating: "f", count: 40))\"}".utf8))
+        }
+        hub.server.route("/api/models/owner/repo/tree/\(String(repeating: "f", count: 40))") { _ in
+            .ok(
+                Array(
+                    "[{\"type\":\"file\",\"path\":\"x\",\"size\":1,\"oid\":\"\(String(repeating: "1", count: 40))\"}]"
+                        .utf8))
+        }
+        let other = try await sandbox.fk("barrel", "import", "m", "hf:owner/repo")
+        #expect(other.status == 2 && other.errors.contains(FakeHub.commit), "\(other)")
+        #expect(try await sandbox.fk("barrel", "run", "m").status == 0)
+        let lock = try await sandbox.fk("barrel", "export", "m", "--format", "lock").output
+        #expect(
+            lock.hasPrefix(
+                "{\"fk-lock\":1,\"barrel\":\"m\",\"origin\":\"hf:owner/repo\",\"commit\":\"\(FakeHub.commit)\"}"))
+        #expect(lock.split(separator: "\n").count == 8 && lock.contains("\"sha-256\""))
+    }
+
+    @Test("A hub that pages for ever, in a circle, or to another host is a clear error")
+    func endless() async throws {
+        let pages = Observed(0)
+        for (next, reason) in [
+            ("self", "names only files of earlier pages"), ("empty", "its pages have no files any more"),
+            ("http://127.0.0.2:1/x", "at another host"),
+        ] {
+            let server = try FaultServer()
+            server.route("/api/models/o/r/revision/main") { _ in .ok(Array("{\"sha\":\"\(FakeHub.commit)\"}".utf8)) }
+            let file = "{\"type\":\"file\",\"path\":\"x\",\"size\":1,\"oid\":\"\(String(repeating: "1", count: 40))\"}"
+            server.route("/api/models/o/r/tree/\(FakeHub.commit)") { request in
+                pages.update { $0 += 1 }
+                let target = next.hasPrefix("http") ? next : "\(server.base)\(request.path)?cursor=\(request.index)"
+                return .ok(Array((next == "empty" ? "[]" : "[\(file)]").utf8)).adding(
+                    "Link", "<\(target)>; rel=\"next\"")
+            }
+            let sandbox = try Sandbox(environment: ["HF_ENDPOINT": server.base, "HF_HOME": "/nowhere"])
+            let result = try await sandbox.fk("barrel", "import", "m", "hf:o/r")
+            #expect(result.status == 1 && result.errors.contains(reason), "\(result)")
+
+        }
+        #expect(pages.value < 300)
+    }
+}
+
+/// The hub's own client, which says what the files should be.
+private enum HubOracle {
+    /// `snapshot_download` into the folder `theirs`; patterns begin with `+` or `-`.
+    static let script = """
+        import sys
+        from huggingface_hub import snapshot_download
+        name = sys.argv[1]
+        allow = [a[1:] for a in sys.argv[2:] if a[0] == "+"] or None
+        ignore = [a[1:] for a in sys.argv[2:] if a[0] == "-"] or None
+        kind = "dataset" if name.startswith("datasets/") else "model"
+        snapshot_download(name.removeprefix("datasets/"), repo_type=kind, local_dir="theirs",
+                          allow_patterns=allow, ignore_patterns=ignore, token=False)
+        """
+
+    private static let found = Locked<String??>(nil)
+
+    /// A Python with `huggingface_hub`: the system's, or one of a virtual environment in `.build`, which is made once;
+    /// nil if it cannot be installed.
+    static func python() async throws -> String? {
+        if let found = found.withLock({ $0 }) { return found }
+        let result = try await search()
+        found.withLock { $0 = .some(result) }
+        return result
+    }
+
+    private static func search() async throws -> String? {
+        guard let system = Tool.path("python3") else { return nil }
+        let environment = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent(".build/hub-client").path
+        let own = "\(environment)/bin/python3"
+        for python in [own, system] where access(python, X_OK) == 0 {
+            if try await FKProgram.run(python, ["-c", "import huggingface_hub"]).status == 0 { return python }
+        }
+        guard try await FKProgram.run(system, ["-m", "venv", environment]).status == 0 else { return nil }
+        let install = ["-m", "pip", "install", "-q", "--timeout", "20", "--retries", "1", "huggingface_hub"]
+        return try await FKProgram.run(own, install).status == 0 ? own : nil
+    }
+}

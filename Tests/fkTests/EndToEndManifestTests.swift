@@ -1,0 +1,195 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Lists of every form, from the command line to the finished files, and back.
+@Suite("Lists, end to end", .timeLimit(.minutes(1))) struct EndToEndManifestTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let bodies = (1...3).map { Bytes.pattern(count: 50_000 * $0, seed: UInt64($0)) }
+    private static let names = ["a.bin", "b c.bin", "sub/d.bin"]
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for (name, body) in zip(Self.names, bodies) {
+            server.serve("/\(name.replacing(" ", with: "%20"))", body)
+        }
+    }
+
+    private func sums() -> String {
+        zip(Self.names, bodies).map { "\(Bytes.sha256($0.1))  \($0.0)\n" }.joined()
+    }
+
+    private func got(_ folder: String, in sandbox: Sandbox) throws -> [[UInt8]] {
+        try Self.names.map { try sandbox.bytes("\(folder)/\($0)") }
+    }
+
+    @Test("A checksum list with its folder is fetched into subfolders and checked") func checksums() async throws {
+        try sandbox.put(sums(), "SUMS")
+        #expect(try await sandbox.fk("get", "-i", "SUMS", "--base", server.url("/"), "-d", "got").status == 0)
+        #expect(try got("got", in: sandbox) == bodies)
+        try sandbox.put(sums().replacing(Bytes.sha256(bodies[0]), with: String(repeating: "0", count: 64)), "SUMS")
+        let wrong = try await sandbox.fk("get", "-i", "SUMS", "--base", server.url("/"), "-d", "other")
+        #expect(wrong.status == 1 && wrong.errors.contains("its sha-256 is"))
+        #expect(!sandbox.exists("other/a.bin") && sandbox.exists("other/sub/d.bin"))
+    }
+
+    @Test(
+        "What is exported is imported again to the same barrel, and elsewhere to the same files",
+        arguments: ["urls", "json", "aria2", "metalink", "sha256sums", "lock"])
+    func roundTrip(format: String) async throws {
+        try sandbox.put(sums(), "SUMS")
+        let base = ["--base", server.url("/")]
+        #expect(try await sandbox.fk(["barrel", "import", "set", "SUMS", "-d", "got"] + base).status == 0)
+        #expect(try await sandbox.fk("barrel", "run", "set").status == 0)
+        let exported = try await sandbox.fk("barrel", "export", "set", "--format", format)
+        #expect(exported.status == 0 && exported.errors == "")
+        try sandbox.put(exported.output, "list")
+        let more = format == "sha256sums" ? base : []
+        let again = try await sandbox.fk(["barrel", "import", "set", "list"] + more)
+        #expect(again.status == 0 && again.output.contains("0 added, 3 known already"), "\(again)")
+
+        let other = try Sandbox()
+        try other.put(exported.output, "list")
+        let folder = format == "json" || format == "aria2" ? [] : ["-d", "new"]
+        // Lists with absolute folders find the files of the first work path.
+        if format == "aria2" || format == "json" { try FileManager.default.removeItem(atPath: "\(sandbox.files)/got") }
+        #expect(try await other.fk(["barrel", "import", "copy", "list"] + folder + more).status == 0)
+        #expect(try await other.fk("barrel", "run", "copy").status == 0)
+        switch format {
+        case "urls": #expect(try other.bytes("new/a.bin") == bodies[0])
+        case "json", "aria2": #expect(try got("got", in: sandbox) == bodies)
+        default: #expect(try got("new", in: other) == bodies)
+        }
+        guard format == "lock" else { return }
+        let second = try await other.fk("barrel", "export", "copy", "--format", "lock").output
+        #expect(second == exported.output.replacing("\"set\"", with: "\"copy\""))
+        #expect(!second.contains(sandbox.files))
+    }
+
+    @Test("A lock binds: a longer or shorter answer is refused at its head, and another digest after it") func lock()
+        async throws
+    {
+        server.route("/long") { _ in .ok(Bytes.pattern(count: 5_000_000)) }
+        server.route("/short") { _ in .ok(Bytes.pattern(count: 10)) }
+        server.route("/endless") { _ in .chunked(Bytes.pattern(count: 300_000)) }
+        let member = { (name: String) in
+            "{\"name\":\"\(name)\",\"size\":200000,\"sha-256\":\"\(String(repeating: "a", count: 64))\","
+                + "\"url\":\"\(server.url("/\(name)"))\"}\n"
+        }
+        try sandbox.put("{\"fk-lock\":1}\n" + ["endless", "long", "short"].map(member).joined(), "l.lock")
+        let result = try await sandbox.fk("get", "-i", "l.lock", "--retry", "0")
+        #expect(result.status == 1)
+        #expect(result.errors.contains("it has 5000000 bytes, not 200000"), "\(result.errors)")
+        #expect(result.errors.contains("it has 10 bytes, not 200000"))
+        #expect(result.errors.contains("not 200000"))
+        let sent = server.requests("/long").first?.bytesSent ?? 0
+        #expect(sent < 5_000_000, "the body was not fetched")
+        #expect(try sandbox.names().filter { !$0.hasPrefix(".") } == ["l.lock"], "no file has got its name")
+    }
+
+    @Test("Bad entries of a Metalink are left out by name and line, the others taken, status 1; malformed XML: 2")
+    func faults() async throws {
+        let file = { (name: String, path: String) in "<file name=\"\(name)\"><url>\(server.url(path))</url></file>\n" }
+        let head = "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">\n"
+        try sandbox.put(head + file("../x", "/a.bin") + file("a.bin", "/a.bin") + "</metalink>", "x.meta4")
+        let result = try await sandbox.fk("get", "-i", "x.meta4")
+        #expect(result.status == 1 && result.errors.contains("fk: x.meta4:2:1: '../x': its name has '..'"))
+        #expect(try sandbox.names() == ["a.bin", "x.meta4"])
+        try sandbox.put(head + file("b.bin", "/a.bin"), "x.meta4")
+        let broken = try await sandbox.fk("barrel", "import", "b", "x.meta4")
+        #expect(broken.status == 2 && broken.errors.contains("x.meta4:"))
+        #expect(try await sandbox.fk("barrel", "show", "b").status == 4)
+        let bad = try await sandbox.fk("get", "-i", "-", input: "\(server.url("/a.bin"))\nnonsense\n")
+        #expect(bad.status == 2)
+        let skipped = try await sandbox.fk(
+            "get", "-i", "-", "--skip-bad", "-d", "s", input: "\(server.url("/a.bin"))\nnonsense\n")
+        #expect(skipped.status == 1 && skipped.errors.contains("standard input:2: 'nonsense'"))
+        #expect(sandbox.exists("s/a.bin"))
+    }
+
+    @Test("Mirrors of a Metalink are used when the first one fails") func mirrors() async throws {
+        try sandbox.put(
+            "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"m.bin\"><size>\(bodies[0].count)</size>"
+                + "<hash type=\"sha-256\">\(Bytes.sha256(bodies[0]))</hash><url priority=\"9\">\(server.url("/a.bin"))</url>"
+                + "<url priority=\"1\">\(server.url("/gone"))</url></file></metalink>", "m.meta4")
+        #expect(try await sandbox.fk("get", "-i", "m.meta4").status == 0)
+        #expect(try sandbox.bytes("m.bin") == bodies[0])
+        #expect(server.requests("/gone").count == 1)
+    }
+
+    @Test("A Metalink in place of a file is followed only with --metalink") func followed() async throws {
+        let list =
+            "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"m.bin\">"
+            + "<url>\(server.url("/a.bin"))</url></file></metalink>"
+        server.route("/x") { _ in .ok(Array(list.utf8), headers: ["Content-Type": "application/metalink4+xml"]) }
+        #expect(try await sandbox.fk("get", server.url("/x")).status == 0)
+        #expect(try sandbox.bytes("x") == Array(list.utf8))
+        #expect(
+            try await sandbox.fk("get", "--metalink", server.url("/x"), server.url("/sub/d.bin"), "-d", "f").status == 0
+        )
+        #expect(try sandbox.bytes("f/m.bin") == bodies[0] && sandbox.bytes("f/d.bin") == bodies[2])
+    }
+
+    @Test("--checksum takes a digest alone, and a list from a file or a server that has the file's name") func digests()
+        async throws
+    {
+        try sandbox.put(sums(), "SUMS")
+        server.route("/SUMS") { _ in .ok(Array(sums().utf8)) }
+        let url = server.url("/a.bin")
+        func get(_ checksum: String, _ folder: String) async throws -> FKProgram.Output {
+            try await sandbox.fk("get", url, "-d", folder, "--checksum", checksum)
+        }
+        for (index, checksum) in [Bytes.sha256(bodies[0]), "@SUMS", "@\(server.url("/SUMS"))"].enumerated() {
+            #expect(try await get(checksum, "d\(index)").status == 0)
+        }
+        #expect(try await get(Bytes.sha256(bodies[1]), "w").status == 1)
+        #expect(try await get("abc", "w").status == 2)
+        #expect(try await get("@nowhere", "w").status == 2)
+        let none = try await sandbox.fk("get", server.url("/b%20c.bin"), "-o", "e", "--checksum", "@SUMS")
+        #expect(none.status == 2 && none.errors.contains("SUMS has no digest of 'e'"))
+        #expect(
+            try await sandbox.fk("get", server.url("/sub/d.bin"), url, "-d", "two", "--checksum", "@SUMS").status == 0)
+    }
+
+    @Test("sha-224 is checked like the others") func sha224() async throws {
+        let wrong = try await sandbox.fk(
+            "get", server.url("/a.bin"), "--checksum", "sha-224=\(String(repeating: "1", count: 56))")
+        #expect(wrong.status == 1)
+        let digest = try #require(
+            wrong.errors.firstMatch(of: try Regex("its sha-224 is ([0-9a-f]{56})"))?.output[1].substring)
+        #expect(try await sandbox.fk("get", server.url("/a.bin"), "-d", "n", "--checksum", String(digest)).status == 0)
+    }
+
+    @Test("aria2c and sha256sum take what is exported") func otherPrograms() async throws {
+        try sandbox.put(sums(), "SUMS")
+        _ = try await sandbox.fk("barrel", "import", "set", "SUMS", "-d", "got", "--base", server.url("/"))
+        #expect(try await sandbox.fk("barrel", "run", "set").status == 0)
+        try sandbox.put(try await sandbox.fk("barrel", "export", "set", "--format", "sha256sums").output, "ours")
+        if let program = Tool.path("sha256sum") {
+            let result = try await FKProgram.run(program, ["-c", "../ours"], folder: "\(sandbox.files)/got")
+            #expect(result.status == 0 && result.output.contains("sub/d.bin: OK"), "\(result)")
+        }
+        try sandbox.put(try await sandbox.fk("barrel", "export", "set", "--format", "metalink").output, "ours.meta4")
+        if let program = Tool.path("aria2c") {
+            let result = try await FKProgram.run(
+                program, ["--no-conf", "-q", "-d", "aria", "-M", "ours.meta4", "--file-allocation=none"],
+                folder: sandbox.files)
+            #expect(result.status == 0, "\(result)")
+            #expect(try got("aria", in: sandbox) == bodies)
+        }
+    }
+}
+
+/// Programs of the system that judge ours.
+enum Tool {
+    /// The path of a program; nil if it is not installed.
+    static func path(_ name: String) -> String? {
+        (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":").map { "\($0)/\(name)" }
+            .first { access($0, X_OK) == 0 }
+    }
+}
