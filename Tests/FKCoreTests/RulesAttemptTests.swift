@@ -20,7 +20,8 @@ struct RulesAttemptTests {
         var policy = RetryPolicy()
         policy.jitter = 0
         return attempt.decide(
-            DownloadError(code, "x"), of: record, from: "http://a.example/x", received: 40, isResumed: false, policy: policy,
+            DownloadError(code, "x"), of: record, from: "http://a.example/x", received: 40, isResumed: false,
+            policy: policy,
             random: 0)
     }
 
