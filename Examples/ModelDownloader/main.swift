@@ -9,32 +9,22 @@ import Foundation
 
 let arguments = CommandLine.arguments
 let folder = URL(fileURLWithPath: arguments.count > 1 ? arguments[1] : ".")
-let host = arguments.last.flatMap { URL(string: $0)?.host } ?? ""
 let token = BearerTokenMiddleware { _ in ProcessInfo.processInfo.environment["MODEL_TOKEN"] }
+let host = arguments.last.flatMap { URL(string: $0)?.host } ?? ""
 let register = { (chains: MiddlewareChains) in _ = chains.register(request: token, for: .host(host)) }
 let configure = Configure(workPath: folder.appendingPathComponent(".work"))
-let failures = try await withDownloader(configure, middlewares: register) { downloader in
-    var tasks: [DownloadTask] = []
+let isWhole = try await withDownloader(configure, middlewares: register) { downloader in
+    let model = try await downloader.barrel("model")
     for index in stride(from: 2, to: arguments.count - 1, by: 2) {
-        let checksum = try Checksum(.sha256, hex: arguments[index])
-        tasks.append(try await downloader.add(arguments[index + 1], to: folder, checksum: checksum))
+        var file = try Builder(arguments[index + 1])
+        file.folder = folder
+        file.options.checksum = try Checksum(.sha256, hex: arguments[index])
+        try await model.add([file])
     }
-    var failures = 0
-    for task in tasks {
-        var last: Int64 = 0
-        for await progress in task.progress {
-            let isStalled = progress.state == .action && progress.received == last
-            let state = isStalled ? "stalled" : progress.state.rawValue
-            print("\(state) \(progress.received) of \(progress.expected ?? 0) bytes")
-            last = progress.received
-        }
-        do throws(DownloadError) {
-            print("complete: \(try await task.file.path)")
-        } catch {
-            print("failed: \(error)")
-            failures += 1
-        }
+    for await sum in model.progress {
+        print(sum.bytesPerSecond > 0 ? "arriving" : "silent", sum.count.received, "of", sum.count.expected ?? 0, "bytes")
     }
-    return failures
+    for info in await model.memberInfos { print(info.state, info.error?.description ?? info.path ?? "") }
+    return try await model.info.isComplete
 }
-exit(failures == 0 ? 0 : 1)
+exit(isWhole ? 0 : 1)

@@ -111,8 +111,8 @@ public final class Downloader: Sendable {
         _ = await engine.observeDrained(handler)
     }
 
-    /// Waits until no queued task is left that can run. It also returns when the waiting Swift task is cancelled and
-    /// when the downloader closes.
+    /// Waits until no queued task is left that can run. It also returns when the waiting Swift task is cancelled, when
+    /// the downloader closes, and inside a request or response middleware, because its own task waits for it.
     public func waitUntilDrained() async { await engine.waitUntilDrained() }
 
     /// Problems since the last call that a log should contain: files that could not be read, repaired or saved, for

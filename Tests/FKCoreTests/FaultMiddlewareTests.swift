@@ -284,6 +284,33 @@ struct FaultMiddlewareTests {
         await close(bench)
     }
 
+    @Test("fault 112: a middleware does not wait for its own task", arguments: Stage.allCases)
+    func ownFile(_ stage: Stage) async throws {
+        let bench = try await Bench(content: Self.content)
+        let codes = Observed<[DownloadError.Code?]>([])
+        let isOver = once(stage, bench) { [downloader = bench.downloader, folder = URL(fileURLWithPath: bench.out)] task in
+            let wait: [@Sendable () async throws(DownloadError) -> Void] = [
+                { () async throws(DownloadError) in _ = try await downloader.download(task.originalURL, to: folder) },
+                { () async throws(DownloadError) in _ = try await downloader.task(.id(task.id))?.file },
+                { () async throws(DownloadError) in _ = await downloader.messager.finished(task.id) },
+                { () async throws(DownloadError) in await downloader.waitUntilDrained() },
+            ]
+            for wait in wait {
+                do throws(DownloadError) {
+                    try await wait()
+                    codes.update { $0.append(nil) }
+                } catch {
+                    codes.update { $0.append(error.code) }
+                }
+            }
+        }
+        let id = try await bench.add("a")
+        _ = await isOver.wait { $0 }
+        #expect(codes.value == [.invalidArgument, .invalidArgument, nil, nil])
+        #expect(await bench.finished(id)?.state == .complete)
+        await close(bench)
+    }
+
     @Test("fault 112: outside of a middleware a verb waits for it")
     func outside() async throws {
         let bench = try await Bench(content: Self.content)

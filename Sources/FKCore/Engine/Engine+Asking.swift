@@ -135,8 +135,11 @@ extension Engine {
     /// The wait also ends when the waiting Swift task is cancelled, and when the engine closes.
     package func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
 
-    /// Returns once all these tasks have settled. It is one wait, whatever the number of tasks.
+    /// Returns once all these tasks have settled. It is one wait, whatever the number of tasks. Inside a middleware that
+    /// one of them waits for, it does not wait for that one.
     package func waitUntilSettled(_ ids: [TaskID]) async {
+        let own = MiddlewareCall.ownTask(identity)
+        let ids = own.map { own in ids.filter { $0 != own } } ?? ids
         while !tenure.isClosing, !Task.isCancelled {
             // A settled task may have been queued again during the wait for others.
             let open = ids.filter { id in
@@ -149,8 +152,10 @@ extension Engine {
         }
     }
 
-    /// Returns once no admitted task can run any more: all are complete, in error, suspended or cancelled.
+    /// Returns once no admitted task can run any more: all are complete, in error, suspended or cancelled. Inside a
+    /// middleware that a task waits for, it returns at once.
     package func waitUntilDrained() async {
+        if MiddlewareCall.isInside(identity, .chain) { return }
         guard schedule.openCount > 0, !tenure.isClosing, !Task.isCancelled else { return }
         await wait(for: nil)
     }

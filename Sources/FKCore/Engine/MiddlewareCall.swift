@@ -17,6 +17,7 @@ final class MiddlewareCall: Sendable {
 
     private let engine: ObjectIdentifier
     private let kind: Kind
+    private let task: TaskID?
     private let isOver = Locked(false)
     private let notes = Locked<[Note]>([])
 
@@ -27,18 +28,19 @@ final class MiddlewareCall: Sendable {
         var what: String
     }
 
-    private init(_ engine: ObjectIdentifier, _ kind: Kind) {
+    private init(_ engine: ObjectIdentifier, _ kind: Kind, _ task: TaskID? = nil) {
         self.engine = engine
         self.kind = kind
+        self.task = task
     }
 
-    /// Runs a chain of middlewares as a call of this engine.
+    /// Runs a chain of middlewares of a task as a call of this engine.
     ///
     /// - Returns: the result, and the notes of its middlewares in order.
     static func inChain<Result: Sendable>(
-        of engine: ObjectIdentifier, _ body: @Sendable () async -> Result
+        of engine: ObjectIdentifier, _ task: TaskID, _ body: @Sendable () async -> Result
     ) async -> (Result, [Note]) {
-        let call = MiddlewareCall(engine, .chain)
+        let call = MiddlewareCall(engine, .chain, task)
         defer { call.end() }
         let result = await $current.withValue(call) { await body() }
         return (result, call.notes.withLock { $0 })
@@ -59,8 +61,16 @@ final class MiddlewareCall: Sendable {
 
     /// True inside a call of this engine and kind that has not returned yet.
     static func isInside(_ engine: ObjectIdentifier, _ kind: Kind) -> Bool {
-        guard let current, current.engine == engine, current.kind == kind else { return false }
-        return !current.isOver.withLock { $0 }
+        running(engine)?.kind == kind
+    }
+
+    /// The task whose chain this is, inside a chain of this engine that has not returned yet. To wait for its end here
+    /// would be to wait for oneself.
+    static func ownTask(_ engine: ObjectIdentifier) -> TaskID? { running(engine)?.task }
+
+    private static func running(_ engine: ObjectIdentifier) -> MiddlewareCall? {
+        guard let current, current.engine == engine, !current.isOver.withLock({ $0 }) else { return nil }
+        return current
     }
 
     private func end() { isOver.withLock { $0 = true } }

@@ -45,7 +45,8 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     /// Cancelling the waiting Swift task ends the wait with `.cancelled`, and the download continues.
     ///
     /// - Throws: the error of a failed task; `.cancelled` if the task is cancelled, trashed or forgotten, if the wait is
-    ///   cancelled, and if the downloader closes; `.notFound` if there is no such task.
+    ///   cancelled, and if the downloader closes; `.notFound` if there is no such task; `.invalidArgument` inside a
+    ///   request or response middleware that the task waits for.
     public var file: URL {
         get async throws(DownloadError) {
             await downloader.waiters.join(id)
@@ -56,6 +57,7 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
 
     /// Waits as `file` does, without being counted as a caller that waits.
     func waitForFile() async throws(DownloadError) -> URL {
+        try downloader.checkCanWait(for: id)
         var last: DownloadInfo?
         for await info in messager.infos(.id(id)) { last = info }
         return try FileOutcome.judge(last: last, present: await info, isCancelled: Task.isCancelled).get()

@@ -92,8 +92,9 @@ extension Downloader {
     /// Fetches the file that a builder describes; otherwise like `download(_:to:named:checksum:onCancel:)`.
     public func download(_ builder: Builder, onCancel: CancelAction = .suspend) async throws(DownloadError) -> URL {
         if Task.isCancelled { throw FileOutcome.waitCancelled }
-        activateQueue()
         let id = builder.description.id
+        try checkCanWait(for: id)
+        activateQueue()
         // Counted before the task is queued: another caller that is cancelled meanwhile must not stop it.
         await waiters.join(id)
         do throws(DownloadError) {
@@ -113,6 +114,15 @@ extension Downloader {
             }
             throw error
         }
+    }
+}
+
+extension Downloader {
+    /// - Throws: `.invalidArgument` inside a request or response middleware of this task: it would wait for itself.
+    func checkCanWait(for id: TaskID) throws(DownloadError) {
+        guard MiddlewareCall.ownTask(engine.identity) == id else { return }
+        throw DownloadError(
+            .invalidArgument, "A middleware of a task cannot wait for the task's file: the task waits for the middleware.")
     }
 }
 

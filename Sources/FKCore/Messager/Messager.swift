@@ -38,7 +38,8 @@ public struct Messager: Sendable {
 
     /// Waits until the task is complete, in error, suspended or cancelled, and returns it; nil if there is none.
     ///
-    /// It returns the current info when the waiting Swift task is cancelled and when the downloader closes.
+    /// It returns the current info when the waiting Swift task is cancelled, when the downloader closes, and inside a
+    /// request or response middleware that the task waits for.
     ///
     /// Callbacks run on their own queue, so the last of them may run after this has returned.
     public func finished(_ id: TaskID) async -> DownloadInfo? {

@@ -250,7 +250,9 @@ struct Publisher {
             task: context, response: (run.head ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
         run.isResponding = true
-        let (end, notes) = await MiddlewareCall.inChain(of: room.engine) { await ResponseChainEnd.run(chain, response) }
+        let (end, notes) = await MiddlewareCall.inChain(of: room.engine, entry.id) {
+            await ResponseChainEnd.run(chain, response)
+        }
         run.isResponding = false
         notes.forEach(run.note)
         takePlace(from: end.response)

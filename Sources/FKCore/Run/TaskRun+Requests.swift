@@ -40,7 +40,7 @@ extension TaskRun {
         guard !chain.isEmpty, let context = entry.context else { return send(.init(request: request), with: lane) }
         let secret = entry.record.task.options.secretHeaders ?? []
         lane.chain = Task { [inbox = room.inbox, engine = room.engine, id = entry.id, number = lane.number] in
-            let (result, notes) = await MiddlewareCall.inChain(of: engine) {
+            let (result, notes) = await MiddlewareCall.inChain(of: engine, id) {
                 await PreparedRequest.run(chain, request, context, secret: secret)
             }
             inbox.post(.request(id, lane: number, result, notes))
