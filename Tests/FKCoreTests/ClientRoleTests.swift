@@ -56,6 +56,23 @@ struct ClientRoleTests {
         #expect(await bench.downloader.owner == .thisDownloader)
     }
 
+    @Test("an owner whose lock file was replaced is a closed downloader: it has no owner, and refuses")
+    func lockReplaced() async throws {
+        let folder = try TemporaryFolder()
+        let downloader = try Downloader(configure(folder), role: .either)
+        downloader.activateQueue()
+        #expect(await downloader.owner == .thisDownloader)
+        let workPath = WorkPath(folder.file("work"))
+        try FileManager.default.removeItem(atPath: workPath.lockPath)
+        let other = try #require(try EngineLock.tryAcquire(workPath))
+        let isOver = try await eventually { await downloader.owner == .nobody ? true : nil }
+        #expect(isOver == true)
+        await #expect { try await downloader.add("http://h/a") } throws: { ($0 as? DownloadError)?.code == .cancelled }
+        #expect(await downloader.takeProblems().contains { $0.contains("lock of the work path") })
+        other.release()
+        await downloader.close()
+    }
+
     @Test("a client hears every change of state, however quick")
     func everyChange() async throws {
         let gate = FakeGate()

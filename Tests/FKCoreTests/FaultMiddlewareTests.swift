@@ -284,25 +284,29 @@ struct FaultMiddlewareTests {
         await close(bench)
     }
 
+    private static func code(_ body: () async throws -> Void) async -> DownloadError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? DownloadError)?.code
+        }
+    }
+
     @Test("fault 112: a middleware does not wait for its own task", arguments: Stage.allCases)
     func ownFile(_ stage: Stage) async throws {
         let bench = try await Bench(content: Self.content)
         let codes = Observed<[DownloadError.Code?]>([])
-        let isOver = once(stage, bench) { [downloader = bench.downloader, folder = URL(fileURLWithPath: bench.out)] task in
-            let wait: [@Sendable () async throws(DownloadError) -> Void] = [
-                { () async throws(DownloadError) in _ = try await downloader.download(task.originalURL, to: folder) },
-                { () async throws(DownloadError) in _ = try await downloader.task(.id(task.id))?.file },
-                { () async throws(DownloadError) in _ = await downloader.messager.finished(task.id) },
-                { () async throws(DownloadError) in await downloader.waitUntilDrained() },
+        let isOver = once(stage, bench) {
+            [downloader = bench.downloader, folder = URL(fileURLWithPath: bench.out)] task in
+            let own = await downloader.task(.id(task.id))
+            let found = [
+                await Self.code { _ = try await downloader.download(task.originalURL, to: folder) },
+                await Self.code { _ = try await own?.file },
+                await Self.code { _ = await downloader.messager.finished(task.id) },
+                await Self.code { await downloader.waitUntilDrained() },
             ]
-            for wait in wait {
-                do throws(DownloadError) {
-                    try await wait()
-                    codes.update { $0.append(nil) }
-                } catch {
-                    codes.update { $0.append(error.code) }
-                }
-            }
+            codes.update { $0 = found }
         }
         let id = try await bench.add("a")
         _ = await isOver.wait { $0 }

@@ -98,7 +98,8 @@ actor SharedEngine: EngineAccess {
     // MARK: The owner
 
     nonisolated var identity: ObjectIdentifier { engine?.identity ?? ObjectIdentifier(marker) }
-    nonisolated var isClosed: Bool { hasClosed.withLock { $0 } }
+    /// True after `close()`, and after the engine of this process has closed because somebody replaced its lock file.
+    nonisolated var isClosed: Bool { hasClosed.withLock { $0 } || engine?.isClosed == true }
     /// The engine of this process, while it owns the work path.
     nonisolated var engine: Engine? { owned.withLock { $0 } }
 

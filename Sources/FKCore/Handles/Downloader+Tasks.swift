@@ -122,7 +122,8 @@ extension Downloader {
     func checkCanWait(for id: TaskID) throws(DownloadError) {
         guard MiddlewareCall.ownTask(engine.identity) == id else { return }
         throw DownloadError(
-            .invalidArgument, "A middleware of a task cannot wait for the task's file: the task waits for the middleware.")
+            .invalidArgument,
+            "A middleware of a task cannot wait for the task's file: the task waits for the middleware.")
     }
 }
 
