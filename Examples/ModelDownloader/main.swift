@@ -22,8 +22,8 @@ let isWhole = try await withDownloader(configure, middlewares: register) { downl
         try await model.add([file])
     }
     for await sum in model.progress {
-        print(
-            sum.bytesPerSecond > 0 ? "arriving" : "silent", sum.count.received, "of", sum.count.expected ?? 0, "bytes")
+        let silent = await model.memberInfos.filter { $0.state == .action && ($0.lastByteAt ?? .now) < .now - 2 }
+        print(sum.count.received, "of", sum.count.expected ?? 0, "bytes,", silent.count, "files without data for 2 s")
     }
     for info in await model.memberInfos { print(info.state, info.error?.description ?? info.path ?? "") }
     return try await model.info.isComplete

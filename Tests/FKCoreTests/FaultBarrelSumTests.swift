@@ -42,6 +42,31 @@ struct FaultBarrelSumTests {
         #expect(last.count == ByteCount(received: 602_000, expected: 602_000))
     }
 
+    @Test("a barrel that is silent reports a rate that falls, and no sum twice")
+    func silence() async throws {
+        let first = FakeGate()
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in
+            var answer = FakeTransport.Answer.file(Self.large, to: request, gate: gate, pauseAt: 100_000)
+            answer.steps.insert(.wait(first), at: 1)
+            return answer
+        }
+        let rates = Observed<[Double]>([])
+        try await bench.add("large", barrel: "b")
+        try await bench.messager.addBarrelInfo("b") { info in rates.update { $0.append(info.bytesPerSecond) } }
+        await first.reached()
+        await bench.advance(1)
+        first.open()
+        await gate.reached()
+        try await bench.advance(by: 1) { rates.value.contains { $0 > 0 } }
+        let rate = try #require(rates.value.last)
+        try await bench.advance(by: 1) { rates.value.last.map { $0 < rate / 2 } ?? false }
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        await bench.downloader.close()
+        #expect(rates.value.last == 0)
+    }
+
     @Test(
         "fault 115: a failed member without a length keeps the sum a lower bound; a trashed one does not count")
     func ended() async throws {

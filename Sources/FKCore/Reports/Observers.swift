@@ -62,15 +62,14 @@ struct Observers {
             self.callback = callback
         }
 
-        /// The sum as the listener receives it; nil if it has received the same one.
+        /// The sum as the listener receives it; nil if it has received the same one. A rate that falls is another sum:
+        /// otherwise a listener would show the rate of a barrel's last bytes for as long as it is silent.
         func report(_ info: BarrelInfo) -> BarrelInfo? {
+            var same = info
+            same.count.previousReceived = last?.count.previousReceived ?? 0
+            guard same != last else { return nil }
             var info = info
             info.count.previousReceived = last?.count.received ?? 0
-            if let last, last.count.received == info.count.received, last.states == info.states,
-                last.total == info.total
-            {
-                return nil
-            }
             last = info
             return info
         }
