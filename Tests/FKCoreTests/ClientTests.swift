@@ -229,6 +229,17 @@ struct ClientTests {
         #expect(heard.value.lines.contains("replies 1"))
     }
 
+    @Test("a session that took over asks for its tasks once, when its requests are answered too")
+    func duty() {
+        var first = TakeoverDuty()
+        let asked = [first.replied(), first.tookOver()]
+        #expect(asked == [false, true])
+        // The former engine answered and ended: nobody else would run the tasks.
+        var second = TakeoverDuty()
+        let askedLater = [second.tookOver(), second.replied()]
+        #expect(askedLater == [false, true])
+    }
+
     @Test("the engine closes in the middle: the session takes over and goes on after its bytes")
     func takeover() async throws {
         let server = try served()

@@ -147,7 +147,7 @@ struct EngineRelinkTests {
             do {
                 try await bench.control.relink(id, to: url)
                 return nil
-            } catch { return (error as? DownloadError)?.code }
+            } catch { return error.code }
         }
         #expect(await code(id, "no url") == .invalidURL)
         #expect(await code(id, "ftp://h/f") == .unsupportedScheme)

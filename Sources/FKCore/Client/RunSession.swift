@@ -44,7 +44,7 @@ package actor RunSession {
     private var tracker = RunTracker()
     private var access: SharedEngine?
     private var isStopped = false
-    private var hasReplied = false
+    private var takeover = TakeoverDuty()
     /// A request was refused, so the tasks of this session may never run.
     private var isRefused = false
     /// The URLs of the open tasks while another process runs them, for reports after their info files are gone.
@@ -147,7 +147,11 @@ package actor RunSession {
         isFollowing = false
         urls = [:]
         onEvent(.engine(tookOver: true))
-        guard hasReplied else { return }
+        if takeover.tookOver() { await runTargets(engine) }
+    }
+
+    /// Asks for the tasks of this session. `.run` of a task that runs already changes nothing.
+    private func runTargets(_ engine: Engine) async {
         for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.perform(limited(.run(.id(id)))) }
     }
 
@@ -176,7 +180,7 @@ package actor RunSession {
                 if case .failed = reply { break }
             }
         }
-        hasReplied = true
+        if takeover.replied(), let engine = access.engine { await runTargets(engine) }
     }
 
     private func limited(_ request: EngineRequest) -> EngineRequest {
@@ -259,6 +263,28 @@ package actor RunSession {
             tracker.target(added)
         }
         onEvent(.replies(replies))
+    }
+}
+
+/// Decides when a session that took over asks its engine for its tasks: once, as soon as it has taken over and all its
+/// requests are answered.
+///
+/// The former engine may have answered a request and ended before the session read the answer. This engine then does
+/// not perform the request again, and would not run the tasks.
+struct TakeoverDuty: Equatable {
+    private var hasReplied = false
+    private var hasTakenOver = false
+
+    /// - Returns: true if the tasks are to be asked for now.
+    mutating func tookOver() -> Bool {
+        hasTakenOver = true
+        return hasReplied
+    }
+
+    /// - Returns: true if the tasks are to be asked for now.
+    mutating func replied() -> Bool {
+        hasReplied = true
+        return hasTakenOver
     }
 }
 
