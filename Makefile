@@ -18,6 +18,8 @@ endif
 # which only incremental code generation uses, would have hashes that depend on the path.
 RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-ffile-prefix-map=$(CURDIR)=/fkdownloader" \
   -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
+# The few items of ICU's data that fk asks for, in the place of 34 MB. The file has flags of the linker; none on macOS.
+ICU := .build/icu/flags
 BIN := .build/release/fk
 VERSION := $(shell sed -n 's/.*static let text = "\(.*\)".*/\1/p' Sources/FKCore/Version.swift)
 # The day of the release, from which packages take the times of their files.
@@ -38,7 +40,8 @@ demo: build ## build the release and show all of it on this machine
 
 build: ## build the release: .build/release/fk
 	@.ci/needs build
-	$(SWIFT) build $(RELEASE) $(SWIFTFLAGS) --product fk
+	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
+	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
 
 # The fuzz tests come last and alone: they use all processors, and tests of terminals and time-outs would wait for them.
 test: ## install what the tests need and run them
@@ -72,7 +75,7 @@ bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes
 
 torture: build ## kill fk at every call, cut its power, let its calls fail: an hour; TORTUREFLAGS=--quick: three minutes
 	@.ci/needs torture
-	$(SWIFT) build $(RELEASE) $(SWIFTFLAGS) --product CustomMiddleware
+	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example

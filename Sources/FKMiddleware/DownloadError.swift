@@ -186,4 +186,13 @@ extension DownloadError.Code {
     public static let rejected = Self("rejected")
     /// The downloader is closed, or the task is being trashed.
     public static let cancelled = Self("cancelled")
+
+    /// Every code of this library, without those of middlewares.
+    package static let known: Set<Self> = [
+        .invalidURL, .unsupportedScheme, .invalidArgument, .notFound, .configurationLocked, .workPathBusy,
+        .workPathUnusable, .laterVersion, .corruptInfo, .nameLookup, .connect, .timeout, .deadlineExceeded,
+        .connectionLost, .tls, .proxy, .httpStatus, .protocolViolation, .incompleteBody, .badRange, .redirect,
+        .encodedBody, .tooLarge, .checksumMismatch, .changedOnServer, .fileExists, .destination, .noSpace,
+        .disk, .middleware, .rejected, .cancelled,
+    ]
 }

@@ -84,46 +84,79 @@ import Testing
         #expect(value["waiting"] as? NSDictionary == waiting)
     }
 
-    @Test(
-        "Events: one line each, members in the documented order",
-        arguments: [
-            (
-                RunEvent.state(id: "1", url: "http://a/?k=v", state: .action, time: Date(timeIntervalSince1970: 0)),
-                #"{"event":"state","id":"1","url":"\#(URLMasking.mask("http://a/?k=v"))","state":"action","#
-                    + #""time":"1970-01-01T00:00:00.000Z"}"#
-            ),
-            (
-                .state(
-                    id: "1", url: "http://a/", state: .idle, time: Date(timeIntervalSince1970: 0.5),
-                    waiting: Waiting(.host, limit: 4)),
-                #"{"event":"state","id":"1","url":"http://a/","state":"idle","time":"1970-01-01T00:00:00.500Z","#
-                    + #""waiting":{"host":null,"limit":4,"reason":"host","until":null}}"#
-            ),
-            (
-                .progress(
-                    id: "1", url: "http://a/", bytes: ByteCount(received: 2, previousReceived: 1, expected: nil),
-                    bytesPerSecond: .infinity),
-                #"{"event":"progress","id":"1","url":"http://a/","received":2,"previousReceived":1,"expected":null,"#
-                    + #""bytesPerSecond":1000000000000000}"#
-            ),
-            (
-                .barrel(
-                    name: "b\n", bytes: ByteCount(received: 2, expected: 3), isExpectedKnown: true, complete: 1,
-                    error: 0, total: 2),
-                #"{"event":"barrel","name":"b\u000a","received":2,"expected":3,"complete":1,"error":0,"total":2,"#
-                    + #""isExpectedKnown":true}"#
-            ),
-            (
-                .summary(complete: 1, error: 2, suspend: 3, bytes: 4, seconds: 1.2504),
-                #"{"event":"summary","complete":1,"error":2,"suspend":3,"bytes":4,"seconds":1.25}"#
-            ),
-            (
-                .summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 3),
-                #"{"event":"summary","complete":0,"error":0,"suspend":0,"bytes":0,"seconds":3}"#
-            ),
-        ])
+    private static let stateEvents: [(RunEvent, String)] = [
+        (
+            .state(info(.action) { $0.attempts = 2 }),
+            line(#""url":"http://a/?k=v","state":"action","time":"1970-01-01T00:00:00.500Z","attempt":2"#)
+        ),
+        (
+            .state(info(.complete) { $0.path = "/d/a" }),
+            line(#""url":"http://a/?k=v","state":"complete","time":"1970-01-01T00:00:00.500Z","path":"/d/a""#)
+        ),
+        (
+            .state(
+                info(.idle) { info in
+                    info.attempts = 1
+                    info.error = DownloadError(.httpStatus, "It answered 503.", status: 503, isRetryable: true)
+                }, waiting: Waiting(.host, limit: 4)),
+            line(
+                #""url":"http://a/?k=v","state":"idle","time":"1970-01-01T00:00:00.500Z","attempt":1,"error":"#,
+                #"{"code":"http-status","message":"It answered 503.","reason":null,"retryable":true,"#,
+                #""status":503},"waiting":{"host":null,"limit":4,"reason":"host","until":null}"#)
+        ),
+        (
+            .state(info(.action) { $0.error = DownloadError(.timeout, "of the attempt before") }),
+            line(#""url":"http://a/?k=v","state":"action","time":"1970-01-01T00:00:00.500Z""#)
+        ),
+    ]
+
+    private static let otherEvents: [(RunEvent, String)] = [
+        (
+            .progress(
+                id: "1", url: "http://a/", bytes: ByteCount(received: 2, previousReceived: 1, expected: nil),
+                bytesPerSecond: .infinity),
+            line(
+                #"{"event":"progress","id":"1","url":"http://a/","received":2,"previousReceived":1,"expected":null,"#,
+                #""bytesPerSecond":1000000000000000,"time":"1970-01-01T00:00:00.500Z"}"#)
+        ),
+        (
+            .barrel(
+                name: "b\n", bytes: ByteCount(received: 2, expected: 3), isExpectedKnown: true, complete: 1,
+                error: 0, total: 2),
+            line(
+                #"{"event":"barrel","name":"b\u000a","received":2,"expected":3,"complete":1,"error":0,"total":2,"#,
+                #""isExpectedKnown":true,"time":"1970-01-01T00:00:00.500Z"}"#)
+        ),
+        (
+            .summary(complete: 1, error: 2, suspend: 3, bytes: 4, seconds: 1.2504),
+            line(
+                #"{"event":"summary","complete":1,"error":2,"suspend":3,"bytes":4,"seconds":1.25,"#,
+                #""time":"1970-01-01T00:00:00.500Z"}"#)
+        ),
+        (
+            .summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 3),
+            line(
+                #"{"event":"summary","complete":0,"error":0,"suspend":0,"bytes":0,"seconds":3,"#,
+                #""time":"1970-01-01T00:00:00.500Z"}"#)
+        ),
+    ]
+
+    private static func line(_ parts: String...) -> String { parts.joined() }
+
+    @Test("Events: one line each, members in the documented order", arguments: stateEvents + otherEvents)
     func events(event: RunEvent, line: String) throws {
-        #expect(try text { JSONLines(output: $0.output).write(event) } == line + "\n")
+        let time = Date(timeIntervalSince1970: 0.5)
+        let start = line.hasPrefix("{") ? "" : #"{"event":"state","id":"\#(Self.id.hex)","#
+        let end = line.hasPrefix("{") ? "" : "}"
+        #expect(try text { JSONLines(output: $0.output).write(event, at: time) } == start + line + end + "\n")
+    }
+
+    private static let id = TaskID(url: "http://a/", destination: nil)
+
+    private static func info(_ state: DownloadState, _ change: (inout DownloadInfo) -> Void) -> DownloadInfo {
+        var info = DownloadInfo(id: id, url: "http://a/?k=v", state: state)
+        change(&info)
+        return info
     }
 
     @Test("Arrays are the same whether they are written in one block or many", arguments: [0, 1, 2, 256, 257, 5_000])

@@ -68,6 +68,10 @@ import Testing
         try await check(sandbox, ["middleware", "test", "m", file], "middlewareTest")
         try await check(sandbox, ["middleware", "test", "n", file], "middlewareTest", status: 1)
         try await check(sandbox, ["middleware", "remove", "n"], "done")
+        try await check(sandbox, ["relink", server.url("/none"), server.url("/other")], "done")
+        try await check(sandbox, ["forget", server.url("/none")], "verbs")
+        try await check(sandbox, ["forget", "--state", "error"], "verbs")
+        try await check(sandbox, ["metrics"], "metrics")
         try await check(sandbox, ["barrel", "remove", "b", file], "done")
         try await check(sandbox, ["barrel", "delete", "b", "-y"], "done")
         try await check(sandbox, ["trash", "--all", "-y"], "verbs")
@@ -80,14 +84,19 @@ import Testing
     @Test("Events and documents that need another state: waiting, barrels with unknown lengths")
     func made() throws {
         let waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_000), host: "h")
-        let id = String(repeating: "a", count: 64)
+        var waits = DownloadInfo(id: TaskID(url: "http://h/", destination: nil), url: "http://h/", state: .idle)
+        waits.attempts = 2
+        waits.error = DownloadError(.httpStatus, "It answered 503.", status: 503, isRetryable: true)
+        var complete = waits
+        complete.state = .complete
+        complete.path = "/d/f"
         let events: [RunEvent] = [
-            .state(id: id, url: "http://h/", state: .idle, time: Date(), waiting: waiting),
+            .state(waits, waiting: waiting), .state(complete),
             .barrel(
                 name: "b", bytes: ByteCount(received: 5), isExpectedKnown: false, complete: 0, error: 0, total: 1),
         ]
         for event in events {
-            let value = try JSONDecoder().decode(JSONValue.self, from: Data(event.json))
+            let value = try JSONDecoder().decode(JSONValue.self, from: Data(event.json(at: Date())))
             #expect(schema.faults(in: value, as: "event").isEmpty)
         }
     }

@@ -131,14 +131,24 @@ import Testing
         #expect(InputURL.fault(in: text) == nil)
     }
 
-    @Test("Verbs take tasks or --all, never both or none") func verbs() throws {
+    @Test("Verbs take tasks, a barrel, a state or --all: exactly one of them") func verbs() throws {
+        func targets(_ words: [String]) throws -> VerbTargets { try VerbTargets(parsed(words)) }
         #expect(message("suspend").contains("is missing"))
-        #expect(message("suspend", "--all", "http://h/a").contains("not both"))
-        let all = try VerbOptions(.suspend, parsed(["suspend", "--all"]), Self.context)
-        #expect(all.references.isEmpty)
-        let some = try VerbOptions(.trash, parsed(["trash", "-y", "http://h/a", "ABCDEF12"]), Self.context)
-        #expect(some.references == [.url("http://h/a"), .idPrefix("abcdef12")])
-        #expect(some.confirmed)
+        #expect(message("suspend", "--all", "http://h/a").contains("tasks or --all, not both"))
+        #expect(message("forget", "--all", "-b", "x").contains("--all or -b, not both"))
+        #expect(message("forget", "-b", "x", "--state", "error").contains("-b or --state, not both"))
+        #expect(message("forget", "--state", "eror").contains("Did you mean 'error'?"))
+        guard case .all = try targets(["suspend", "--all"]), case .barrel("b") = try targets(["rm", "-b", "b"]),
+            case .state(.error) = try targets(["retry", "--state", "error"])
+        else {
+            Issue.record("other targets")
+            return
+        }
+        guard case .tasks(let some) = try targets(["trash", "-y", "http://h/a", "ABCDEF12"]) else {
+            Issue.record("no tasks")
+            return
+        }
+        #expect(some == [.url("http://h/a"), .idPrefix("abcdef12")])
     }
 
     @Test("A task is named by URL or by the beginning of its id", arguments: ["abcde", "xyz123456", "", "ａｂｃｄｅｆ"])

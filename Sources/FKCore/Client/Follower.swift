@@ -319,7 +319,7 @@ final class Follower {
         case .barrel(let name):
             end(observers.removeBarrel(name))
             barrels.removeAll { $0.name.isExactly(name) }
-        case .all: break
+        case .state, .all: break
         }
     }
 

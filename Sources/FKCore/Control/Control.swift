@@ -84,6 +84,38 @@ public struct Control: Sendable {
         if case .failed(let error) = await engine.perform(.relink(id, to: url), own: nil) { throw error }
     }
 
+    // MARK: Rate limits
+
+    /// Sets the rate limit of all tasks of the work path together, or of a barrel's members together. It takes effect at
+    /// once, also for running tasks and if another process runs them, and applies until it is changed, also to later
+    /// downloaders. It replaces the limits of running commands for their own tasks. The lowest of several limits applies.
+    ///
+    /// - Parameters:
+    ///   - bytesPerSecond: at least 0; nil and 0 remove the limit.
+    ///   - barrel: the name of a barrel; nil, the default, limits all tasks.
+    /// - Throws: `.invalidArgument` for a negative rate, `.notFound` if there is no such barrel, `.disk` or `.noSpace` if
+    ///   the limit cannot be stored, `.cancelled` for a closed downloader.
+    public func setRateLimit(_ bytesPerSecond: Int64?, ofBarrel barrel: String? = nil) async throws(DownloadError) {
+        let reply = await engine.perform(.limit(rate: bytesPerSecond, barrel: barrel), own: nil)
+        if case .failed(let error) = reply { throw error }
+    }
+
+    /// The limit that `setRateLimit` or `fk limit` has set, in bytes a second; nil for no limit.
+    ///
+    /// - Parameter barrel: the name of a barrel; nil, the default, returns the limit of all tasks.
+    /// - Throws: `.notFound` if there is no such barrel, `.corruptInfo`, `.laterVersion` or `.disk` if the limit cannot be
+    ///   read.
+    public func rateLimit(ofBarrel barrel: String? = nil) async throws(DownloadError) -> Int64? {
+        // Every limit is stored when it is set, so no owner has to be asked.
+        let workPath = WorkPath(await engine.currentConfigure.workPath)
+        return try await typed {
+            guard let barrel else { return try StandingLimit.read(in: workPath) }
+            return try StoreReader(workPath).barrel(barrel).options.rateLimit.flatMap { $0 > 0 ? $0 : nil }
+        }
+    }
+
+    // MARK: Removing
+
     /// Forgets tasks in any state and keeps the finished files of complete tasks, which then belong to the application:
     /// the same URL added again is a new task, and the name of its file is taken. Unfinished bytes are
     /// deleted.

@@ -30,7 +30,7 @@ extension TaskEntry {
         guard record.task.hasOptions, let deadline = record.task.options.deadline, deadline <= date else { return nil }
         return DownloadError(
             .deadlineExceeded,
-            "The file was not complete at its deadline, \(deadline.formatted(.iso8601)): prepare the task again with "
+            "The file was not complete at its deadline, \(Timestamp.seconds(deadline)): prepare the task again with "
                 + "a later `options.deadline`, or without one.",
             url: URLMasking.mask(record.task.url))
     }

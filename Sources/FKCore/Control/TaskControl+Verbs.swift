@@ -199,7 +199,16 @@ extension TaskSelector {
         case .url(let url): URLMasking.mask(url)
         case .id(let id): id.short
         case .barrel(let name): "in barrel \(name)"
+        case .state(let state): "in state \(state.rawValue)"
         case .all: "at all"
+        }
+    }
+
+    /// True if the selector may match no task without an error.
+    var mayBeEmpty: Bool {
+        switch self {
+        case .state, .all: true
+        case .url, .id, .barrel: false
         }
     }
 }

@@ -26,6 +26,8 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
     case id(TaskID)
     /// The members of the barrel with this name.
     case barrel(String)
+    /// Every task that is in this state when the verb begins, possibly none.
+    case state(DownloadState)
     /// Every task of the work path.
     case all
 
@@ -37,6 +39,7 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
         switch (one, other) {
         case (.url(let one), .url(let other)), (.barrel(let one), .barrel(let other)): one.isExactly(other)
         case (.id(let one), .id(let other)): one == other
+        case (.state(let one), .state(let other)): one == other
         case (.all, .all): true
         default: false
         }
@@ -47,6 +50,7 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
         switch self {
         case .url(let text), .barrel(let text): ExactText(text).hash(into: &hasher)
         case .id(let id): id.hash(into: &hasher)
+        case .state(let state): state.hash(into: &hasher)
         case .all: break
         }
     }

@@ -140,6 +140,14 @@ public struct Barrel: Sendable, Hashable, Identifiable {
     @discardableResult
     public func forget() async throws(DownloadError) -> [VerbResult] { try await give(control.forget) }
 
+    /// Sets the rate limit of all members together (`Control.setRateLimit`).
+    ///
+    /// - Parameter bytesPerSecond: at least 0; nil and 0 remove the limit.
+    /// - Throws: `.notFound` if the barrel is gone, `.invalidArgument` for a negative rate.
+    public func setRateLimit(_ bytesPerSecond: Int64?) async throws(DownloadError) {
+        try await control.setRateLimit(bytesPerSecond, ofBarrel: name)
+    }
+
     private func give(
         _ verb: (TaskSelector) async throws -> [VerbResult]
     ) async throws(DownloadError) -> [VerbResult] {

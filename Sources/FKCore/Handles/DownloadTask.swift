@@ -100,7 +100,7 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     ///
     /// - Throws: `.invalidURL` or `.unsupportedScheme`; the errors of every verb.
     public func relink(to url: String) async throws(DownloadError) {
-        try await typed { try await control.relink(id, to: url) }
+        try await control.relink(id, to: url)
     }
 
     private func give(

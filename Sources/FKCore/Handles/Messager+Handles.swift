@@ -23,7 +23,8 @@ extension Messager {
                 switch selector {
                 case .url(let url): [url]
                 case .id(let id): [id.hex]
-                case .barrel, .all: try await engine.infos(selector == .all ? .barrel(name) : selector).map(\.id.hex)
+                case .barrel, .state, .all:
+                    try await engine.infos(selector == .all ? .barrel(name) : selector).map(\.id.hex)
                 }
             return try await engine.remove(texts, fromBarrel: name)
         }

@@ -22,7 +22,7 @@ struct Observers {
             switch selector {
             case .url(let url): self = .url(try URLNormalizer.normalize(url))
             case .id(let id): self = .id(id)
-            case .barrel, .all:
+            case .barrel, .state, .all:
                 throw DownloadError(.invalidArgument, "Info callbacks are for one task: give its URL or id.")
             }
         }

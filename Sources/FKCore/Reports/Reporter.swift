@@ -255,7 +255,7 @@ final class Reporter {
             if let url = try? URLNormalizer.normalize(text) { endListeners(observers.removeAll(.url(url))) }
         case .id(let id): endListeners(observers.removeAll(.id(id)))
         case .barrel(let name): endListeners(observers.removeBarrel(name))
-        case .all: break
+        case .state, .all: break
         }
     }
 

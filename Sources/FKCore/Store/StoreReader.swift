@@ -55,6 +55,7 @@ package struct StoreReader: Sendable {
     func records(matching selector: TaskSelector) throws -> [TaskRecord] {
         switch selector {
         case .all: records()
+        case .state(let state): records().filter { $0.state == state }
         case .id(let id): records([id])
         case .url(let url): records(url: try URLNormalizer.normalize(url))
         case .barrel(let name): records(try barrel(name).members.map(\.id))

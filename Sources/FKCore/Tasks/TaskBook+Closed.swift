@@ -9,15 +9,7 @@ extension TaskBook {
     }
 
     func lookUp(_ selector: TaskSelector) throws -> [TaskEntry] {
-        let reader = StoreReader(workPath)
-        let records =
-            switch selector {
-            case .id(let id): reader.records([id])
-            case .url(let text): reader.records(url: try URLNormalizer.normalize(text))
-            case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
-            case .all: reader.records()
-            }
-        return records.map { detached($0) }
+        try StoreReader(workPath).records(matching: selector).map { detached($0) }
     }
 
     /// A task outside of any queue.

@@ -91,6 +91,9 @@ final class TaskBook {
             return (tasksByURL?[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
         case .barrel(let name):
             return try barrels.members(name).compactMap { try find($0.id) }
+        case .state(let state):
+            loadAll()
+            return tasks.values.filter { $0.standing == state }.sorted { $0.record.number < $1.record.number }
         case .all:
             loadAll()
             return tasks.values.sorted { $0.record.number < $1.record.number }
@@ -99,10 +102,10 @@ final class TaskBook {
 
     /// The selected tasks, oldest first.
     ///
-    /// - Throws: `.notFound` if there are none, except for `.all`.
+    /// - Throws: `.notFound` if there are none, except for `.all` and `.state`.
     func findSome(_ selector: TaskSelector) throws -> [TaskEntry] {
         let entries = try find(selector)
-        guard !entries.isEmpty || selector == .all else {
+        guard !entries.isEmpty || selector.mayBeEmpty else {
             throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
         return entries

@@ -52,6 +52,11 @@ struct SilenceWatch {
     func error(hasHead: Bool, url: String) -> DownloadError {
         let what = !hasHead ? "sent no complete head" : newBytes > 0 ? "sent hardly anything" : "sent nothing"
         return DownloadError(
-            .timeout, "The server \(what) for \(allowedSilence.formatted()) s.", url: url, isRetryable: true)
+            .timeout, "The server \(what) for \(Self.text(allowedSilence)) s.", url: url, isRetryable: true)
+    }
+
+    /// `60` and `2.5`, the same in every locale.
+    static func text(_ seconds: Double) -> String {
+        seconds == seconds.rounded() && abs(seconds) < 1e15 ? "\(Int64(seconds))" : "\(seconds)"
     }
 }

@@ -121,7 +121,7 @@ final class URLSessionTransfer: @unchecked Sendable {
 
     private static func silence(_ what: String, _ seconds: Double, _ url: String) -> DownloadError {
         DownloadError(
-            .timeout, "The server \(what) for \(seconds.formatted()) s.", url: url, isRetryable: true)
+            .timeout, "The server \(what) for \(SilenceWatch.text(seconds)) s.", url: url, isRetryable: true)
     }
 
     /// The number of checks for a response whose length Foundation has reported.

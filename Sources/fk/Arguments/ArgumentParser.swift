@@ -27,7 +27,8 @@ struct ArgumentParser: Sendable {
         var path: [String] = []
         // Until the command is known, only the global options can be parsed.
         while true {
-            guard let word = try scanner.nextOperand() else { return try endWithoutCommand(path, scanner.parsed) }
+            guard let next = try scanner.nextOperand() else { return try endWithoutCommand(path, scanner.parsed) }
+            let word = path.isEmpty ? commands.first { $0.aliases.contains(next) }?.path[0] ?? next : next
             let candidates = commands.filter { $0.path.starts(with: path) && $0.path.count > path.count }
             guard candidates.contains(where: { $0.path[path.count] == word }) else {
                 throw unknown(word, after: path, candidates: candidates)
@@ -61,8 +62,13 @@ struct ArgumentParser: Sendable {
     private func unknown(_ word: String, after path: [String], candidates: [CommandSpec]) -> UsageError {
         let shown = Escaping.visible(word)
         let whole = (["fk"] + path).joined(separator: " ")
-        let nearest = Suggestion.nearest(to: word, among: Self.unique(candidates.map { $0.path[path.count] }))
-        if let nearest {
+        let names = Self.unique(candidates.map { $0.path[path.count] })
+        let meant = Suggestion.meant(by: word, among: names)
+        if !meant.isEmpty {
+            let list = meant.map { "'\($0)'" }.joined(separator: " or ")
+            return UsageError("'\(shown)' is not a command of \(whole). Did you mean \(list)?", command: path)
+        }
+        if let nearest = Suggestion.nearest(to: word, among: names) {
             return UsageError("'\(shown)' is not a command of \(whole). Did you mean '\(nearest)'?", command: path)
         }
         if path.isEmpty, word.contains("://") {

@@ -4,6 +4,10 @@ enum CompletionHint: Sendable, Hashable {
     case file
     case directory
     case choices([String])
+    /// The names of barrels, which `fk` itself prints.
+    case barrels
+    /// The ids of tasks, which `fk` itself prints.
+    case tasks
 }
 
 /// One option of a command. The parser, the help and the completions read the same table.
@@ -105,6 +109,8 @@ struct CommandSpec: Sendable {
 
     /// The words of the command: `["barrel", "create"]`.
     var path: [String]
+    /// Other names of a command of one word.
+    var aliases: [String] = []
     /// One line without a full stop, for the overview.
     var summary: String
     /// More paragraphs for the help, which wraps them.
@@ -120,6 +126,11 @@ struct CommandSpec: Sendable {
     var make: @Sendable (ParsedArguments, CommandContext) throws -> any Command
 
     var name: String { path.joined(separator: " ") }
+
+    /// `Also: fk ls, fk status`; nil without aliases.
+    var aliasText: String? {
+        aliases.isEmpty ? nil : "Also: " + aliases.map { "fk \($0)" }.joined(separator: ", ")
+    }
 
     /// `fk barrel add [options] <name> <url>...`
     var usage: String {

@@ -62,9 +62,7 @@ extension ParsedArguments {
         if let last = text.last, let unit = Self.ages[last], let count = Double(text.dropLast()), count >= 0 {
             return now - count * unit
         }
-        if let date = try? Date(text, strategy: .iso8601) { return date }
-        let day = Date.ISO8601FormatStyle(timeZone: .current).year().month().day()
-        if text.utf8.count == 10, let date = try? Date(text, strategy: day) { return date }
+        if let date = StartTime.absolute(text) { return date }
         throw refusal(
             written, text,
             "a day such as 2026-11-20, a time such as 2026-11-20T08:00:00Z, or an age such as 90m, 3h or 2d")

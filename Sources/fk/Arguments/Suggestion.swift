@@ -1,5 +1,33 @@
 /// Finds the word that the user most likely meant.
 enum Suggestion {
+    /// Words of other programs, and the commands of the same meaning.
+    private static let meanings: [String: [String]] = [
+        "delete": ["forget", "trash"], "del": ["forget", "trash"], "remove": ["forget", "trash", "remove"],
+        "erase": ["trash", "forget"], "purge": ["forget", "trash"], "clear": ["forget"], "clean": ["forget"],
+        "rm": ["forget", "remove"], "drop": ["cancel", "forget"], "discard": ["cancel", "forget"],
+        "download": ["get"], "fetch": ["get"], "add": ["get"], "new": ["create", "get"], "mk": ["create"],
+        "make": ["create"], "stop": ["suspend", "cancel"], "hold": ["suspend"], "halt": ["suspend"],
+        "pause": ["suspend"], "abort": ["cancel"], "kill": ["cancel"], "continue": ["resume"], "unpause": ["resume"],
+        "start": ["run", "resume"], "go": ["run"], "begin": ["run"], "queue": ["list", "run"], "ps": ["list"],
+        "ls": ["list"], "dir": ["list"], "tasks": ["list"], "jobs": ["list"], "downloads": ["list"],
+        "status": ["show", "list"], "show": ["info", "list"], "details": ["info"], "stat": ["info"],
+        "describe": ["info", "show"], "explain": ["why"], "reason": ["why"], "history": ["why"], "log": ["why"],
+        "again": ["retry"], "restart": ["retry"], "redo": ["retry"], "repeat": ["retry"], "top": ["watch"],
+        "monitor": ["watch"], "progress": ["watch"], "follow": ["watch"], "tail": ["watch"], "speed": ["limit"],
+        "rate": ["limit"], "throttle": ["limit"], "group": ["barrel"], "groups": ["barrel"], "barrels": ["barrel"],
+        "set-url": ["relink"], "url": ["relink"], "move": ["relink"], "attribute": ["set"], "tag": ["set"],
+        "settings": ["config"], "preferences": ["config"], "options": ["config"], "manual": ["man"],
+        "complete": ["completions"], "completion": ["completions"], "test": ["demo"], "usage": ["help"],
+        "save": ["export"], "load": ["import"], "dump": ["export"], "prometheus": ["metrics"], "stats": ["metrics"],
+        "check": ["verify"], "hash": ["verify"], "plugin": ["middleware"], "hook": ["middleware"],
+        "hooks": ["middleware"],
+    ]
+
+    /// The commands whose meaning is that of `word`; empty if there are none.
+    static func meant(by word: String, among names: [String]) -> [String] {
+        (meanings[word.lowercased()] ?? []).filter(names.contains)
+    }
+
     /// The candidate most similar to `word`; nil if none is similar. At most a third of the longer word may differ,
     /// but always one letter.
     static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {

@@ -9,11 +9,13 @@ enum BarrelCommands {
             verb(.resume, "resume suspended members", "queue the suspended members of photos again"),
             verb(.cancel, "stop all members and delete their unfinished bytes", "stop the members of photos"),
             verb(.retry, "queue failed and cancelled members again", "try the failed members of photos again"),
+            verb(
+                .forget, "forget all members and keep their finished files", "clear the barrel; every file stays"),
             verb(.trash, "forget all members and delete their files", "delete the files of photos; asks first"),
             delete, importList, export,
         ]
 
-    private static let name = OperandSpec("name", "the barrel")
+    private static let name = OperandSpec("name", "the barrel", hint: .barrels)
     private static let yes = OptionSpec.flag("yes", "y", "do not ask for confirmation")
 
     static let create = CommandSpec(
@@ -70,7 +72,7 @@ enum BarrelCommands {
 
     static let run = CommandSpec(
         path: ["barrel", "run"], summary: "download the members of barrels",
-        operands: [OperandSpec("name", "the barrels", 1, nil)],
+        operands: [OperandSpec("name", "the barrels", 1, nil, hint: .barrels)],
         options: RunOptions.specs,
         examples: [.init("fk barrel run photos -j 4", "four files at once")],
         make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })

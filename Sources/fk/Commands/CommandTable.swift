@@ -25,6 +25,12 @@ enum CommandTable {
 
     static let parser = ArgumentParser(commands: all, globalOptions: globalOptions)
 
+    /// The words of a command, with its own name in the place of an alias.
+    static func resolvingAlias(_ path: [String]) -> [String] {
+        guard path.count == 1, let spec = all.first(where: { $0.aliases.contains(path[0]) }) else { return path }
+        return spec.path
+    }
+
     /// The commands that start with these words; all commands if there are no words.
     static func commands(under path: [String]) -> [CommandSpec] {
         all.filter { $0.path.starts(with: path) }

@@ -8,11 +8,14 @@ struct GetCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
+        if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
         let (tasks, refused) = try await options.input.resolve(context)
         // Entries of a list that were left out make the command fail in the end.
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
         if options.run.detach {
-            return max(least, try await detach(.add(tasks: tasks, barrel: options.barrel, run: true)))
+            // A background run that starts later runs its tasks itself.
+            let add = EngineRequest.add(tasks: tasks, barrel: options.barrel, run: options.run.start == nil)
+            return max(least, try await detach(add))
         }
         var transfer = transferRun(consume tasks)
         return max(least, try await transfer.run())
@@ -27,6 +30,7 @@ struct GetCommand: Command {
     }
 
     private func detach(_ add: EngineRequest) async throws -> Int32 {
+        _ = try options.run.openLog(context)
         let client = EngineClient.reportingSilence(options.run.configure(global), context)
         let (reply, problems) = try await client.perform(options.run.own.map { .limited($0, add) } ?? add)
         let answers = Answers(global, context)
@@ -44,7 +48,14 @@ struct RunCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        if let ids = Detach.tasks(context) {
+        let detached = Detach.tasks(context)
+        // A wrong name is refused before the wait.
+        if !options.barrels.isEmpty {
+            let reader = try global.openReader()
+            for name in options.barrels { _ = try reader.barrel(name) }
+        }
+        if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
+        if let ids = detached {
             return try await transfer(
                 .tasks(ids), requests: ids.map { .run(.id($0)) }, continueCommand: global.suggested("fk run"))
         }
@@ -60,6 +71,7 @@ struct RunCommand: Command {
         let suspended = Set(reader.records(members).filter { $0.state == .suspend }.map(\.id))
         let targets = Array(members.subtracting(suspended))
         if options.run.detach {
+            _ = try options.run.openLog(context)
             try Detach.start(targets, options.run, global, context)
             if !global.quiet, !global.json {
                 context.errors.writeLine("Running in the background; watch with: \(global.suggested("fk watch"))")
@@ -83,6 +95,7 @@ struct RunCommand: Command {
     }
 
     private func detachAll() throws -> Int32 {
+        _ = try options.run.openLog(context)
         let waiting = StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
         try Detach.start(waiting.map(\.id), options.run, global, context)
         if !global.quiet, !global.json {

@@ -11,6 +11,7 @@ struct HelpCommand: Command {
     ///
     /// - Throws: `UsageError` if there is no such command.
     init(topic: [String], global: GlobalOptions, context: CommandContext) throws {
+        let topic = CommandTable.resolvingAlias(topic)
         let known = CommandTable.commands(under: topic)
         guard !known.isEmpty else {
             let names = CommandTable.all.map(\.name) + Set(CommandTable.all.map { $0.path[0] }).sorted()
@@ -74,6 +75,7 @@ struct HelpText: Sendable {
         var lines = ["fk \(spec.name) - \(spec.summary)", "", heading("Usage")]
         lines += Columns.wrap(spec.usage, to: Self.width - 2, indent: "    ").map { "  \($0)" }
         lines.append("")
+        if let aliases = spec.aliasText { lines += [aliases, ""] }
         for paragraph in spec.discussion { lines += Columns.wrap(paragraph, to: Self.width) + [""] }
         if !spec.operands.isEmpty {
             lines.append(heading("Arguments"))

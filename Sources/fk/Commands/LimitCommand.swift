@@ -23,7 +23,7 @@ struct LimitCommand: Command {
                 + "of several limits applies; a new limit replaces the --limit-rate of running commands for these tasks."
         ],
         operands: [OperandSpec("RATE|none", "bytes a second, such as 500K or 1.5M; none or 0: no limit", 0, 1)],
-        options: [.value("barrel", "b", "NAME", "the limit of this barrel's members")],
+        options: [.value("barrel", "b", "NAME", hint: .barrels, "the limit of this barrel's members")],
         examples: [
             .init("fk limit 2M", "at most 2 MiB a second, everything together"),
             .init("fk limit none -b photos", "lift the limit of a barrel"),

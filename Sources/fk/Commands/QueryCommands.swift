@@ -1,11 +1,11 @@
-/// `list`, `info`, `why` and `watch`: commands that only read.
+/// `list`, `info`, `why`, `watch` and `metrics`: commands that only read.
 enum QueryCommands {
-    static let all: [CommandSpec] = [list, info, why, watch]
+    static let all: [CommandSpec] = [list, info, why, watch, MetricsCommand.spec]
 
-    private static let task = OperandSpec("url|id", "the task: its URL, or the beginning of its id")
+    private static let task = OperandSpec("url|id", "the task: its URL, or the beginning of its id", hint: .tasks)
 
     static let list = CommandSpec(
-        path: ["list"], summary: "list tasks", options: ListOptions.specs,
+        path: ["list"], aliases: ["ls", "status"], summary: "list tasks", options: ListOptions.specs,
         examples: [.init("fk list --state error", "the failed tasks")],
         make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 

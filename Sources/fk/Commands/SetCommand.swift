@@ -16,7 +16,7 @@ struct SetCommand: Command {
                 + "and fk list --text find tasks by them."
         ],
         operands: [
-            OperandSpec("url|id", "the task: its URL, or the beginning of its id"),
+            OperandSpec("url|id", "the task: its URL, or the beginning of its id", hint: .tasks),
             OperandSpec("NAME=VALUE", "pairs to set; NAME= removes one", 1, nil),
         ],
         examples: [.init("fk set https://example.com/a.iso owner=me", "store one attribute")],

@@ -37,16 +37,24 @@ enum ToolCommands {
 
     static let completions = CommandSpec(
         path: ["completions"], summary: "print a completion script for a shell",
-        operands: [OperandSpec("shell", "bash, zsh or fish", hint: .choices(Shell.allCases.map(\.rawValue)))],
+        discussion: [
+            "The scripts complete commands, options, states, names of barrels and ids of tasks. They get the names and ids "
+                + "from 'fk completions barrels' and 'fk completions tasks'."
+        ],
+        operands: [
+            OperandSpec(
+                "topic", "a script for bash, zsh or fish; or the words barrels or tasks",
+                hint: .choices(CompletionTopic.allCases.map(\.rawValue)))
+        ],
         examples: [
             .init("fk completions bash > /etc/bash_completion.d/fk", "for bash"),
             .init("fk completions zsh > /usr/local/share/zsh/site-functions/_fk", "for zsh"),
             .init("fk completions fish > ~/.config/fish/completions/fk.fish", "for fish"),
         ],
         make: { arguments, context in
-            CompletionsCommand(
-                shell: try arguments.parseChoice(arguments.operands[0], "shell", of: Shell.self), output: context.output
-            )
+            try CompletionsCommand(
+                topic: arguments.parseChoice(arguments.operands[0], "topic", of: CompletionTopic.self),
+                global: GlobalOptions(arguments, context), context: context)
         })
 
     static let manual = CommandSpec(

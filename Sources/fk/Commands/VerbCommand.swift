@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk suspend|resume|cancel|retry|trash`, also for a barrel.
+/// `fk suspend|resume|cancel|retry|forget|trash`, also for a barrel.
 struct VerbCommand: Command {
     let verb: Verb
     let targets: VerbTargets
@@ -10,44 +10,19 @@ struct VerbCommand: Command {
     let global: GlobalOptions
     let context: CommandContext
 
-    /// The tasks named on the command line.
-    enum VerbTargets: Sendable {
-        case all
-        case tasks([TaskReference])
-        case barrel(String)
-    }
-
     func run() async throws -> Int32 {
-        let selectors = try selectors()
+        let selectors = try targets.selectors(in: global)
         if verb == .trash, !isConfirmed {
-            let count = try count()
+            let count = try targets.count(in: global)
             if count > 0, try !Confirmation(context).ask(question(count)) {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
-        return try await client.verbs(selectors.map { .verb(verb, $0) }, Answers(global, context))
-    }
-
-    private func selectors() throws -> [TaskSelector] {
-        switch targets {
-        case .all: [.all]
-        case .barrel(let name): [.barrel(name)]
-        case .tasks(let references): try references.map { try $0.selector(in: global) }
+        let requests = selectors.map { selector -> EngineRequest in
+            verb == .resume && selector == .all ? .resumeAll : .verb(verb, selector)
         }
-    }
-
-    /// The number of tasks; if there are none, no confirmation is necessary.
-    ///
-    /// - Throws: `.notFound` if a name matches nothing.
-    private func count() throws -> Int {
-        switch targets {
-        case .all: return WorkPath(global.workPath).allTaskIDs().count
-        case .barrel(let name): return try global.openReader().barrel(name).members.count
-        case .tasks(let references):
-            let reader = try global.openReader()
-            return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count
-        }
+        return try await client.verbs(requests, Answers(global, context))
     }
 
     private func question(_ count: Int) -> String {
@@ -55,7 +30,78 @@ struct VerbCommand: Command {
         return switch targets {
         case .all: "Forget \(tasks) and delete every file written?"
         case .barrel(let name): "Forget \(tasks) of barrel \(name) and delete every file written?"
+        case .state(let state): "Forget \(tasks) in state \(state.rawValue) and delete every file written?"
         case .tasks: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
+        }
+    }
+}
+
+/// The tasks that a verb names on the command line.
+enum VerbTargets: Sendable {
+    case all
+    case tasks([TaskReference])
+    case barrel(String)
+    case state(DownloadState)
+
+    static let operand = OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 0, nil, hint: .tasks)
+
+    static let specs: [OptionSpec] = [
+        .flag("all", nil, "every task of the work path"),
+        .value("barrel", "b", "NAME", hint: .barrels, "the members of this barrel"),
+        .value(
+            "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
+            "every task in this state, such as error"),
+    ]
+
+    /// Reads the operands and options.
+    ///
+    /// - Throws: `UsageError` unless exactly one kind of target is given.
+    init(_ arguments: ParsedArguments) throws {
+        let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        let state = try arguments.choice("state", "--state", of: DownloadState.self)
+        let given = [
+            arguments.operands.isEmpty ? nil : "tasks", arguments.has("all") ? "--all" : nil,
+            barrel == nil ? nil : "-b", state == nil ? nil : "--state",
+        ].compactMap(\.self)
+        guard let kind = given.first else {
+            throw arguments.error("<url|id> is missing: name tasks, or give -b NAME, --state STATE or --all.")
+        }
+        guard given.count == 1 else {
+            throw arguments.error("Give either \(kind) or \(given[1]), not both.")
+        }
+        if let barrel {
+            self = .barrel(barrel)
+        } else if let state {
+            self = .state(state)
+        } else if arguments.has("all") {
+            self = .all
+        } else {
+            self = .tasks(try arguments.operands.map { try TaskReference.parse($0, arguments) })
+        }
+    }
+
+    fileprivate func selectors(in global: GlobalOptions) throws -> [TaskSelector] {
+        switch self {
+        case .all: [.all]
+        case .barrel(let name): [.barrel(name)]
+        case .state(let state): [.state(state)]
+        case .tasks(let references): try references.map { try $0.selector(in: global) }
+        }
+    }
+
+    /// The number of tasks; if there are none, no confirmation is necessary.
+    ///
+    /// - Throws: `.notFound` if a name matches nothing.
+    fileprivate func count(in global: GlobalOptions) throws -> Int {
+        switch self {
+        case .all: return WorkPath(global.workPath).allTaskIDs().count
+        case .barrel(let name): return try global.openReader().barrel(name).members.count
+        case .state(let state):
+            guard WorkPath(global.workPath).exists else { return 0 }
+            return try global.openReader().records { $0.state == state }.count
+        case .tasks(let references):
+            let reader = try global.openReader()
+            return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count
         }
     }
 }

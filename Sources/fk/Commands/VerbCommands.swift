@@ -1,15 +1,29 @@
 import FKCore
 
-/// `suspend`, `resume`, `cancel`, `retry`, `toggle`, `trash` and `set`.
+/// `suspend`, `resume`, `cancel`, `retry`, `toggle`, `forget`, `trash`, `relink` and `set`.
 enum VerbCommands {
     static let all: [CommandSpec] = [
-        spec(.suspend, "stop tasks and keep their bytes", "--all", "stop every task"),
-        spec(.resume, "resume suspended tasks", "--all", "resume every task; also retries failed and cancelled ones"),
-        spec(.cancel, "stop tasks and delete their unfinished bytes", file, "stop one download"),
-        spec(.retry, "queue failed and cancelled tasks again", "--all", "try every failed download again"),
+        spec(.suspend, "stop tasks and keep their bytes", ["pause"], [.init("fk suspend --all", "stop every task")]),
+        spec(
+            .resume, "resume suspended tasks", ["start"],
+            [.init("fk resume --all", "resume every task; also retries failed and cancelled ones")]),
+        spec(
+            .cancel, "stop tasks and delete their unfinished bytes", [],
+            [.init("fk cancel \(file)", "stop one download")]),
+        spec(
+            .retry, "queue failed and cancelled tasks again", [],
+            [.init("fk retry --state error", "try every failed download again")]),
         toggle,
-        spec(.trash, "forget tasks and delete every file they wrote", file, "delete one download; asks first"),
-        SetCommand.spec,
+        spec(
+            .forget, "forget tasks and keep their finished files", ["rm"],
+            [
+                .init("fk forget --state complete", "clear the list; every file stays"),
+                .init("fk forget \(file)", "one task: its file stays if it is complete"),
+            ]),
+        spec(
+            .trash, "forget tasks and delete every file they wrote", [],
+            [.init("fk trash \(file)", "delete one download; asks first")]),
+        RelinkCommand.spec, SetCommand.spec,
     ]
 
     private static let file = "https://example.com/a.iso"
@@ -20,7 +34,7 @@ enum VerbCommands {
             "Suspends running and waiting tasks, resumes suspended ones, and queues failed and cancelled ones again. "
                 + "Complete tasks do not change, and the answer says so."
         ],
-        operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 1, nil)],
+        operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 1, nil, hint: .tasks)],
         examples: [.init("fk toggle \(file)", "suspend a download; again to resume it")],
         make: { arguments, context in
             try ToggleCommand(
@@ -32,6 +46,11 @@ enum VerbCommands {
     static func warnings(of verb: Verb) -> [String] {
         switch verb {
         case .cancel: ["The bytes of unfinished files are deleted. To keep them, use 'suspend'."]
+        case .forget:
+            [
+                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. To delete "
+                    + "finished files, too, use 'trash'."
+            ]
         case .trash:
             [
                 "Deletes finished files, too, except files that were changed or replaced since. Asks for confirmation "
@@ -41,22 +60,22 @@ enum VerbCommands {
         }
     }
 
-    private static func spec(_ verb: Verb, _ summary: String, _ target: String, _ example: String) -> CommandSpec {
-        var options: [OptionSpec] = [.flag("all", nil, "every task of the work path")]
+    private static func spec(
+        _ verb: Verb, _ summary: String, _ aliases: [String], _ examples: [CommandSpec.Example]
+    ) -> CommandSpec {
+        var options = VerbTargets.specs
         if verb == .trash { options.append(.flag("yes", "y", "do not ask for confirmation")) }
         return CommandSpec(
-            path: [verb.rawValue], summary: summary,
+            path: [verb.rawValue], aliases: aliases, summary: summary,
             discussion: warnings(of: verb) + [
                 "Takes effect within about a second if another process runs the downloads. Tasks in a state to which the "
                     + "verb does not apply do not change, and the answer says so."
             ],
-            operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 0, nil)], options: options,
-            examples: [.init("fk \(verb.rawValue) \(target)", example)],
+            operands: [VerbTargets.operand], options: options, examples: examples,
             make: { arguments, context in
-                let options = try VerbOptions(verb, arguments, context)
-                return try VerbCommand(
-                    verb: verb, targets: options.references.isEmpty ? .all : .tasks(options.references),
-                    isConfirmed: options.confirmed, global: GlobalOptions(arguments, context), context: context)
+                try VerbCommand(
+                    verb: verb, targets: VerbTargets(arguments), isConfirmed: arguments.has("yes"),
+                    global: GlobalOptions(arguments, context), context: context)
             })
     }
 }

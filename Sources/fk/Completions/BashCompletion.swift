@@ -3,54 +3,111 @@ struct BashCompletion: Sendable {
     let source: CompletionSource
 
     var script: String {
-        """
+        #"""
         # bash completion for fk; made by 'fk completions bash'
+        # The names of barrels and the ids of tasks come from fk. Neither they nor the words of the line are ever evaluated.
+        __fk_words() {
+            local word rest shown typed="$value"
+            local -a place=()
+            [[ -n "$path" ]] && place=(--work-path "$path")
+            [[ -n "$quote" ]] && typed="${typed#?}"
+            while IFS=$'\t' read -r word rest; do
+                case "$quote" in
+                    "'") [[ "$word" == *"'"* ]] && continue; shown="$word" ;;
+                    '"')
+                        shown="${word//\\/\\\\}"; shown="${shown//\"/\\\"}"
+                        shown="${shown//\$/\\\$}"; shown="${shown//\`/\\\`}" ;;
+                    *) printf -v shown '%q' "$word" ;;
+                esac
+                [[ "$shown" == "$typed"* ]] && COMPREPLY+=("${quote}$shown")
+            done < <(command "$program" completions "$1" ${place[@]+"${place[@]}"} 2> /dev/null < /dev/null)
+        }
         _fk() {
-            local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
-            local word command="" skip="" i
+            local line="${COMP_LINE:0:COMP_POINT}" word="" quote="" kept=0 c i
+            local cur value prev="" program="${COMP_WORDS[0]}" path="" command="" skip="" count=0
+            local -a words=()
             COMPREPLY=()
-            # '=' is a word of its own for bash: --color=al is three words.
-            if [[ "$cur" == "=" ]]; then
-                cur=""
-            elif [[ "$prev" == "=" ]]; then
-                prev="${COMP_WORDS[COMP_CWORD-2]}"
-            fi
+            # The words as they were typed, because bash divides them at '=', ':' and '@', too. readline keeps what stands
+            # before the last of these characters, or before an open quotation mark.
+            for (( i = 0; i < ${#line}; i++ )); do
+                c="${line:i:1}"
+                if [[ -n "$quote" ]]; then
+                    [[ "$c" == "$quote" ]] && quote=""
+                    word+="$c"
+                elif [[ "$c" == '\' ]]; then
+                    i=$(( i + 1 )); word+="$c${line:i:1}"
+                elif [[ "$c" == " " || "$c" == $'\t' ]]; then
+                    [[ -n "$word" ]] && words+=("$word")
+                    word="" kept=0
+                else
+                    word+="$c"
+                    case "$c" in
+                        "'"|'"') quote="$c" kept=${#word} ;;
+                        [=:]) [[ "$COMP_WORDBREAKS" == *"$c"* ]] && kept=${#word} ;;
+                        # readline replaces this one, too.
+                        @) [[ "$COMP_WORDBREAKS" == *"$c"* ]] && kept=$(( ${#word} - 1 )) ;;
+                    esac
+                fi
+            done
+            cur="$word" value="$word"
+            type -P -- "$program" > /dev/null 2>&1 || program=fk
             # The words of the command, without options and their values.
-            for (( i = 1; i < COMP_CWORD; i++ )); do
-                word="${COMP_WORDS[i]}"
-                if [[ "$word" == "=" ]]; then skip=1; continue; fi
-                if [[ -n "$skip" ]]; then skip=""; continue; fi
+            for word in "${words[@]:1}"; do
+                if [[ -n "$skip" ]]; then
+                    # A work path that would have to be evaluated is not used.
+                    [[ "$skip" == --work-path && "$word" != *[\'\"\\\$\`]* ]] && path="${word/#\~\//$HOME/}"
+                    skip=""
+                    continue
+                fi
                 case "$word" in
-                    \(valueOptions)) [[ "${COMP_WORDS[i+1]}" == "=" ]] || skip=1 ;;
+                    --work-path=*) [[ "$word" != *[\'\"\\\$\`]* ]] && path="${word#*=}" ;;
+                    \#(valueOptions)) skip="$word" ;;
                     -*) ;;
                     *) case "$command/$word" in
-                        \(commandSteps)) command="${command:+$command }$word" ;;
+        \#(aliases)                \#(commandSteps)) command="${command:+$command }$word" ;;
+                        *) count=$(( count + 1 )) ;;
                     esac ;;
                 esac
             done
+            prev="$skip"
+            if [[ "$cur" == --*=* ]]; then
+                prev="${cur%%=*}" value="${cur#*=}"
+            fi
+            kept=$(( kept - ${#cur} + ${#value} ))
+            __fk_complete
+            for i in ${COMPREPLY[@]+"${!COMPREPLY[@]}"}; do COMPREPLY[i]="${COMPREPLY[i]:kept}"; done
+        }
+        __fk_complete() {
             # The value of an option.
             case "$prev" in
-        \(values)
+        \#(values)
             esac
             # Options.
             if [[ "$cur" == -* ]]; then
                 case "$command" in
-        \(options)
+        \#(options)
                 esac
                 return
             fi
             # The next word of a command, or its arguments.
-            case "$command" in
-        \(operands)
+            case "$command:$count" in
+        \#(operands)
             esac
         }
         complete -F _fk fk
 
-        """
+        """#
     }
 
     private var valueOptions: String {
         source.allOptions.filter { $0.kind != .flag }.flatMap(CompletionSource.spellings).joined(separator: "|")
+    }
+
+    private var aliases: String {
+        source.commands.filter { !$0.aliases.isEmpty }.map { spec in
+            let words = spec.aliases.map { "\"/\($0)\"" }.joined(separator: "|")
+            return "                \(words)) command=\"\(spec.name)\" ;;\n"
+        }.joined()
     }
 
     private var commandSteps: String {
@@ -77,26 +134,32 @@ struct BashCompletion: Sendable {
 
     private var operands: String {
         let groups = source.groups.map { group in
-            "        \"\(group.joined(separator: " "))\") \(wordList(source.next(in: group).map(\.word))) ;;"
+            "        \"\(group.joined(separator: " ")):\"*) \(wordList(source.next(in: group).map(\.word))) ;;"
         }
-        let leaves = source.commands.compactMap { spec -> String? in
-            guard let hint = spec.operands.first?.hint, hint != .none else { return nil }
-            return "        \"\(spec.name)\") \(action(hint)) ;;"
+        let leaves = source.commands.flatMap { spec in
+            spec.operands.enumerated().compactMap { index, operand -> String? in
+                guard operand.hint != .none else { return nil }
+                let place = operand.maximum == nil ? "\"\(spec.name):\"*" : "\"\(spec.name):\(index)\""
+                return "        \(place)) \(action(operand.hint)) ;;"
+            }
         }
-        let help = "        \"help\") \(wordList(source.next(in: []).map(\.word))) ;;"
+        let help = "        \"help:\"*) \(wordList(source.next(in: []).map(\.word))) ;;"
         return (groups + leaves + [help]).joined(separator: "\n")
     }
 
     private func wordList(_ words: [String]) -> String {
-        "COMPREPLY=( $(compgen -W \"\(words.joined(separator: " "))\" -- \"$cur\") );"
+        "COMPREPLY=( $(compgen -W \"\(words.joined(separator: " "))\" -- \"$value\") );"
     }
 
     private func action(_ hint: CompletionHint) -> String {
         switch hint {
         case .none: ""
-        case .file: "compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=( $(compgen -f -- \"$cur\") );"
-        case .directory: "compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=( $(compgen -d -- \"$cur\") );"
+        case .file: "compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=( $(compgen -f -- \"$value\") );"
+        case .directory:
+            "compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=( $(compgen -d -- \"$value\") );"
         case .choices(let words): wordList(words)
+        case .barrels: "__fk_words barrels;"
+        case .tasks: "__fk_words tasks;"
         }
     }
 }

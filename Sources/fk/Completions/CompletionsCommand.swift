@@ -1,3 +1,6 @@
+import FKCore
+import FKMiddleware
+
 /// A shell with completions.
 enum Shell: String, Sendable, CaseIterable {
     case bash
@@ -5,14 +8,60 @@ enum Shell: String, Sendable, CaseIterable {
     case fish
 }
 
-/// `fk completions bash|zsh|fish`
+/// What `fk completions` prints: a script, or the words for which a script asks.
+enum CompletionTopic: String, Sendable, CaseIterable {
+    case bash
+    case zsh
+    case fish
+    /// The names of the barrels.
+    case barrels
+    /// The ids of tasks, each with its state and its file's name.
+    case tasks
+}
+
+/// `fk completions bash|zsh|fish|barrels|tasks`
 struct CompletionsCommand: Command {
-    let shell: Shell
-    let output: OutputStream
+    let topic: CompletionTopic
+    let global: GlobalOptions
+    let context: CommandContext
+
+    /// The most ids that are offered, the newest ones. Nobody chooses among more.
+    static let maxTasks = 200
 
     func run() async throws -> Int32 {
-        output.write(Self.script(shell))
+        switch topic {
+        case .bash, .zsh, .fish: context.output.write(Self.script(Shell(rawValue: topic.rawValue) ?? .bash))
+        case .barrels: write(try reader()?.barrelNames() ?? [])
+        case .tasks: write(try tasks())
+        }
         return ExitStatus.done
+    }
+
+    private func reader() throws -> StoreReader? {
+        WorkPath(global.workPath).exists ? try global.openReader() : nil
+    }
+
+    /// `7db1ece609d2<Tab>complete part1.bin`
+    private func tasks() throws -> [String] {
+        var newest: [(number: UInt64, line: String)] = []
+        // No more records than that are kept.
+        _ = try reader()?.records(where: { record in
+            newest.append(
+                (record.number, "\(record.id.short)\t\(record.state.rawValue) \(DownloadInfo(record).shownName)"))
+            if newest.count >= 4 * Self.maxTasks {
+                newest.sort { $0.number > $1.number }
+                newest.removeLast(newest.count - Self.maxTasks)
+            }
+            return false
+        })
+        return newest.sorted { $0.number > $1.number }.prefix(Self.maxTasks).map(\.line)
+    }
+
+    private func write(_ lines: [String]) {
+        for line in lines {
+            let parts = line.split(separator: "\t", maxSplits: 1).map { Escaping.visible(String($0)) }
+            context.output.writeLine(parts.joined(separator: "\t"))
+        }
     }
 
     static func script(_ shell: Shell) -> String {

@@ -14,8 +14,24 @@ struct FishCompletion: Sendable {
         let steps = source.groups.flatMap { group in
             source.next(in: group).map { quote((group + [$0.word]).joined(separator: " ")) }
         }
+        let aliases = source.commands.flatMap { spec in
+            spec.aliases.map { "test \"$command $word\" = \(quote(" " + $0)); and set word \(spec.path[0])" }
+        }.joined(separator: "\n            ")
         return """
             # fish completion for fk; made by 'fk completions fish'
+            # The names of barrels and the ids of tasks come from fk; fish quotes them.
+            function __fk_ask
+                set -l place
+                set -l words (commandline -opc)
+                for index in (seq (count $words))
+                    if test "$words[$index]" = --work-path; and set -q words[(math $index + 1)]
+                        set place --work-path (string replace -r '^~/' "$HOME/" -- $words[(math $index + 1)])
+                    else if string match -q -- '--work-path=*' $words[$index]
+                        set place $words[$index]
+                    end
+                end
+                command fk completions $argv[1] $place 2> /dev/null < /dev/null
+            end
             function __fk_at
                 set -l command
                 set -l skip 0
@@ -27,6 +43,7 @@ struct FishCompletion: Sendable {
                     if contains -- $word \(values.joined(separator: " "))
                         set skip 1
                     else if not string match -q -- '-*' $word
+                        \(aliases)
                         if contains -- "$command $word" \(steps.map { $0.contains(" ") ? $0 : "' " + $0.dropFirst() }.joined(separator: " "))
                             set command (string trim -- "$command $word")
                         end
@@ -50,6 +67,8 @@ struct FishCompletion: Sendable {
         case .choices(let words):
             lines.append("complete -c fk -n \(condition(spec.path)) -a \(quote(words.joined(separator: " ")))")
         case .file: lines.append("complete -c fk -n \(condition(spec.path)) -F")
+        case .barrels: lines.append("complete -c fk -n \(condition(spec.path)) -a '(__fk_ask barrels)'")
+        case .tasks: lines.append("complete -c fk -n \(condition(spec.path)) -k -a '(__fk_ask tasks)'")
         default: break
         }
         return lines
@@ -63,6 +82,8 @@ struct FishCompletion: Sendable {
         if option.kind != .flag {
             switch option.hint {
             case .none: line += " -x"
+            case .barrels: line += " -x -a '(__fk_ask barrels)'"
+            case .tasks: line += " -x -a '(__fk_ask tasks)'"
             case .file: line += " -r -F"
             case .directory: line += " -x -a '(__fish_complete_directories)'"
             case .choices(let words): line += " -x -a \(quote(words.joined(separator: " ")))"

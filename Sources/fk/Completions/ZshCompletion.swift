@@ -5,10 +5,45 @@ struct ZshCompletion: Sendable {
     var script: String {
         let groups = source.groups.sorted { $0.count > $1.count }.map(groupFunction)
         let leaves = source.commands.map(leafFunction)
-        return "#compdef fk\n# zsh completion for fk; made by 'fk completions zsh'\n\n"
+        return "#compdef fk\n# zsh completion for fk; made by 'fk completions zsh'\n\n" + Self.asking
             + (leaves + groups).joined(separator: "\n")
             + "\n[[ \"$funcstack[1]\" == _fk ]] && _fk \"$@\" || compdef _fk fk\n"
     }
+
+    /// The names and ids come from fk. compadd quotes them; nothing of them is evaluated.
+    private static let asking = #"""
+        _fk__ask() {
+            local -a place
+            local index=${words[(I)--work-path]} value
+            if (( index )); then
+                value="${words[index+1]}"
+            else
+                value="${${(M)words:#--work-path=*}[-1]#--work-path=}"
+            fi
+            # A work path that would have to be evaluated is not used.
+            if [[ -n "$value" && "$value" != *[\`\$]* ]]; then place=(--work-path "${${(Q)value}/#\~\//$HOME/}"); fi
+            lines=("${(@f)$(command fk completions "$1" $place 2> /dev/null < /dev/null)}")
+            lines=(${lines:#})
+        }
+        _fk__barrels() {
+            local -a lines
+            _fk__ask barrels
+            local expl
+            _wanted barrels expl barrel compadd -a lines
+        }
+        _fk__tasks() {
+            local -a lines ids shown
+            local line
+            _fk__ask tasks
+            for line in $lines; do
+                ids+=("${line%%$'\t'*}")
+                shown+=("${line/$'\t'/  }")
+            done
+            local expl
+            _wanted tasks expl task compadd -l -d shown -a ids
+        }
+
+        """#
 
     private func functionName(_ path: [String]) -> String { (["_fk"] + path).joined(separator: "_") }
 
@@ -26,7 +61,7 @@ struct ZshCompletion: Sendable {
         let next = source.next(in: group)
         let described = next.map { "        \(quote("\($0.word):\($0.summary)"))" }.joined(separator: "\n")
         let cases = next.map { entry in
-            "            \(entry.word)) \(functionName(group + [entry.word])) ;;"
+            "            \(names(of: group + [entry.word]))) \(functionName(group + [entry.word])) ;;"
         }.joined(separator: "\n")
         let global = source.globalOptions.map { "        \(optionSpec($0))" }.joined(separator: " \\\n")
         return """
@@ -50,6 +85,11 @@ struct ZshCompletion: Sendable {
             """
     }
 
+    /// `forget|rm`
+    private func names(of path: [String]) -> String {
+        ([path[path.count - 1]] + (source.commands.first { $0.path == path }?.aliases ?? [])).joined(separator: "|")
+    }
+
     private func optionSpec(_ option: OptionSpec) -> String {
         let help = "[\(escape(option.help))]"
         let value = option.kind == .flag ? "" : ":\(escape(option.valueName)):\(action(option.hint))"
@@ -65,6 +105,8 @@ struct ZshCompletion: Sendable {
     private func action(_ hint: CompletionHint) -> String {
         switch hint {
         case .none: " "
+        case .barrels: "_fk__barrels"
+        case .tasks: "_fk__tasks"
         case .file: "_files"
         case .directory: "_files -/"
         case .choices(let words): "(\(words.joined(separator: " ")))"

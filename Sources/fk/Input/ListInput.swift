@@ -127,6 +127,9 @@ struct ListInput: Sendable {
 
     private func portions(of path: String, _ take: ([UInt8]) throws -> Void) throws {
         let source = path == "-" ? "standard input" : Escaping.visible(path)
+        if path == "-", isatty(STDIN_FILENO) == 1 {
+            OutputStream.standardError.writeLine("Reading URLs from the terminal, one a line; Ctrl-D ends the list.")
+        }
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Fault(source: source, line: 0, reason: String(cString: strerror(errno))) }
         defer { if descriptor != STDIN_FILENO { close(descriptor) } }

@@ -48,6 +48,7 @@ enum ManualPage {
         lines.append(".D1 Nm fk " + (words + spec.operands.map(Mdoc.operand)).joined(separator: " "))
         lines.append(".Pp")
         lines += Mdoc.paragraph(Mdoc.sentence(spec.summary))
+        if let aliases = spec.aliasText { lines += [".Pp"] + Mdoc.paragraph(aliases + ".") }
         for paragraph in spec.discussion { lines += [".Pp"] + Mdoc.paragraph(paragraph) }
         if !spec.operands.isEmpty {
             lines += Mdoc.list(spec.operands.map { ("Ar \(Mdoc.argument($0.name))", $0.help) })

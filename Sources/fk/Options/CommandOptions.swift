@@ -9,12 +9,13 @@ struct GetOptions: Sendable {
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
-            .files, [.value("barrel", "b", "NAME", "add the files to this barrel; it is created if missing")])
+            .files,
+            [.value("barrel", "b", "NAME", hint: .barrels, "add the files to this barrel; it is created if missing")])
         + TaskInput.specs + RunOptions.specs
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         input = try TaskInput(arguments, urls: arguments.operands, context: context, needsTask: true)
-        run = try RunOptions(arguments)
+        run = try RunOptions(arguments, context)
         barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
     }
 }
@@ -27,7 +28,7 @@ struct RunCommandOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         barrels = try arguments.operands.map { try BarrelArgument.check($0, arguments) }
-        run = try RunOptions(arguments)
+        run = try RunOptions(arguments, context)
     }
 }
 
@@ -39,26 +40,6 @@ struct InfoOptions: Sendable {
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         reference = try TaskReference.parse(arguments.operands[0], arguments)
         raw = arguments.has("raw")
-    }
-}
-
-/// `fk suspend|resume|cancel|retry|trash`
-struct VerbOptions: Sendable {
-    var verb: Verb
-    /// The tasks; empty means all tasks.
-    var references: [TaskReference]
-    /// True if no confirmation is necessary.
-    var confirmed: Bool
-
-    init(_ verb: Verb, _ arguments: ParsedArguments, _ context: CommandContext) throws {
-        let all = arguments.has("all")
-        guard all == arguments.operands.isEmpty else {
-            throw arguments.error(
-                all ? "Give either tasks or --all, not both." : "<url|id> is missing: name tasks, or give --all.")
-        }
-        self.verb = verb
-        references = try arguments.operands.map { try TaskReference.parse($0, arguments) }
-        confirmed = arguments.has("yes")
     }
 }
 

@@ -10,7 +10,7 @@ struct ListOptions: Sendable {
         .value(
             "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
             "only tasks in this state: " + DownloadState.allCases.map(\.rawValue).joined(separator: ", ")),
-        .value("barrel", "b", "NAME", "only members of this barrel"),
+        .value("barrel", "b", "NAME", hint: .barrels, "only members of this barrel"),
         .value("host", nil, "HOST", "only tasks of this host"),
         .value("text", nil, "TEXT", "only tasks with this text in the URL, name or an attribute, in either case"),
         .value("format", nil, "EXT", "only files with this extension"),

@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 import Foundation
 
 /// The options of the commands that run downloads: `get`, `run` and `barrel run`.
@@ -19,6 +20,11 @@ struct RunOptions: Sendable, Hashable {
     var transport: TransportKind?
     /// True leaves the run to a background process and returns at once.
     var detach: Bool
+    /// The absolute path of the log; nil for none.
+    var log: String?
+    var logLevel = LogLevel.info
+    /// When the run starts; nil for now.
+    var start: Date?
 
     static let connectionsSpec = OptionSpec.value(
         "connections", "x", "N|auto", hint: .choices(["auto"]),
@@ -55,9 +61,19 @@ struct RunOptions: Sendable, Hashable {
                     "library for transfers: automatic (default), curl or urlsession")
             ])
         + OptionSpec.under(
-            .background, [.flag("detach", nil, "leave the downloads to a background process and return at once")])
+            .background,
+            [
+                .flag("detach", nil, "leave the downloads to a background process and return at once"),
+                .value("at", nil, "TIME", "start at TIME: 18:30, 2026-11-23T06:00:00Z, or a delay such as +90m"),
+                .value(
+                    "log", nil, "FILE", hint: .file,
+                    "append a line for each event to FILE; a file of 10 MiB is renamed to FILE.1"),
+                .value(
+                    "log-level", nil, "LEVEL", hint: .choices(LogLevel.allCases.map(\.rawValue)),
+                    "lines of the log: error, warn, info (default) or debug"),
+            ])
 
-    init(_ arguments: ParsedArguments) throws {
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         jobs = try arguments.integer("jobs", "-j", in: 1...256)
         connections = try arguments.connections("connections", "-x")
         rateLimit = try arguments.rate("limit-rate", "--limit-rate")
@@ -65,5 +81,45 @@ struct RunOptions: Sendable, Hashable {
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
         transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
         detach = arguments.has("detach")
+        if let path = arguments["log"] {
+            guard !path.isEmpty else { throw arguments.error("--log: the file's name is empty.") }
+            log = try Paths.absolute(path, from: context.workingDirectory)
+        }
+        if let level = try arguments.choice("log-level", "--log-level", of: LogLevel.self) {
+            guard log != nil else { throw arguments.error("--log-level: there is no log. Give --log FILE.") }
+            logLevel = level
+        }
+        start = try Self.start(arguments)
+    }
+
+    private static func start(_ arguments: ParsedArguments) throws -> Date? {
+        guard let text = arguments["at"] else { return nil }
+        do {
+            return try StartTime.parse(text, now: Date())
+        } catch {
+            let shown = "--at: '\(Escaping.visible(text))'"
+            switch error {
+            case .form: throw arguments.error("\(shown) is not allowed here. Give \(StartTime.forms).")
+            case .past: throw arguments.error("\(shown) is in the past.")
+            case .far: throw arguments.error("\(shown) is more than a year ahead.")
+            }
+        }
+    }
+
+    /// Opens the log; nil without `--log`.
+    ///
+    /// - Throws: `CommandFailure` if it cannot be opened.
+    func openLog(_ context: CommandContext) throws -> LogFile? {
+        try log.map { try LogFile($0, level: logLevel) { context.warn($0) } }
+    }
+
+    /// Waits for the time of `--at`.
+    ///
+    /// - Returns: nil at that time, or without `--at`; the exit status if a signal came first.
+    func waitForStart(_ global: GlobalOptions, _ context: CommandContext) async throws -> Int32? {
+        guard let start else { return nil }
+        // A log that cannot be opened is refused before the wait.
+        _ = try openLog(context)
+        return try await StartWait(time: start, global: global, context: context).run()
     }
 }

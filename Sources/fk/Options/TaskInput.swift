@@ -51,6 +51,7 @@ struct TaskInput: Sendable {
                 .value(
                     "timeout", nil, "S",
                     "time-out in seconds for connecting and for silence (1 to 86400; default: 30 and 60)"),
+                .value("user-agent", nil, "TEXT", "the User-Agent header (default: fk/\(Version.text))"),
                 .value("proxy", nil, "URL", "proxy server; an empty value disables proxies"),
             ])
         + OptionSpec.under(
@@ -63,6 +64,7 @@ struct TaskInput: Sendable {
                 .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
+                Login.spec,
             ])
 
     /// Reads the options and creates the tasks.
@@ -71,7 +73,7 @@ struct TaskInput: Sendable {
     ///   - urls: the operands that are URLs.
     ///   - needsTask: true refuses a command line without a task.
     init(_ arguments: ParsedArguments, urls: [String], context: CommandContext, needsTask: Bool) throws {
-        let options = try Self.options(arguments, context)
+        var options = try Self.options(arguments, context)
         if needsTask, urls.isEmpty, arguments["input"] == nil {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
@@ -81,6 +83,8 @@ struct TaskInput: Sendable {
         if let given = arguments["directory"], given.isEmpty {
             throw arguments.error("-d: the folder's name is empty.")
         }
+        // After the other options, because it may ask the user.
+        if let login = try Login.header(arguments) { options.add(login) }
         shared = options
         directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
         followsMetalink = arguments.has("metalink")
@@ -189,9 +193,16 @@ struct TaskInput: Sendable {
                 throw arguments.error("-H: \(error.reason).")
             }
         }
-        if !headers.isEmpty {
-            options.headers = headers
-            options.secretHeaders = HeaderField.secretNames(of: headers)
+        for header in headers { options.add(header) }
+        if let text = arguments["user-agent"] {
+            if headers.contains(where: { $0.name.lowercased() == "user-agent" }) {
+                throw arguments.error("--user-agent and -H 'User-Agent: …' exclude each other.")
+            }
+            do {
+                options.add(try HeaderField.parse("User-Agent: \(text)"))
+            } catch {
+                throw arguments.error("--user-agent: \(error.reason).")
+            }
         }
         options.maxSize = try arguments.size("max-size", "--max-size")
         options.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
@@ -219,5 +230,14 @@ struct TaskInput: Sendable {
                 "--proxy: '\(Escaping.visible(ProxyAddress.masked(text)))' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
                     + "\(ProxyAddress.schemes.joined(separator: ", ")).")
         }
+    }
+}
+
+extension TaskOptions {
+    /// Adds a header; a secret one does not follow a redirect to another host.
+    fileprivate mutating func add(_ header: ResponseHead.Field) {
+        let all = (headers ?? []) + [header]
+        headers = all
+        secretHeaders = HeaderField.secretNames(of: all)
     }
 }

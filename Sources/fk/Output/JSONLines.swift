@@ -5,23 +5,32 @@ import Foundation
 /// An event of a run, as `--json` prints it: one object per line, with its members in this order. A run over 50,000
 /// files prints 200,000 of them.
 enum RunEvent: Sendable {
-    case state(id: String, url: String, state: DownloadState, time: Date, waiting: Waiting? = nil)
+    /// - Parameter waiting: nil unless the task waits for a time.
+    case state(DownloadInfo, waiting: Waiting? = nil)
     case progress(id: String, url: String, bytes: ByteCount, bytesPerSecond: Double)
     case barrel(name: String, bytes: ByteCount, isExpectedKnown: Bool, complete: Int, error: Int, total: Int)
     case summary(complete: Int, error: Int, suspend: Int, bytes: Int64, seconds: Double)
 
     /// Userinfo and query values of URLs are masked, because the id identifies the task.
-    var json: [UInt8] {
+    func json(at time: Date) -> [UInt8] {
         var text = JSONText()
         text.beginObject()
         switch self {
-        case .state(let id, let url, let state, let time, let waiting):
+        case .state(let info, let waiting):
             text.member("event", "state")
-            text.member("id", id)
-            text.member("url", URLMasking.mask(url))
-            text.member("state", state.rawValue)
+            text.member("id", info.id.hex)
+            text.member("url", URLMasking.mask(info.url))
+            text.member("state", info.state.rawValue)
             text.member("time", Timestamp.text(time))
+            if info.attempts > 0 { text.member("attempt", Int64(info.attempts)) }
+            if info.state == .complete, let path = info.path { text.member("path", path) }
+            // While a task runs, its info may have the error of the attempt before.
+            if info.state == .error || info.state == .idle, let error = info.error {
+                text.member("error", ErrorDocument(error))
+            }
             if let waiting { text.member("waiting", WaitingDocument(waiting)) }
+            text.endObject()
+            return text.bytes
         case .progress(let id, let url, let bytes, let bytesPerSecond):
             text.member("event", "progress")
             text.member("id", id)
@@ -47,6 +56,7 @@ enum RunEvent: Sendable {
             text.member("bytes", bytes)
             text.member("seconds", (seconds * 1000).rounded() / 1000)
         }
+        text.member("time", Timestamp.text(time))
         text.endObject()
         return text.bytes
     }
@@ -56,12 +66,6 @@ enum RunEvent: Sendable {
 struct JSONLines: Sendable {
     let output: OutputStream
 
-    func write(_ event: RunEvent) { JSONOutput(output).line(json: event.json) }
-}
-
-/// Times in JSON: UTC with milliseconds (RFC 3339).
-enum Timestamp {
-    static func text(_ date: Date) -> String {
-        date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-    }
+    /// - Parameter time: the time of the event; the default is now.
+    func write(_ event: RunEvent, at time: Date = Date()) { JSONOutput(output).line(json: event.json(at: time)) }
 }

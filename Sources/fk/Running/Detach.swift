@@ -49,6 +49,8 @@ extension RunOptions {
         if let rateLimit { words += ["--limit-rate", String(rateLimit)] }
         if let durability { words += ["--durability", durability.rawValue] }
         if let transport { words += ["--transport", transport.rawValue] }
+        if let log { words += ["--log", log, "--log-level", logLevel.rawValue] }
+        if let start { words += ["--at", Timestamp.seconds(start)] }
         return words
     }
 }

@@ -89,8 +89,7 @@ final class RunPresenter: Sendable {
     private func changed(_ info: DownloadInfo) {
         if let json {
             if info.state == .complete { state.withLock { writeProgress(json, of: info, &$0) } }
-            json.write(
-                .state(id: info.id.hex, url: info.url, state: info.state, time: Date(), waiting: info.retryWait))
+            json.write(.state(info, waiting: info.retryWait))
         }
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }

@@ -17,6 +17,7 @@ struct TransferRun: Sendable {
 
     /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
+        let log = try options.openLog(context)
         TransportLibrary.prepare()
         let presenter = RunPresenter(global, context, barrels: barrels)
         let requests = requests
@@ -29,6 +30,7 @@ struct TransferRun: Sendable {
             interval: presenter.interval, chains: chains
         ) { event in
             presenter.show(event)
+            log?.note(event)
             if case .following = event, let note { presenter.note(note) }
         }
         let signal = Locked<Int32?>(nil)
@@ -36,9 +38,11 @@ struct TransferRun: Sendable {
             signal.withLock { $0 = number }
             Task { await session.stop() }
         }
-        let tracker = try await session.run()
+        log?.write(LogLine(.info, "begin", [("version", Version.text), ("pid", "\(getpid())")]))
+        let tracker = try await run(session, log)
         withExtendedLifetime(trap) {}
         presenter.close(tracker)
+        log?.write(LogLine(ending: tracker, signal: signal.withLock(\.self)))
         if let number = signal.withLock({ $0 }) {
             if !global.json {
                 context.errors.writeLine(
@@ -53,6 +57,15 @@ struct TransferRun: Sendable {
         if presenter.failures > 0 || tracker.count(.error) > 0 { return ExitStatus.taskFailed }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    private func run(_ session: RunSession, _ log: LogFile?) async throws -> RunTracker {
+        do {
+            return try await session.run()
+        } catch let error as DownloadError {
+            log?.write(LogLine(.error, "end", [("code", error.code.rawValue), ("reason", error.shortText)]))
+            throw error
+        }
     }
 }
 

@@ -1,0 +1,58 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk relink`: gives a task another address.
+struct RelinkCommand: Command {
+    let reference: TaskReference
+    let address: String
+    let global: GlobalOptions
+    let context: CommandContext
+
+    static let spec = CommandSpec(
+        path: ["relink"], summary: "give a task another address, such as a renewed link",
+        discussion: [
+            "For links that have expired. The task keeps its URL, its id and its folder; requests use the new address. The "
+                + "bytes stay if they belong to the same file: the length has to be equal, and the digest, the strong ETag "
+                + "or the bytes before the seam. Otherwise the file is fetched from its beginning, and 'fk why' says so.",
+            "A running task continues at once with the new address, and a failed one is queued. The task's own URL as the "
+                + "new address removes the one that was given before.",
+        ],
+        operands: [
+            OperandSpec("url|id", "the task: its URL, or the beginning of its id", hint: .tasks),
+            OperandSpec("new-url", "the address to fetch the file from"),
+        ],
+        examples: [
+            .init("fk relink 4cc6b731be18 'https://example.com/a.iso?sig=new'", "the link of this task was renewed")
+        ],
+        make: { arguments, context in
+            let address = arguments.operands[1]
+            if let reason = InputURL.fault(in: address) {
+                throw arguments.error("Not a URL to download: \(reason).")
+            }
+            return try RelinkCommand(
+                reference: TaskReference.parse(arguments.operands[0], arguments), address: address,
+                global: GlobalOptions(arguments, context), context: context)
+        })
+
+    func run() async throws -> Int32 {
+        let id = try task()
+        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let (reply, problems) = try await client.perform(.relink(id, to: address))
+        let answers = Answers(global, context)
+        answers.warn(problems)
+        return answers.status(of: reply)
+    }
+
+    /// The only task that the reference names. Tasks with several folders may have different files.
+    private func task() throws -> TaskID {
+        let records = try reference.records(try global.openReader())
+        guard records.count == 1 else {
+            let ids = records.prefix(8).map(\.id.short).joined(separator: ", ")
+            throw CommandFailure(
+                "\(records.count) tasks have this URL: \(ids)\(records.count > 8 ? ", …" : ""). Give an id.",
+                status: ExitStatus.usage)
+        }
+        return records[0].id
+    }
+}

@@ -1,0 +1,66 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Control: rate limits and tasks in a state", .timeLimit(.minutes(1)))
+struct ControlLimitTests {
+    private static let content = Bytes.pattern(count: 200_000)
+
+    @Test("A limit holds for what runs and for later downloaders, until it is removed")
+    func all() async throws {
+        let bench = try await Bench(content: Self.content)
+        try await bench.control.setRateLimit(1)
+        #expect(try await bench.control.rateLimit() == 1)
+        let id = try await bench.add("a")
+        _ = await bench.transport.paused(1)
+        await bench.downloader.close()
+        #expect(try StandingLimit.read(in: bench.workPath) == 1)
+        let next = try await Bench(in: bench.folder, content: Self.content)
+        #expect(try await next.control.rateLimit() == 1)
+        try await next.control.setRateLimit(nil)
+        #expect(try await next.control.rateLimit() == nil)
+        #expect(await next.finished(id)?.state == .complete)
+    }
+
+    @Test("A barrel's limit is its own; a barrel that is not there and a negative rate are refused")
+    func barrel() async throws {
+        let bench = try await Bench(content: Self.content)
+        let barrel = try await bench.downloader.barrel("b")
+        try await barrel.setRateLimit(5)
+        #expect(try await bench.control.rateLimit(ofBarrel: "b") == 5)
+        #expect(try await bench.control.rateLimit() == nil)
+        try await bench.control.setRateLimit(0, ofBarrel: "b")
+        #expect(try await bench.control.rateLimit(ofBarrel: "b") == nil)
+        await #expect(throws: DownloadError.self) { try await bench.control.rateLimit(ofBarrel: "none") }
+        do {
+            try await bench.control.setRateLimit(1, ofBarrel: "none")
+            Issue.record("no error")
+        } catch {
+            #expect(error.code == .notFound)
+        }
+        do {
+            try await bench.control.setRateLimit(-1)
+            Issue.record("no error")
+        } catch {
+            #expect(error.code == .invalidArgument)
+        }
+    }
+
+    @Test("A verb for a state applies to the tasks in it and to no others; none are no error")
+    func state() async throws {
+        let bench = try await Bench { request, number in
+            number == 1 ? .status(404) : .file(Self.content, to: request)
+        }
+        let failed = try await bench.add("a")
+        #expect(await bench.finished(failed)?.state == .error)
+        let complete = try await bench.add("b")
+        #expect(await bench.finished(complete)?.state == .complete)
+        #expect(try await bench.control.forget(.state(.suspend)).isEmpty)
+        #expect(try await bench.control.forget(.state(.error)).map(\.id) == [failed])
+        #expect(await bench.state(complete) == .complete)
+        #expect(await !bench.messager.exists(.id(failed)))
+    }
+}

@@ -1,0 +1,128 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(1))) struct EndToEndVerbTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let body = Bytes.pattern(count: 1_000_000)
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for name in ["a", "b"] { server.serve("/\(name)", body) }
+        server.route("/none") { _ in .status(404) }
+    }
+
+    private func url(_ name: String) -> String { server.url("/\(name)") }
+
+    @Test("forget drops the records in a state and keeps their files; the others stay")
+    func forgetState() async throws {
+        #expect(try await sandbox.fk("get", url("a"), url("none")).status == 1)
+        let result = try await sandbox.fk("forget", "--state", "complete")
+        #expect(result.status == 0 && result.output.contains("forgotten, kept"), "\(result.output)\(result.errors)")
+        #expect(try sandbox.bytes("a") == body)
+        #expect(try await sandbox.json("list").array.map { $0.text("url") } == [url("none")])
+        let again = try await sandbox.json("forget", "--state", "complete")
+        #expect(again.array.isEmpty)
+        let rest = try await sandbox.json("rm", "--all")
+        #expect(rest.array.map { $0.text("verb") } == ["forget"] && rest.array.map { $0.text("before") } == ["error"])
+        #expect(try await sandbox.json("ls").array.isEmpty)
+        #expect(try sandbox.names() == ["a"])
+    }
+
+    @Test("forget of a barrel's members: part files go, finished files stay, the barrel is empty")
+    func forgetBarrel() async throws {
+        let gate = Gate()
+        server.serve("/slow", body, stallingAt: 500_000, gate)
+        let running = try sandbox.start("get", url("a"), url("slow"), "-b", "set")
+        #expect(try await sandbox.record(url("a")) { $0.state == .complete } != nil)
+        #expect(try await sandbox.record(url("slow")) { $0.received == 500_000 } != nil)
+        let result = try await sandbox.fk("forget", "-b", "set")
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(await running.end().status == 1)
+        #expect(try sandbox.names() == ["a"])
+        #expect(try await sandbox.json("barrel", "show", "set").number("total") == 0)
+        #expect(try await sandbox.fk("forget", "-b", "nix").status == 4)
+        #expect(try await sandbox.fk("barrel", "forget", "nix").status == 4)
+    }
+
+    @Test("An alias is its command, also in help; a verb of another meaning is suggested")
+    func aliases() async throws {
+        let gate = Gate()
+        server.serve("/slow", body, stallingAt: 500_000, gate)
+        let running = try sandbox.start("get", url("slow"))
+        #expect(try await sandbox.record(url("slow")) { $0.received == 500_000 } != nil)
+        #expect(try await sandbox.fk("pause", url("slow")).output.contains("suspended"))
+        #expect(try await sandbox.fk("status", "--state", "suspend").output.contains("slow"))
+        #expect(try await sandbox.fk("start", url("slow")).output.contains("queued"))
+        gate.open()
+        _ = await running.end()
+        #expect(try await sandbox.fk("help", "rm").output.contains("fk forget - "))
+        #expect(try await sandbox.fk("forget", "-h").output.contains("Also: fk rm"))
+        let wrong = try await sandbox.fk("delete", url("slow"))
+        #expect(wrong.status == 2 && wrong.errors.contains("Did you mean 'forget' or 'trash'?"), "\(wrong.errors)")
+        let barrel = try await sandbox.fk("barrel", "ls")
+        #expect(barrel.status == 2 && barrel.errors.contains("Did you mean 'list'?"), "\(barrel.errors)")
+    }
+
+    @Test("resume --all also queues failed and cancelled tasks") func resumeAll() async throws {
+        #expect(try await sandbox.fk("get", url("none")).status == 1)
+        let result = try await sandbox.json("resume", "--all")
+        #expect(result.array.map { $0.text("after") } == ["idle"])
+    }
+
+    @Test("relink gives an expired link's task another address, and its bytes stay")
+    func relink() async throws {
+        let half = body.count / 2
+        server.route("/expired") { [body] request in
+            request["Range"] == nil ? .ranged(body, for: request, etag: "\"1\"").cut(at: half) : .status(403)
+        }
+        #expect(try await sandbox.fk("get", url("expired"), "--retry", "1", "-x", "1").status == 1)
+        let result = try await sandbox.fk("relink", url("expired"), url("a?sig=secret"))
+        #expect(result.status == 0 && result.output.contains("the new address"), "\(result.errors)")
+        #expect(!result.output.contains("secret"))
+        #expect(try await sandbox.fk("run").status == 0)
+        #expect(try sandbox.bytes("expired") == body)
+        #expect(server.requests("/a").first?["Range"]?.hasPrefix("bytes=4959") == true)
+        #expect(try await sandbox.json("info", url("expired")).text("url") == url("expired"))
+        #expect(try await sandbox.fk("relink", url("nothing"), url("a")).status == 4)
+    }
+
+    @Test("relink does not choose between two tasks of one URL") func ambiguous() async throws {
+        for folder in ["x", "y"] { #expect(try await sandbox.fk("get", url("a"), "-d", folder).status == 0) }
+        let result = try await sandbox.fk("relink", url("a"), url("b"))
+        #expect(result.status == 2 && result.errors.contains("2 tasks have this URL"), "\(result.errors)")
+        let id = try #require(sandbox.reader.records(url: url("a")).first).id
+        #expect(try await sandbox.fk("relink", id.hex, url("b")).status == 0)
+    }
+
+    @Test("A limit set while nothing runs holds for the next run") func storedLimit() async throws {
+        #expect(try await sandbox.fk("limit", "100K").status == 0)
+        let large = Bytes.pattern(count: 30_000_000)
+        server.route("/large") { _ in .ok(large) }
+        let running = try sandbox.start("get", url("large"))
+        #expect(try await sandbox.record(url("large")) { $0.received > 0 } != nil)
+        #expect(try await sandbox.fk("limit", "none").status == 0)
+        #expect(await running.end().status == 0)
+        let record = try #require(sandbox.reader.records(url: url("large")).first)
+        #expect(record.state == .complete)
+    }
+
+    @Test("A state event of a run has attempt, path and error; every event has the time") func events() async throws {
+        let result = try await sandbox.fk("get", "--json", url("a"), url("none"), "--retry", "0")
+        #expect(result.status == 1)
+        let events = try JSON.lines(result.output)
+        #expect(events.allSatisfy { $0.text("time") != nil })
+        let states = events.filter { $0.text("event") == "state" }
+        let complete = try #require(states.first { $0.text("state") == "complete" })
+        #expect(complete.text("path") == "\(sandbox.files)/a" && complete.number("attempt") == 1)
+        let failed = try #require(states.first { $0.text("state") == "error" })
+        #expect(failed["error", "code"] as? String == "http-status" && failed["error", "status"] as? Int == 404)
+        #expect(failed["error", "retryable"] as? Bool == false && failed["error", "message"] as? String != nil)
+        #expect(states.contains { $0.text("state") == "action" && $0.keys.isSuperset(of: ["attempt"]) })
+    }
+}

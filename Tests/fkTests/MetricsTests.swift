@@ -1,0 +1,93 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+@testable import fk
+
+@Suite("fk metrics", .timeLimit(.minutes(1))) struct MetricsTests {
+    private static let now = Date(timeIntervalSince1970: 1_700_000_000)
+
+    private static func record(_ number: UInt64, _ change: (inout TaskRecord) -> Void = { _ in }) -> TaskRecord {
+        var record = TaskRecord(task: TaskDescription(url: "http://h/\(number)"), number: number, created: now)
+        change(&record)
+        return record
+    }
+
+    /// The samples of a text, by name and labels.
+    private static func samples(_ text: String) throws -> [String: Int64] {
+        var samples: [String: Int64] = [:]
+        var described: Set<Substring> = []
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+            if line.hasPrefix("#") {
+                let words = line.split(separator: " ", maxSplits: 3)
+                #expect(["HELP", "TYPE"].contains(words[1]) && words.count == 4)
+                if words[1] == "TYPE" { #expect(described.insert(words[2]).inserted, "\(words[2]) twice") }
+                continue
+            }
+            let end = try #require(line.lastIndex(of: " "))
+            let name = String(line[..<end])
+            #expect(described.contains(name[...].prefix { $0 != "{" }), "\(name) has no type")
+            #expect(samples.updateValue(try #require(Int64(line[end...].dropFirst())), forKey: name) == nil, "\(name)")
+        }
+        return samples
+    }
+
+    @Test("Sums: states, errors by code, paused hosts once each, codes of middlewares together") func sums() throws {
+        var metrics = Metrics()
+        metrics.add(Self.record(1), now: Self.now)
+        for (number, code) in [(2, "http-status"), (3, "http-status"), (4, "my-own\"\n"), (5, "another")] {
+            let failed = Self.record(UInt64(number)) {
+                $0.fail(DownloadError(.init(code), "No."))
+                $0.state = .error
+            }
+            metrics.add(failed, now: Self.now)
+        }
+        for (number, host, delay) in [(6, "a", 5.0), (7, "a", 6), (8, "b", 5), (9, "c", -5)] {
+            let waits = Self.record(UInt64(number)) {
+                $0.retry(Waiting(.host, until: Self.now + delay, host: host))
+            }
+            metrics.add(waits, now: Self.now)
+        }
+        let samples = try Self.samples(metrics.text)
+        #expect(samples["fk_tasks{state=\"error\"}"] == 4 && samples["fk_tasks{state=\"idle\"}"] == 5)
+        #expect(samples["fk_tasks{state=\"complete\"}"] == 0)
+        #expect(samples["fk_task_errors{code=\"http-status\"}"] == 2 && samples["fk_task_errors{code=\"other\"}"] == 2)
+        #expect(samples["fk_hosts_paused"] == 2 && samples["fk_unknown_length_tasks"] == 9)
+    }
+
+    @Test("Every code of the library is a label of its own") func codes() throws {
+        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Docs/Errors.md")
+        let rows = try String(contentsOf: path, encoding: .utf8).split(separator: "\n").compactMap { line -> String? in
+            guard line.hasPrefix("| `") else { return nil }
+            return String(line.dropFirst(3).prefix { $0 != "`" })
+        }
+        #expect(Set(rows).isSuperset(of: DownloadError.Code.known.map(\.rawValue)))
+        let missing = rows.filter { row in
+            row.allSatisfy { $0.isLowercase || $0 == "-" } && !DownloadError.Code.known.contains(.init(row))
+        }
+        #expect(missing.isEmpty, "\(missing)")
+    }
+
+    @Test("The real program: an empty work path, finished and failed tasks") func real() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        server.route("/a") { _ in .ok(Bytes.pattern(count: 5_000)) }
+        server.route("/none") { _ in .status(404) }
+        let empty = try await sandbox.fk("metrics")
+        #expect(empty.status == 0 && empty.errors == "")
+        #expect(try Self.samples(empty.output)["fk_tasks{state=\"idle\"}"] == 0)
+        #expect(try await sandbox.fk("get", server.url("/a"), server.url("/none"), "-b", "set").status == 1)
+        #expect(try await sandbox.fk("limit", "2M").status == 0)
+        let samples = try Self.samples(try await sandbox.fk("metrics").output)
+        #expect(samples["fk_tasks{state=\"complete\"}"] == 1 && samples["fk_task_errors{code=\"http-status\"}"] == 1)
+        #expect(samples["fk_received_bytes"] == 5_000 && samples["fk_barrels"] == 1)
+        #expect(samples["fk_rate_limit_bytes_per_second"] == 2 << 20 && samples["fk_engine_running"] == 0)
+        #expect(samples["fk_info{version=\"\(Version.text)\"}"] == 1)
+        let json = try await sandbox.json("metrics")
+        #expect(json["tasks", "complete"] as? Int == 1 && json["errors", "http-status"] as? Int == 1)
+        #expect(json.number("receivedBytes") == 5_000)
+    }
+}
