@@ -1,4 +1,3 @@
-import CSystem
 import FKMiddleware
 import Foundation
 import Synchronization
@@ -132,7 +131,7 @@ final class PartFile: Sendable {
     /// Fills this empty file with the bytes of another one: cloned if the file system can share blocks, else copied. It
     /// blocks.
     func fill(from source: PartFile) throws(DownloadError) {
-        if fk_clone(descriptor, source.descriptor) == 0 { return }
+        if FileClone.clone(source.descriptor, to: descriptor) { return }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
