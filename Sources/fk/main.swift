@@ -22,6 +22,7 @@ Allocator.keepFreedMemory()
 SignalTrap.ignoreWriteSignals()
 DescriptorLimit.raise()
 let status = await Dispatcher(context: .process).run(words)
+TerminalGuard.leave()
 // `_exit` and not `exit`, which finalises libraries while the transport's thread is still ending: both free the same
 // memory, and successful runs ended with SIGABRT. Nothing is left to write, because no output is buffered.
 _exit(status)

@@ -17,10 +17,11 @@ import Testing
         server.serve("/b.bin", b)
     }
 
-    @Test("Several URLs, a folder that is made, and nothing on standard output") func several() async throws {
+    @Test("Several URLs, a folder that is made, and their paths on standard output") func several() async throws {
         let result = try await sandbox.fk("get", server.url("/a.bin"), server.url("/b.bin"), "-d", "new/deep")
         #expect(result.status == 0)
-        #expect(result.output == "")
+        let paths = ["a.bin", "b.bin"].map { "\(sandbox.files)/new/deep/\($0)" }
+        #expect(result.output.split(separator: "\n").sorted() == paths.map { Substring($0) })
         #expect(result.errors.contains("2 of 2 complete") && !result.errors.contains("\u{1b}"))
         #expect(try sandbox.bytes("new/deep/a.bin") == a)
         #expect(try sandbox.bytes("new/deep/b.bin") == b)

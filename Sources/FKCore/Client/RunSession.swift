@@ -19,6 +19,8 @@ package actor RunSession {
         /// At the session's interval: the running tasks, some of those that wait for their next attempt, and the
         /// sums.
         case progress(running: [DownloadInfo], RunTracker)
+        /// About once a second: why a sample of the waiting tasks waits.
+        case waiting([Waiting])
         /// A problem that a log should contain.
         case problem(String)
     }
@@ -51,6 +53,8 @@ package actor RunSession {
     private var urls: [TaskID: String] = [:]
     /// True until this process is the engine.
     private var isFollowing = true
+    /// When the waiting tasks are reported next.
+    private var nextWaits = ContinuousClock.now
     /// Changes that arrived while it was not known which tasks count.
     private let news = Locked<[DownloadInfo]>([])
     /// Changes may have been missed, so the open tasks are read again.
@@ -212,7 +216,17 @@ package actor RunSession {
         let running = await access.runningInfos().filter { tracker.counts($0.id) }
         for info in running { _ = tracker.update(info) }
         let retrying = await access.retryingInfos(20).filter { tracker.counts($0.id) }
+        await reportWaiting(access)
         onEvent(.progress(running: running + retrying, tracker))
+    }
+
+    /// A sample, because a hundred thousand tasks may wait, mostly for the same reason.
+    private func reportWaiting(_ access: SharedEngine) async {
+        let now = ContinuousClock.now
+        guard now >= nextWaits else { return }
+        nextWaits = now + .seconds(1)
+        let infos = (try? await access.infos(tracker.waitingIDs(atMost: 64))) ?? []
+        onEvent(.waiting(infos.filter { $0.state == .idle }.compactMap(\.wait)))
     }
 
     private func takeNews(_ access: SharedEngine) async {
@@ -301,5 +315,9 @@ extension DownloadInfo {
         barrels = record.barrels
         if record.state == .idle { wait = record.waiting }
         lastByteAt = record.lastByteAt
+        if record.task.hasOptions, let most = record.task.options.maxAttempts {
+            maxAttempts = max(most, record.task.mirrors.count + 1)
+        }
+        if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }
     }
 }

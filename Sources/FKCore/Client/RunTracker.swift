@@ -85,6 +85,22 @@ package struct RunTracker: Sendable {
     package var openIDs: Set<TaskID> {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
     }
+    /// Some of the tasks that wait, spread evenly over all of them.
+    package func waitingIDs(atMost limit: Int) -> [TaskID] {
+        let count = (states[.idle] ?? 0) + (states[.prepare] ?? 0)
+        guard count > 0, limit > 0 else { return [] }
+        let step = max(1, count / limit)
+        var ids: [TaskID] = []
+        var seen = 0
+        for (id, number) in known.all {
+            let state = last[Int(number)].state
+            guard state == .idle || state == .prepare else { continue }
+            if seen % step == 0 { ids.append(id) }
+            if ids.count == limit { break }
+            seen += 1
+        }
+        return ids
+    }
     /// The bytes at the end of the run: the lengths of all tasks, and of tasks that ended incomplete their received
     /// bytes. It is a lower bound while the length of a task that may still run is unknown.
     package var goal: ByteCount {

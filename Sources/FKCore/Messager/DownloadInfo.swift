@@ -28,6 +28,10 @@ public struct DownloadInfo: Sendable, Hashable {
     public var lastByteAt: Date?
     /// Why the task waits, as in its record; nil if it does not.
     package var wait: Waiting?
+    /// The maximum number of attempts; nil if unknown. It is not part of the JSON form.
+    package var maxAttempts: Int?
+    /// The connections that receive the file; 0 while the task does not run. It is not part of the JSON form.
+    package var connections = 0
 
     /// Creates an info for tests. Other values are 0, empty or nil.
     public init(id: TaskID, url: String, state: DownloadState, count: ByteCount = .init()) {

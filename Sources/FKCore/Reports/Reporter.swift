@@ -32,7 +32,12 @@ final class Reporter {
         info.count.received = entry.received
         info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
         info.wait = schedule.waiting(of: entry) ?? info.wait
-        if let run = entry.run { info.lastByteAt = run.lastByte }
+        info.maxAttempts =
+            info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.task.mirrors.count + 1)
+        if let run = entry.run {
+            info.lastByteAt = run.lastByte
+            info.connections = run.lanes.count { $0.index != nil }
+        }
         return info
     }
 

@@ -188,9 +188,7 @@ struct BarrelQueryCommand: Command {
             JSONOutput(context.output).document(BarrelDocument(view), "members", view.records, TaskDocument.json)
             return ExitStatus.done
         }
-        var table = TableWriter.ofTasks
-        for record in view.records { table.add(record) }
-        write(table)
+        write(TableWriter(of: view.records))
         if let origin = view.options.origin {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
             context.output.writeLine(Escaping.visible("from \(origin)\(commit)"))
@@ -272,14 +270,18 @@ private struct BarrelDocument: Encodable {
 
 extension TableWriter {
     /// The columns of `list` and `barrel show`.
-    static var ofTasks: TableWriter {
-        TableWriter([
-            .init("ID"), .init("STATE"), .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
-            .init("NAME", isFlexible: true),
-        ])
+    /// A table of tasks. If any has failed, it has a column for the reasons.
+    init(of records: [TaskRecord]) {
+        let hasReasons = records.contains { $0.state == .error }
+        self.init(
+            [
+                .init("ID"), .init("STATE"), .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
+                .init("NAME", isFlexible: true),
+            ] + (hasReasons ? [.init("REASON", isFlexible: true)] : []))
+        for record in records { add(record, hasReasons: hasReasons) }
     }
 
-    mutating func add(_ record: TaskRecord) {
+    private mutating func add(_ record: TaskRecord, hasReasons: Bool) {
         let info = DownloadInfo(record)
         let style: Style? =
             switch record.state {
@@ -289,11 +291,13 @@ extension TableWriter {
             case .suspend, .cancel: .yellow
             default: nil
             }
-        add([
-            .init(record.id.short), .init(record.state.rawValue, style),
-            .init(Formatting.amount(record.received, of: record.expected)),
-            .init(Formatting.percent(record.received, of: record.expected)), .init(info.shownName),
-        ])
+        let reason = record.state == .error ? record.error?.shortText ?? "" : ""
+        add(
+            [
+                .init(record.id.short), .init(record.state.rawValue, style),
+                .init(Formatting.amount(record.received, of: record.expected)),
+                .init(Formatting.percent(record.received, of: record.expected)), .init(info.shownName),
+            ] + (hasReasons ? [.init(reason)] : []))
     }
 
     func write(_ global: GlobalOptions, _ context: CommandContext) {

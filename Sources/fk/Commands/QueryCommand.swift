@@ -32,9 +32,7 @@ struct ListCommand: Command {
             if !global.quiet { context.errors.writeLine("No tasks.") }
             return ExitStatus.done
         }
-        var table = TableWriter.ofTasks
-        for record in records { table.add(record) }
-        table.write(global, context)
+        TableWriter(of: records).write(global, context)
         return ExitStatus.done
     }
 
@@ -140,7 +138,11 @@ struct RecordText {
 
     init(_ record: TaskRecord) { self.record = record }
 
-    var lines: [String] {
+    /// The facts and the history.
+    var lines: [String] { facts + history }
+
+    /// The values of the record, one a line.
+    var facts: [String] {
         var rows: [(String, String)] = [
             ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex), ("state", record.state.rawValue),
             (
@@ -174,7 +176,6 @@ struct RecordText {
         add("last used", record.lastUsed.map(Timestamp.text))
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
-            + history
     }
 
     /// Whether the finished file survives a power cut.

@@ -17,7 +17,9 @@ struct ToggleCommand: Command {
 
 extension EngineClient {
     /// Performs requests whose replies are results of verbs, and shows the results together.
-    func verbs(_ requests: [EngineRequest], _ answers: Answers) async throws -> Int32 {
+    ///
+    /// - Parameter forAll: true shows only the tasks that changed.
+    func verbs(_ requests: [EngineRequest], _ answers: Answers, forAll: Bool = false) async throws -> Int32 {
         var results: [VerbResult] = []
         for request in requests {
             let (reply, problems) = try await perform(request)
@@ -25,6 +27,6 @@ extension EngineClient {
             guard case .verbs(let list) = reply else { return answers.status(of: reply) }
             results += list
         }
-        return answers.verbs(results)
+        return answers.verbs(results, forAll: forAll)
     }
 }

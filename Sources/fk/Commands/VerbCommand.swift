@@ -7,6 +7,8 @@ struct VerbCommand: Command {
     let verb: Verb
     let targets: VerbTargets
     let isConfirmed: Bool
+    /// The options of a run that follows; nil for none.
+    var runs: RunOptions?
     let global: GlobalOptions
     let context: CommandContext
 
@@ -18,11 +20,31 @@ struct VerbCommand: Command {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
+        if let options = runs { return try await run(options) }
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let requests = selectors.map { selector -> EngineRequest in
             verb == .resume && selector == .all ? .resumeAll : .verb(verb, selector)
         }
-        return try await client.verbs(requests, Answers(global, context))
+        var forAll = true
+        if case .tasks = targets { forAll = false }
+        return try await client.verbs(requests, Answers(global, context), forAll: forAll)
+    }
+
+    /// Applies the verb, and runs the tasks that it can queue to their end.
+    private func run(_ options: RunOptions) async throws -> Int32 {
+        let records = try targets.records(global.openReader())
+        var known: Set<TaskID> = []
+        let ids = records.filter { !$0.state.isSettled || $0.state == .error || $0.state == .cancel }.map(\.id)
+            .filter { known.insert($0).inserted }
+        guard !ids.isEmpty else {
+            context.errors.writeLine("Nothing to retry: no task of these has failed or was cancelled.")
+            return ExitStatus.done
+        }
+        var transfer = TransferRun(
+            global: global, context: context, options: options, goal: .tasks(ids),
+            requests: ids.map { .verb(verb, .id($0)) } + ids.map { .run(.id($0)) },
+            continueCommand: global.suggested("fk run"))
+        return try await transfer.run()
     }
 
     private func question(_ count: Int) -> String {
@@ -86,6 +108,18 @@ enum VerbTargets: Sendable {
         case .barrel(let name): [.barrel(name)]
         case .state(let state): [.state(state)]
         case .tasks(let references): try references.map { try $0.selector(in: global) }
+        }
+    }
+
+    /// The records of the tasks.
+    ///
+    /// - Throws: `.notFound` if a name matches nothing.
+    fileprivate func records(_ reader: StoreReader) throws -> [TaskRecord] {
+        switch self {
+        case .all: reader.records()
+        case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
+        case .state(let state): reader.records { $0.state == state }
+        case .tasks(let references): try references.flatMap { try $0.records(reader) }
         }
     }
 

@@ -65,6 +65,7 @@ enum VerbCommands {
     ) -> CommandSpec {
         var options = VerbTargets.specs
         if verb == .trash { options.append(.flag("yes", "y", "do not ask for confirmation")) }
+        if verb == .retry { options.append(.flag("run", nil, "download the tasks now and show their progress")) }
         return CommandSpec(
             path: [verb.rawValue], aliases: aliases, summary: summary,
             discussion: warnings(of: verb) + [
@@ -75,6 +76,7 @@ enum VerbCommands {
             make: { arguments, context in
                 try VerbCommand(
                     verb: verb, targets: VerbTargets(arguments), isConfirmed: arguments.has("yes"),
+                    runs: arguments.has("run") ? RunOptions(arguments, context) : nil,
                     global: GlobalOptions(arguments, context), context: context)
             })
     }

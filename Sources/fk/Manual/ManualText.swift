@@ -19,6 +19,7 @@ enum ManualText {
 
     static let environment: [(names: [String], meaning: String)] = [
         (["FK_WORK_PATH"], "the work path, unless --work-path is given"),
+        (["FK_STATUS_INTERVAL"], "seconds between two lines about a run where no live view is shown (default: 30)"),
         (["XDG_STATE_HOME"], "the work path is its subfolder fk if FK_WORK_PATH is not set"),
         (["HOME"], "the work path is ~/.local/state/fk if neither is set, on macOS ~/Library/Application Support/fk"),
         (

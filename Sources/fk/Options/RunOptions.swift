@@ -25,6 +25,10 @@ struct RunOptions: Sendable, Hashable {
     var logLevel = LogLevel.info
     /// When the run starts; nil for now.
     var start: Date?
+    /// Whether paths of finished files are printed; nil prints them where standard output is not a terminal.
+    var print: FinishedPaths.Choice?
+    /// True ends each printed path with NUL.
+    var endsWithNUL: Bool
 
     static let connectionsSpec = OptionSpec.value(
         "connections", "x", "N|auto", hint: .choices(["auto"]),
@@ -43,6 +47,11 @@ struct RunOptions: Sendable, Hashable {
                     "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
                     "when a file counts as complete: once it is written (process, the default), or once it is synced "
                         + "to the disk (power)"),
+                .value(
+                    "print", nil, "WHAT", hint: .choices(FinishedPaths.Choice.allCases.map(\.rawValue)),
+                    "print the path of each finished file to standard output: path (default unless that is a terminal) "
+                        + "or none"),
+                .flag("null", "0", "end each printed path with NUL instead of a line end"),
             ])
         + OptionSpec.under(
             .speed,
@@ -81,6 +90,11 @@ struct RunOptions: Sendable, Hashable {
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
         transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
         detach = arguments.has("detach")
+        print = try arguments.choice("print", "--print", of: FinishedPaths.Choice.self)
+        endsWithNUL = arguments.has("null")
+        if arguments.has("json"), let option = print == .path ? "--print" : endsWithNUL ? "-0" : nil {
+            throw arguments.error("\(option) and --json exclude each other: events contain the path.")
+        }
         if let path = arguments["log"] {
             guard !path.isEmpty else { throw arguments.error("--log: the file's name is empty.") }
             log = try Paths.absolute(path, from: context.workingDirectory)

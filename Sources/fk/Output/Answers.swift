@@ -58,19 +58,26 @@ struct Answers: Sendable {
     }
 
     /// Shows the results of a verb, one line per task. A verb that does not apply is reported but is not a failure.
-    func verbs(_ results: [VerbResult]) -> Int32 {
+    ///
+    /// - Parameter forAll: true if the verb was given to all tasks: only those that it changed have a line.
+    func verbs(_ results: [VerbResult], forAll: Bool = false) -> Int32 {
         if global.json {
             JSONOutput(context.output).array(results, isIndented: false) { JSONOutput.encode(VerbDocument($0)) }
             return ExitStatus.done
         }
         if results.isEmpty { say("There are no tasks.") }
-        for result in results.prefix(results.count > 50 ? 20 : 50) {
+        let shown = forAll ? results.filter(\.applied) : results
+        for result in shown.prefix(shown.count > 50 ? 20 : 50) {
             say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
         }
-        if results.count > 50 {
+        let changed = results.count(where: \.applied)
+        if shown.count > 50 {
+            say("… and \(shown.count - 20) more: \(changed) of \(results.count) changed in all")
+        } else if forAll, changed < results.count {
+            let rest = Formatting.count(results.count - changed, "task")
             say(
-                "… and \(results.count - 20) more: \(results.count(where: \.applied)) of \(results.count) changed in all"
-            )
+                changed == 0
+                    ? "Nothing to do: it applies to none of \(rest)." : "\(changed) changed, \(rest) unchanged.")
         }
         return ExitStatus.done
     }

@@ -42,6 +42,15 @@ enum Formatting {
         }
     }
 
+    /// A remaining time, in steps that do not change all the time: seconds below a minute, 5 s below ten minutes, then
+    /// whole minutes: `45s`, `3m05s`, `25m`, `2h07m`, `4d03h`.
+    static func remaining(_ seconds: Double) -> String {
+        guard seconds.isFinite, seconds >= 60 else { return duration(seconds) }
+        if seconds <= 595 { return duration((seconds / 5).rounded(.up) * 5) }
+        guard seconds < 3_570 else { return duration(max(seconds, 3_600)) }
+        return "\(Int((seconds / 60).rounded()))m"
+    }
+
     /// `42%`, rounded down, so that 100% means all bytes. Empty while the length is unknown.
     static func percent(_ received: Int64, of expected: Int64?) -> String {
         guard let expected else { return "" }

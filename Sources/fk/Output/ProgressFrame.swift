@@ -1,90 +1,18 @@
 import FKMiddleware
 
-/// One running task in the live view.
-struct TaskLine: Sendable, Hashable {
-    /// The file's name, or its URL if there is no name yet. The view escapes it.
-    var name: String
-    var received: Int64
-    /// nil until a server has reported the length.
-    var expected: Int64?
-    /// Bytes per second; nil while there is no measurement.
-    var rate: Double?
-    /// Replaces rate and remaining time: "retry in 5s", "verifying".
-    var note: String?
-
-    init(name: String, received: Int64, expected: Int64? = nil, rate: Double? = nil, note: String? = nil) {
-        self.name = name
-        self.received = received
-        self.expected = expected
-        self.rate = rate
-        self.note = note
-    }
-}
-
-/// The sum of all tasks, the last line of the live view.
-struct TotalLine: Sendable, Hashable {
-    var complete: Int
-    var error: Int
-    /// The number of tasks.
-    var total: Int
-    var received: Int64
-    /// The sum of the known lengths.
-    var expected: Int64?
-    /// True if the length of a task is unknown, so that `expected` is a lower bound.
-    var isLowerBound = false
-    /// The share that the bar shows; nil while unknown.
-    var fraction: Double?
-    /// Bytes per second; nil while there is no measurement.
-    var rate: Double?
-
-    init(complete: Int, error: Int = 0, total: Int, received: Int64, expected: Int64? = nil, rate: Double? = nil) {
-        self.complete = complete
-        self.error = error
-        self.total = total
-        self.received = received
-        self.expected = expected
-        self.rate = rate
-        fraction = ProgressFrame.fraction(received, expected)
-    }
-}
-
-/// The end of a task, as a permanent line.
-struct FinishedLine: Sendable, Hashable {
-    enum Outcome: Sendable, Hashable {
-        case complete
-        /// The file existed already; nothing was fetched.
-        case unchanged
-        case suspended
-        case cancelled
-        /// The task was trashed.
-        case forgotten
-        /// With the error.
-        case failed(String)
-    }
-
-    var name: String
-    var outcome: Outcome
-    var bytes: Int64
-    /// The bytes received in `seconds`; fewer than `bytes` if an earlier run had received some.
-    var fetched: Int64
-    var seconds: Double?
-
-    init(name: String, outcome: Outcome, bytes: Int64, fetched: Int64? = nil, seconds: Double? = nil) {
-        self.fetched = fetched ?? bytes
-        self.name = name
-        self.outcome = outcome
-        self.bytes = bytes
-        self.seconds = seconds
-    }
-}
-
 /// Formats the lines of one frame. The same values and size always give the same lines.
 ///
 /// ```text
-/// ubuntu.iso              ━━━━━━━━━━━━╸─────  42%   1.2/2.9 GiB  12.3 MiB/s   2m05s
-/// …
-/// 12/34 files             ━━━━━━━━╸─────────  31%  62.5/200 MiB  48.1 MiB/s      3s
+/// ubuntu.iso              ╍╍╍━━━━━━━━━╸─────  42%   2m05s   1.2/2.9 GiB  12.3 MiB/s  ×4
+/// data.tar (eu.host)      attempt 2 of 5──────   7%   no data for 8s
+/// notes.pdf               attempt 2 of 5 in 9s: The server answered 503.
+/// … and 4 more
+/// 12 waiting: example.com asked for 1m58s
+/// 12/34 files             ━━━━━━━━╸─────────  31%      3s  62.5/200 MiB  48.1 MiB/s
 /// ```
+///
+/// The remaining time stands before the amount and the rate, so a narrow terminal drops those first. Bytes from before
+/// this run have another mark in the bar. A single file has no total line.
 struct ProgressFrame: Sendable {
     /// The columns to use: one fewer than the terminal has, so that no line wraps.
     var columns: Int
@@ -94,30 +22,46 @@ struct ProgressFrame: Sendable {
     var usesUnicode: Bool
     /// The width of the names: the widest one so far, so that the columns do not jump.
     var nameColumns: Int
+    /// True if a file had several connections so far: there is a column for their number.
+    var hasConnections = false
+    /// True if a task had a second attempt so far: a wide terminal has a column for it.
+    var hasAttempts = false
 
     private static let percentWidth = 4
+    private static let timeWidth = 6
     private static let amountWidth = 13
     private static let rateWidth = 10
-    private static let timeWidth = 6
+    private static let connectionsWidth = 4
+    private static let attemptWidth = 14
 
-    /// One line per task, as many as fit, and the total line last.
+    /// One line per task, as many as fit, then the waiting tasks, and the total line last.
     func lines(_ tasks: [TaskLine], _ total: TotalLine) -> [String] {
-        let room = max(0, rows - 1)
+        let isSingle = total.total == 1 && tasks.count <= 1
+        var below: [String] = []
+        if let waiting = total.waiting, rows > 1 || isSingle, !isSingle || tasks.isEmpty {
+            below.append(Style.dim(Columns.fit(Escaping.visible(waiting), to: columns, mark: mark), usesColor))
+        }
+        if !isSingle { below.append(line(total)) }
+        let room = max(isSingle ? 1 : 0, rows - below.count)
         var shown = tasks.prefix(room).map(line)
         if tasks.count > room, room > 0 {
             shown.removeLast()
             let hidden = tasks.count - shown.count
             shown.append(Style.dim(Columns.fit("… and \(hidden) more", to: columns, mark: mark), usesColor))
         }
-        return shown + [line(total)]
+        return shown + below
     }
 
     func line(_ task: TaskLine) -> String {
-        let name = Columns.fit(Escaping.visible(task.name), to: nameWidth, mark: mark)
+        let name = name(of: task)
+        if let note = task.note { return join(name: name, note: note, task.noteStyle) }
+        let silence = task.silence.map { "no data for \(Formatting.duration($0))" }
+        if let silence, !showsAmount { return join(name: name, note: silence) }
         return join(
-            name: name, received: task.received, expected: task.expected,
-            fraction: Self.fraction(task.received, task.expected), rate: task.rate,
-            note: task.note.map(Escaping.visible), nameStyle: nil)
+            Fields(
+                name: name, nameStyle: nil, received: task.received, resumed: task.resumed, expected: task.expected,
+                fraction: Self.fraction(task.received, task.expected), rate: task.rate, silence: silence,
+                connections: task.connections, task: task))
     }
 
     func line(_ total: TotalLine) -> String {
@@ -125,22 +69,29 @@ struct ProgressFrame: Sendable {
         var name = "\(total.complete)/\(total.total) files\(failed)"
         if Columns.width(of: name) > nameWidth { name = "\(total.complete)/\(total.total)\(failed)" }
         return join(
-            name: Columns.fit(name, to: nameWidth, mark: mark), received: total.received, expected: total.expected,
-            isLowerBound: total.isLowerBound, fraction: total.fraction, rate: total.rate, note: nil, nameStyle: .bold)
+            Fields(
+                name: Columns.fit(name, to: nameWidth, mark: mark), nameStyle: .bold, received: total.received,
+                resumed: total.resumed, expected: total.expected, isLowerBound: total.isLowerBound,
+                fraction: total.fraction, rate: total.rate))
     }
 
     private var mark: String { usesUnicode ? "…" : "~" }
     private var atLeast: String { Formatting.atLeast(usesUnicode: usesUnicode) }
 
-    /// The parts that fit each width.
-    private var showsBar: Bool { columns >= 70 }
-    private var showsTime: Bool { columns >= 62 }
-    private var showsAmount: Bool { columns >= 50 }
+    // MARK: Columns
+
+    /// The parts that fit each width. The name and the remaining time always do.
+    private var showsPercent: Bool { columns >= 24 }
     private var showsRate: Bool { columns >= 36 }
+    private var showsAmount: Bool { columns >= 50 }
+    private var showsBar: Bool { columns >= 70 }
+    private var showsConnections: Bool { columns >= 76 && hasConnections }
+    private var showsAttempts: Bool { columns >= 110 && hasAttempts }
 
     private var fixedWidth: Int {
-        Self.percentWidth + 2 + (showsAmount ? Self.amountWidth + 2 : 0) + (showsRate ? Self.rateWidth + 2 : 0)
-            + (showsTime ? Self.timeWidth + 2 : 0)
+        Self.timeWidth + 2 + (showsPercent ? Self.percentWidth + 2 : 0) + (showsAmount ? Self.amountWidth + 2 : 0)
+            + (showsRate ? Self.rateWidth + 2 : 0) + (showsConnections ? Self.connectionsWidth + 2 : 0)
+            + (showsAttempts ? Self.attemptWidth + 2 : 0)
     }
 
     private var barWidth: Int {
@@ -153,43 +104,90 @@ struct ProgressFrame: Sendable {
         return max(1, min(room, max(20, nameColumns)))
     }
 
-    private func join(
-        name: String, received: Int64, expected: Int64?, isLowerBound: Bool = false, fraction: Double?, rate: Double?,
-        note: String?, nameStyle: Style?
-    ) -> String {
-        let padded = Columns.pad(name, to: nameWidth)
-        var parts = [nameStyle.map { $0(padded, usesColor) } ?? padded]
-        if showsBar { parts.append(bar(fraction)) }
-        let percent = fraction.map { Formatting.percent($0) } ?? ""
-        let amount = Formatting.amount(received, of: expected, orMore: isLowerBound ? atLeast : nil)
-        if percent.isEmpty, showsAmount {
-            // The mark of a lower bound replaces the percentage.
-            parts.append(Columns.pad(amount, to: Self.percentWidth + 2 + Self.amountWidth, right: true))
-        } else {
-            parts.append(Columns.pad(percent, to: Self.percentWidth, right: true))
-            if showsAmount {
-                let room = Self.amountWidth
-                let shown = Columns.width(of: amount) > room ? Formatting.bytes(received) : amount
-                parts.append(Columns.pad(shown, to: room, right: true))
-            }
-        }
-        if let note {
-            let used =
-                nameWidth + (showsBar ? barWidth + 2 : 0) + Self.percentWidth + 2
-                + (showsAmount ? Self.amountWidth + 2 : 0)
-            let fitted = Columns.fit(note, to: columns - used - 2, mark: mark)
-            return fitted.isEmpty
-                ? parts.joined(separator: "  ") : (parts + [Style.yellow(fitted, usesColor)]).joined(separator: "  ")
-        }
+    /// The width that a name needs with its label.
+    static func nameColumns(of task: TaskLine) -> Int {
+        Columns.width(of: Escaping.visible(task.name))
+            + (task.label.map { Columns.width(of: Escaping.visible($0)) + 3 } ?? 0)
+    }
+
+    private func name(of task: TaskLine) -> String {
+        let name = Escaping.visible(task.name)
+        guard let label = task.label.map(Escaping.visible) else { return Columns.fit(name, to: nameWidth, mark: mark) }
+        // The label is what differs, so the name is cut first.
+        let shown = Columns.fit(label, to: max(1, nameWidth / 2 - 3), mark: mark)
+        let room = nameWidth - Columns.width(of: shown) - 3
+        return room > 0 ? "\(Columns.fit(name, to: room, mark: mark)) (\(shown))" : Columns.fit(label, to: nameWidth)
+    }
+
+    // MARK: Lines
+
+    private struct Fields {
+        var name: String
+        var nameStyle: Style?
+        var received: Int64
+        var resumed: Int64
+        var expected: Int64?
+        var isLowerBound = false
+        var fraction: Double?
+        var rate: Double?
+        var silence: String?
+        var connections = 1
+        var task: TaskLine?
+    }
+
+    private func join(name: String, note: String, _ style: Style = .yellow) -> String {
+        let fitted = Columns.fit(Escaping.visible(note), to: columns - nameWidth - 2, mark: mark)
+        return Columns.pad(name, to: nameWidth) + "  " + style(fitted, usesColor)
+    }
+
+    private func join(_ fields: Fields) -> String {
+        let padded = Columns.pad(fields.name, to: nameWidth)
+        var parts = [fields.nameStyle.map { $0(padded, usesColor) } ?? padded]
+        if showsBar { parts.append(barOrAttempt(fields)) }
+        parts += numbers(fields)
         if showsRate {
-            parts.append(Columns.pad(rate.map(Formatting.rate) ?? "", to: Self.rateWidth, right: true))
+            let rate = fields.silence == nil ? fields.rate.map(Formatting.rate) : nil
+            parts.append(Columns.pad(rate ?? "", to: Self.rateWidth, right: true))
         }
-        if showsTime {
-            let left =
-                Self.timeLeft(received, isLowerBound ? nil : expected, rate).map { Formatting.duration($0) } ?? ""
-            parts.append(Style.dim(Columns.pad(left, to: Self.timeWidth, right: true), usesColor))
+        if showsConnections {
+            let count = fields.connections > 1 ? "\(usesUnicode ? "×" : "x")\(fields.connections)" : ""
+            parts.append(Columns.pad(count, to: Self.connectionsWidth))
+        }
+        if showsAttempts {
+            let text = fields.task?.attemptText(isShort: false) ?? ""
+            let fitted = Columns.fit(text, to: Self.attemptWidth, mark: mark)
+            parts.append(Style.yellow(Columns.pad(fitted, to: Self.attemptWidth), usesColor))
         }
         return parts.joined(separator: "  ")
+    }
+
+    /// Percentage, remaining time and amount. What is unknown leaves its place to the next one.
+    private func numbers(_ fields: Fields) -> [String] {
+        let percent = fields.fraction.map { Formatting.percent($0) } ?? ""
+        let left =
+            Self.timeLeft(fields.received, fields.isLowerBound ? nil : fields.expected, fields.rate)
+            .map { Formatting.remaining($0) } ?? ""
+        guard showsPercent else {
+            return [Columns.pad(left.isEmpty ? percent : left, to: Self.timeWidth, right: true)]
+        }
+        let shownPercent = Columns.pad(percent, to: Self.percentWidth, right: true)
+        let shownTime = Columns.pad(left, to: Self.timeWidth, right: true)
+        guard showsAmount else { return [shownPercent, Style.bold(shownTime, usesColor && !left.isEmpty)] }
+        if let silence = fields.silence {
+            let room = Self.timeWidth + 2 + Self.amountWidth
+            let text = Columns.pad(Columns.fit(silence, to: room, mark: mark), to: room, right: true)
+            return [shownPercent, Style.yellow(text, usesColor)]
+        }
+        let amount = Formatting.amount(
+            fields.received, of: fields.expected, orMore: fields.isLowerBound ? atLeast : nil)
+        if left.isEmpty {
+            // The mark of a lower bound takes more room.
+            let room = Self.timeWidth + 2 + Self.amountWidth + (percent.isEmpty ? Self.percentWidth + 2 : 0)
+            let text = Columns.pad(amount, to: room, right: true)
+            return percent.isEmpty ? [text] : [shownPercent, text]
+        }
+        let shown = Columns.width(of: amount) > Self.amountWidth ? Formatting.bytes(fields.received) : amount
+        return [shownPercent, shownTime, Columns.pad(shown, to: Self.amountWidth, right: true)]
     }
 
     /// The remaining seconds at this rate; nil while unknown.
@@ -203,55 +201,32 @@ struct ProgressFrame: Sendable {
         expected.map { $0 > 0 ? max(0, min(1, Double(received) / Double($0))) : 1 }
     }
 
-    private func bar(_ fraction: Double?) -> String {
+    /// The bar; from the second attempt on the number of the attempt, unless that has a column.
+    private func barOrAttempt(_ fields: Fields) -> String {
+        let width = barWidth
+        if !showsAttempts, let task = fields.task, let text = task.attemptText(isShort: width < Self.attemptWidth) {
+            return Style.yellow(Columns.pad(Columns.fit(text, to: width, mark: mark), to: width), usesColor)
+        }
+        return bar(fields.fraction, resumed: Self.fraction(fields.resumed, fields.expected) ?? 0)
+    }
+
+    private func bar(_ fraction: Double?, resumed: Double) -> String {
         let width = barWidth
         guard let fraction else {
             return Style.dim(String(repeating: usesUnicode ? "─" : ".", count: width), usesColor)
         }
+        let before = Int(min(resumed, fraction) * Double(width))
         guard usesUnicode else {
             let full = Int(fraction * Double(width))
-            return Style.green(String(repeating: "#", count: full), usesColor)
+            return Style.green(
+                String(repeating: "=", count: before) + String(repeating: "#", count: full - before), usesColor)
                 + String(repeating: ".", count: width - full)
         }
         let halves = Int(fraction * Double(width * 2))
-        let full = String(repeating: "━", count: halves / 2) + (halves % 2 == 1 ? "╸" : "")
+        let full =
+            String(repeating: "╍", count: before) + String(repeating: "━", count: halves / 2 - before)
+            + (halves % 2 == 1 ? "╸" : "")
         let rest = String(repeating: "─", count: width - halves / 2 - halves % 2)
         return (fraction == 1 ? Style.green : Style.cyan)(full, usesColor) + Style.dim(rest, usesColor)
-    }
-}
-
-extension FinishedLine {
-    /// The line, cut to `columns` unless that is nil.
-    func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
-        let name = Escaping.visible(self.name)
-        let (sign, style, rest) = parts(usesUnicode: usesUnicode)
-        let mark = usesUnicode ? "…" : "~"
-        guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
-        // Reasons get more space than names.
-        let room = columns - Columns.width(of: sign) - 3
-        let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))
-        let shownRest = Columns.fit(rest, to: restWidth, mark: mark)
-        let nameRoom = room - Columns.width(of: shownRest)
-        // Padded to the minimum width of names in the live view, so that the lines align.
-        let shownName = Columns.pad(Columns.fit(name, to: nameRoom, mark: mark), to: min(20, nameRoom))
-        return "\(style(sign, usesColor)) \(shownName)  \(shownRest)"
-    }
-
-    private func parts(usesUnicode: Bool) -> (sign: String, style: Style, rest: String) {
-        let size = Formatting.bytes(bytes)
-        switch outcome {
-        case .complete:
-            var rest = size
-            if let seconds {
-                rest += " in \(Formatting.duration(seconds, precise: true))"
-                if seconds > 0.001 { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
-            }
-            return (usesUnicode ? "✓" : "ok", .green, rest)
-        case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), already complete")
-        case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
-        case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
-        case .forgotten: return (usesUnicode ? "–" : "trashed", .yellow, "trashed: forgotten, its file deleted")
-        case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, Escaping.visible(reason))
-        }
     }
 }

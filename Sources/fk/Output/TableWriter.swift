@@ -1,12 +1,12 @@
 import FKMiddleware
 
-/// A table with headings. On a terminal, the flexible column shrinks so that a row fits on one line. Elsewhere
+/// A table with headings. On a terminal, the flexible columns shrink so that a row fits on one line. Elsewhere
 /// nothing is cut, because a script may read the output.
 struct TableWriter: Sendable {
     struct Column: Sendable, Hashable {
         var heading: String
         var alignsRight = false
-        /// True if the column may be cut when the table is too wide; at most one column.
+        /// True if the column may be cut when the table is too wide.
         var isFlexible = false
 
         init(_ heading: String, alignsRight: Bool = false, isFlexible: Bool = false) {
@@ -56,9 +56,16 @@ struct TableWriter: Sendable {
                 widths[index] = max(widths[index], Columns.width(of: cell.text))
             }
         }
-        guard let limit, let flexible = columns.firstIndex(where: \.isFlexible) else { return widths }
-        let total = widths.reduce(0, +) + 2 * (widths.count - 1)
-        if total > limit { widths[flexible] = max(8, widths[flexible] - (total - limit)) }
+        guard let limit else { return widths }
+        let flexible = columns.indices.filter { columns[$0].isFlexible }
+        var excess = widths.reduce(0, +) + 2 * (widths.count - 1) - limit
+        // The widest one shrinks first, so that a short name beside a long reason stays whole.
+        while excess > 0, let widest = flexible.max(by: { widths[$0] < widths[$1] }), widths[widest] > 8 {
+            let others = flexible.filter { $0 != widest }.map { widths[$0] }.max() ?? 8
+            let cut = max(1, min(excess, widths[widest] - max(8, others)))
+            widths[widest] -= cut
+            excess -= cut
+        }
         return widths
     }
 
@@ -72,6 +79,7 @@ struct TableWriter: Sendable {
             let styled = cell.style.map { $0(fitted, usesColor) } ?? fitted
             parts.append(columns[index].alignsRight ? blanks + styled : isLast ? styled : styled + blanks)
         }
-        return parts.joined(separator: "  ")
+        let line = parts.joined(separator: "  ")
+        return cells.last?.text == "" ? String(line[...(line.lastIndex { $0 != " " } ?? line.startIndex)]) : line
     }
 }

@@ -23,6 +23,8 @@ struct Terminal: Sendable, Hashable {
     var usesUnicode: Bool
     /// True if lines can be redrawn: the terminal supports cursor movement.
     var canMoveCursor: Bool
+    /// True if the terminal is known to show a frame at once between `CSI ?2026 h` and `CSI ?2026 l`.
+    var synchronizes: Bool
 
     init(descriptor: Int32, color: ColorChoice, environment: [String: String]) {
         self.descriptor = descriptor
@@ -32,6 +34,17 @@ struct Terminal: Sendable, Hashable {
         canMoveCursor = isTerminal && !isDumb
         usesColor = Self.usesColor(color, isTerminal: isTerminal, isDumb: isDumb, noColor: environment["NO_COLOR"])
         usesUnicode = Self.usesUnicode(environment)
+        synchronizes = canMoveCursor && Self.synchronizes(environment)
+    }
+
+    /// Decides by the names that terminals with synchronized updates give themselves.
+    static func synchronizes(_ environment: [String: String]) -> Bool {
+        let kind = environment["TERM"] ?? ""
+        let kinds = ["xterm-kitty", "xterm-ghostty", "foot", "alacritty", "contour", "wezterm", "tmux"]
+        if kinds.contains(where: kind.hasPrefix) { return true }
+        let programs = ["iTerm.app", "WezTerm", "ghostty", "vscode", "mintty", "rio", "WarpTerminal"]
+        if let program = environment["TERM_PROGRAM"], programs.contains(program) { return true }
+        return environment["WT_SESSION"] != nil || environment["KONSOLE_VERSION"] != nil
     }
 
     /// Decides about colours. `NO_COLOR` applies if it is set and not empty (no-color.org); `always` overrides it.
@@ -66,6 +79,7 @@ struct Terminal: Sendable, Hashable {
 enum Style: String, Sendable {
     case bold = "1"
     case dim = "2"
+    case reverse = "7"
     case red = "31"
     case green = "32"
     case yellow = "33"

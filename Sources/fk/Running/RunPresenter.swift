@@ -14,29 +14,46 @@ final class RunPresenter: Sendable {
         var barrelPrevious = ExactMap<Int64>()
         var barrels: [(name: String, tracker: RunTracker)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
-        var speed = SpeedMeter()
+        var meters = RunMeters()
+        /// Why a sample of the waiting tasks waits.
+        var waits: [Waiting] = []
         /// The tasks that were complete before this run.
         var unchanged: Set<TaskID> = []
         var failures = 0
+        var failed = RunFailures()
+        /// When the last line about the run was written.
+        var lastStatus = Date()
     }
 
     private let global: GlobalOptions
     private let context: CommandContext
     private let view: ProgressView
     private let json: JSONLines?
+    private let paths: FinishedPaths?
+    private let statusInterval: Double
     private let begun = Date()
     private let state: Locked<State>
 
+    /// The most tasks waiting for their next attempt that have a row each. More are counted in one line.
+    private static let waitingRows = 4
+
     /// Creates a presenter. It writes nothing yet.
     ///
-    /// - Parameter barrels: the barrels whose sums are shown as well, with their members.
-    init(_ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID])] = []) {
+    /// - Parameters:
+    ///   - barrels: the barrels whose sums are shown as well, with their members.
+    ///   - paths: where paths of finished files go; nil for nowhere.
+    init(
+        _ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID])] = [],
+        paths: FinishedPaths? = nil
+    ) {
         self.global = global
         self.context = context
+        self.paths = paths
         json = global.json ? JSONLines(output: context.output) : nil
         view = ProgressView(
             output: context.errors, terminal: context.errorTerminal(global.color),
-            mode: global.json ? .quiet : ProgressView.mode(global))
+            mode: global.json ? .quiet : ProgressView.mode(global), usesGuard: true)
+        statusInterval = StatusLine.interval(context.environment)
         state = Locked(
             State(barrels: barrels.map { (name: $0.name, tracker: RunTracker(targets: Set($0.members))) }))
     }
@@ -54,6 +71,7 @@ final class RunPresenter: Sendable {
         case .replies(let replies): replies.forEach(show)
         case .state(let info): changed(info)
         case .progress(let running, let tracker): progress(running, tracker)
+        case .waiting(let waits): state.withLock { $0.waits = waits }
         case .problem(let text):
             view.permanent("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(text)))")
         }
@@ -82,7 +100,10 @@ final class RunPresenter: Sendable {
     }
 
     private func failed(_ name: String, _ error: DownloadError) {
-        state.withLock { $0.failures += 1 }
+        state.withLock { state in
+            state.failures += 1
+            state.failed.add(uncreated: name, error)
+        }
         view.finished(FinishedLine(name: name, outcome: .failed(error.shortText), bytes: 0))
     }
 
@@ -103,7 +124,12 @@ final class RunPresenter: Sendable {
                 state.previous[info.id] = nil
                 state.reported[info.id] = nil
             }
-            if info.state == .error { state.failures += 1 }
+            if info.state == .error {
+                state.failures += 1
+                state.failed.add(info)
+            } else {
+                state.failed.remove(info.id)
+            }
             return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil
         }
         let outcome: FinishedLine.Outcome
@@ -120,6 +146,7 @@ final class RunPresenter: Sendable {
             return
         default: return
         }
+        defer { if info.state == .complete { write(pathOf: info) } }
         view.finished(
             FinishedLine(
                 name: info.shownName, outcome: outcome, bytes: info.count.received,
@@ -134,17 +161,51 @@ final class RunPresenter: Sendable {
         view.permanent(Escaping.visible("\(info.shownName): \(error.shortText) Next attempt in \(seconds)."))
     }
 
+    private func write(pathOf info: DownloadInfo) {
+        guard let paths, let path = info.path else { return }
+        if paths.isTerminal { view.aside { paths.write(path) } } else { paths.write(path) }
+    }
+
     private func progress(_ running: [DownloadInfo], _ tracker: RunTracker) {
-        state.withLock { state in
-            state.speed.add(time: Int64(DispatchTime.now().uptimeNanoseconds), bytes: tracker.received)
+        let time = Int64(DispatchTime.now().uptimeNanoseconds)
+        let now = Date()
+        let (lines, total, isStatusDue) = state.withLock { state in
+            state.meters.look(running, fetched: tracker.fetched, time: time)
             for index in state.barrels.indices {
                 for info in running { _ = state.barrels[index].tracker.update(info) }
             }
             if let json { writeProgress(json, running, &state) }
+            let (lines, total) = Self.rows(running, tracker, state, time: time, now: now)
+            let isDue = now.timeIntervalSince(state.lastStatus) >= statusInterval
+            if isDue { state.lastStatus = now }
+            return (lines, total, isDue)
         }
         guard json == nil else { return }
-        let rate = state.withLock { $0.speed.bytesPerSecond }
-        view.update(running.map(TaskLine.init), TotalLine(tracker, rate: rate))
+        view.update(lines, total)
+        guard view.mode == .lines, isStatusDue else { return }
+        let usesUnicode = context.errorTerminal(global.color).usesUnicode
+        if let text = StatusLine.text(lines, total, usesUnicode: usesUnicode) { view.permanent(text) }
+    }
+
+    /// The rows of running tasks and of a few that wait for their next attempt. The others that wait are counted.
+    private static func rows(
+        _ infos: [DownloadInfo], _ tracker: RunTracker, _ state: State, time: Int64, now: Date
+    ) -> ([TaskLine], TotalLine) {
+        let running = infos.filter { $0.state == .action }
+        let retrying = infos.filter { $0.state != .action && $0.wait != nil }
+        let shown = running + (retrying.count <= waitingRows ? retrying : [])
+        let lines = zip(shown, DistinctNames.labels(shown)).map { info, label in
+            TaskLine(
+                info, label: label, resumed: state.started[info.id]?.received ?? 0, meters: state.meters, time: time,
+                now: now)
+        }
+        let waiting = tracker.count(.idle) + tracker.count(.prepare) - (shown.count - running.count)
+        return (
+            lines,
+            TotalLine(
+                tracker, rate: state.meters.rate,
+                waiting: WaitText.line(count: max(0, waiting), state.waits, now: now))
+        )
     }
 
     private func writeProgress(_ json: JSONLines, _ running: [DownloadInfo], _ state: inout State) {
@@ -193,6 +254,10 @@ final class RunPresenter: Sendable {
             parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
         }
         context.errors.writeLine(parts.joined(separator: ", "))
+        let failed = state.withLock { $0.failed }
+        for line in failed.lines(failed: tracker.count(.error), suggested: global.suggested) {
+            context.errors.writeLine(line)
+        }
     }
 }
 
@@ -203,26 +268,5 @@ extension DownloadInfo {
     /// The file's name if it is known, else the one from the URL.
     var shownName: String {
         fileName ?? FileNameRules.name(url: url, head: nil)
-    }
-}
-
-extension TaskLine {
-    init(_ info: DownloadInfo) {
-        self.init(
-            name: info.shownName, received: info.count.received, expected: info.count.expected,
-            rate: info.bytesPerSecond > 0 ? info.bytesPerSecond : nil)
-        guard info.state != .action, let until = info.waitingUntil else { return }
-        note = "retry in \(Formatting.duration(max(0, until.timeIntervalSinceNow)))"
-    }
-}
-
-extension TotalLine {
-    init(_ tracker: RunTracker, rate: Double) {
-        let goal = tracker.goal
-        self.init(
-            complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total,
-            received: goal.received, expected: goal.expected, rate: rate > 0 ? rate : nil)
-        isLowerBound = goal.isLowerBound
-        fraction = tracker.fraction
     }
 }

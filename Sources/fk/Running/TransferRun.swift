@@ -19,7 +19,9 @@ struct TransferRun: Sendable {
     mutating func run() async throws -> Int32 {
         let log = try options.openLog(context)
         TransportLibrary.prepare()
-        let presenter = RunPresenter(global, context, barrels: barrels)
+        let presenter = RunPresenter(
+            global, context, barrels: barrels,
+            paths: FinishedPaths(options.print, isNUL: options.endsWithNUL, global, context))
         let requests = requests
         let note = options.followerNote(goal)
         self.requests = []

@@ -57,10 +57,13 @@ final class SignalTrap: Sendable {
 private let caughtSignals = Atomic<Int>(0)
 private let signalPipe = Atomic<Int32>(-1)
 
-/// Runs in signal context: only atomics, `write` and `_exit` are allowed.
+/// Runs in signal context: only atomics, `write`, `tcsetattr` and `_exit` are allowed.
 private func signalCaught(_ number: Int32) {
     let savedError = errno
-    if caughtSignals.wrappingAdd(1, ordering: .relaxed).oldValue > 0 { _exit(SignalTrap.exitStatus(number)) }
+    if caughtSignals.wrappingAdd(1, ordering: .relaxed).oldValue > 0 {
+        TerminalGuard.restore()
+        _exit(SignalTrap.exitStatus(number))
+    }
     var byte = UInt8(truncatingIfNeeded: number)
     _ = write(signalPipe.load(ordering: .relaxed), &byte, 1)
     errno = savedError

@@ -96,14 +96,16 @@ final class PseudoTerminal: Sendable {
     /// - Parameters:
     ///   - environment: replaces the process's own, but for PATH and HOME.
     ///   - onOutput: told of everything written so far, each time there is more.
+    ///   - onStart: told of the process's id.
     func run(
         _ program: String, _ arguments: [String], environment: [String: String] = [:],
-        onOutput: (String) -> Void = { _ in }
+        onOutput: (String) -> Void = { _ in }, onStart: (Int32) -> Void = { _ in }
     ) throws -> Output {
         let process = try ChildProcess(
             [program] + arguments, environment: FKProgram.environment(environment), input: .descriptor(secondary),
             output: .descriptor(secondary))
         close(secondary)
+        onStart(process.pid)
         let bytes = readToEnd(onOutput)
         let status = process.end()
         let raw = String(decoding: bytes, as: UTF8.self)

@@ -46,9 +46,9 @@ final class Sandbox: Sendable {
     /// Starts `fk` and returns at once.
     func start(_ words: String...) throws -> RunningFK { try start(words) }
 
-    func start(_ words: [String], input: String? = nil) throws -> RunningFK {
+    func start(_ words: [String], input: String? = nil, environment own: [String: String] = [:]) throws -> RunningFK {
         let process = try RunningFK(
-            words, workPath: workPath, folder: files, input: input, environment: environment)
+            words, workPath: workPath, folder: files, input: input, environment: environment.merging(own) { $1 })
         started.update { $0.append(process) }
         return process
     }

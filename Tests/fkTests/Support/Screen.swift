@@ -51,6 +51,13 @@ struct Screen {
         let number = Int(String(parameters)) ?? 1
         switch rest.popFirst() {
         case "A": row = max(top, row - number)
+        case "B": row = min(top + rows, min(cells.count - 1, row + number))
+        case "G": column = number - 1
+        case "H":
+            let place = parameters.split(separator: ";").map { Int(String($0)) ?? 1 }
+            row = top + (place.first ?? 1) - 1
+            column = (place.count > 1 ? place[1] : 1) - 1
+            while cells.count <= row { cells.append([]) }
         case "K": cells[row].removeSubrange(min(column, cells[row].count)...)
         case "J":
             cells[row].removeSubrange(min(column, cells[row].count)...)

@@ -1,0 +1,138 @@
+import FKMiddleware
+
+/// One task in the live view.
+struct TaskLine: Sendable, Hashable {
+    /// The file's name, or its URL if there is no name yet. The view escapes it.
+    var name: String
+    /// Tells tasks of the same name apart; nil where the name is enough. The view escapes it.
+    var label: String?
+    var received: Int64
+    /// The bytes that were there before this run.
+    var resumed: Int64 = 0
+    /// nil until a server has reported the length.
+    var expected: Int64?
+    /// Bytes per second; nil while there is no measurement.
+    var rate: Double?
+    /// The number of the attempt, from 1.
+    var attempt = 1
+    /// The maximum number of attempts; nil if unknown.
+    var attempts: Int?
+    /// The connections that receive bytes.
+    var connections = 1
+    /// The seconds without a byte; nil while bytes arrive.
+    var silence: Double?
+    /// Replaces everything but the name, for a task that does not run: "next attempt in 5s".
+    var note: String?
+    /// The style of the note.
+    var noteStyle = Style.yellow
+
+    init(name: String, received: Int64, expected: Int64? = nil, rate: Double? = nil, note: String? = nil) {
+        self.name = name
+        self.received = received
+        self.expected = expected
+        self.rate = rate
+        self.note = note
+    }
+
+    /// `attempt 2 of 5`; nil for the first attempt.
+    func attemptText(isShort: Bool) -> String? {
+        guard attempt > 1 else { return nil }
+        guard let attempts else { return "attempt \(attempt)" }
+        return isShort ? "attempt \(attempt)/\(attempts)" : "attempt \(attempt) of \(attempts)"
+    }
+}
+
+/// The sum of all tasks, the last line of the live view.
+struct TotalLine: Sendable, Hashable {
+    var complete: Int
+    var error: Int
+    /// The number of tasks.
+    var total: Int
+    var received: Int64
+    /// The bytes that were there before this run.
+    var resumed: Int64 = 0
+    /// The sum of the known lengths.
+    var expected: Int64?
+    /// True if the length of a task is unknown, so that `expected` is a lower bound.
+    var isLowerBound = false
+    /// The share that the bar shows; nil while unknown.
+    var fraction: Double?
+    /// Bytes per second; nil while there is no measurement.
+    var rate: Double?
+    /// The waiting tasks and their reasons: "12 waiting: …"; nil while none waits.
+    var waiting: String?
+
+    init(complete: Int, error: Int = 0, total: Int, received: Int64, expected: Int64? = nil, rate: Double? = nil) {
+        self.complete = complete
+        self.error = error
+        self.total = total
+        self.received = received
+        self.expected = expected
+        self.rate = rate
+        fraction = ProgressFrame.fraction(received, expected)
+    }
+}
+
+/// The end of a task, as a permanent line.
+struct FinishedLine: Sendable, Hashable {
+    enum Outcome: Sendable, Hashable {
+        case complete
+        /// The file existed already; nothing was fetched.
+        case unchanged
+        case suspended
+        case cancelled
+        /// The task was trashed.
+        case forgotten
+        /// With the error.
+        case failed(String)
+    }
+
+    var name: String
+    var outcome: Outcome
+    var bytes: Int64
+    /// The bytes received in `seconds`; fewer than `bytes` if an earlier run had received some.
+    var fetched: Int64
+    var seconds: Double?
+
+    init(name: String, outcome: Outcome, bytes: Int64, fetched: Int64? = nil, seconds: Double? = nil) {
+        self.fetched = fetched ?? bytes
+        self.name = name
+        self.outcome = outcome
+        self.bytes = bytes
+        self.seconds = seconds
+    }
+
+    /// The line, cut to `columns` unless that is nil.
+    func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
+        let name = Escaping.visible(self.name)
+        let (sign, style, rest) = parts(usesUnicode: usesUnicode)
+        let mark = usesUnicode ? "…" : "~"
+        guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
+        // Reasons get more space than names.
+        let room = columns - Columns.width(of: sign) - 3
+        let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))
+        let shownRest = Columns.fit(rest, to: restWidth, mark: mark)
+        let nameRoom = room - Columns.width(of: shownRest)
+        // Padded to the minimum width of names in the live view, so that the lines align.
+        let shownName = Columns.pad(Columns.fit(name, to: nameRoom, mark: mark), to: min(20, nameRoom))
+        return "\(style(sign, usesColor)) \(shownName)  \(shownRest)"
+    }
+
+    private func parts(usesUnicode: Bool) -> (sign: String, style: Style, rest: String) {
+        let size = Formatting.bytes(bytes)
+        switch outcome {
+        case .complete:
+            var rest = size
+            if let seconds {
+                rest += " in \(Formatting.duration(seconds, precise: true))"
+                if seconds > 0.001 { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
+            }
+            return (usesUnicode ? "✓" : "ok", .green, rest)
+        case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), already complete")
+        case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
+        case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
+        case .forgotten: return (usesUnicode ? "–" : "trashed", .yellow, "trashed: forgotten, its file deleted")
+        case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, Escaping.visible(reason))
+        }
+    }
+}

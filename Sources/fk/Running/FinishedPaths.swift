@@ -1,0 +1,32 @@
+/// Writes the paths of finished files to standard output, for scripts.
+struct FinishedPaths: Sendable {
+    /// What `--print` selects.
+    enum Choice: String, Sendable, CaseIterable {
+        /// The path of each finished file.
+        case path
+        /// Nothing.
+        case none
+    }
+
+    /// The character after each path.
+    let end: String
+    private let output: OutputStream
+    /// True if standard output is a terminal, which a live view may share.
+    let isTerminal: Bool
+
+    /// - Parameters:
+    ///   - choice: nil selects paths where standard output is open and not a terminal, unless the run is quiet.
+    ///   - isNUL: true ends each path with NUL instead of a line feed.
+    /// - Returns: nil if nothing is to be printed.
+    init?(_ choice: Choice?, isNUL: Bool, _ global: GlobalOptions, _ context: CommandContext) {
+        guard !global.json else { return nil }
+        isTerminal = context.outputTerminal(.never).isTerminal
+        let isDefault = choice == nil && !isTerminal && !global.quiet && ProcessWords.isOpenForWriting(1)
+        guard choice == .path || isDefault else { return nil }
+        output = context.output
+        end = isNUL ? "\0" : "\n"
+    }
+
+    /// Writes the bytes of a path as they are.
+    func write(_ path: String) { output.write(path + end) }
+}

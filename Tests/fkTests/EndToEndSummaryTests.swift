@@ -1,0 +1,98 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// The end of a run, and runs without a terminal.
+@Suite("The end of a run, and runs without a terminal", .timeLimit(.minutes(2))) struct EndToEndSummaryTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let body = Bytes.pattern(count: 100_000)
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        server.serve("/a", body)
+        server.serve("/b", body)
+    }
+
+    @Test("Failed files are listed with masked URL and reason, and the printed command runs them again")
+    func failures() async throws {
+        let isThere = Observed(false)
+        server.routeOthers { [body] _ in isThere.value ? .ok(body) : .status(404) }
+        let work = sandbox.folder.path + "/other work"
+        let urls = [server.url("/x?v=1&token=secret"), server.url("/y"), server.url("/a")]
+        let result = try await sandbox.fk(["get", "--retry", "0", "--work-path", work] + urls)
+        #expect(result.status == 1)
+        let lines = result.errors.split(separator: "\n").map(String.init)
+        let summary = try #require(lines.firstIndex { $0.hasPrefix("1 of 3 complete, 2 failed") })
+        #expect(lines.count == summary + 5)
+        #expect(lines[(summary + 1)...].contains { $0.contains("/x?v=1&token=***") && $0.contains("404") })
+        let command = try #require(lines.last)
+        #expect(command.hasPrefix("fk retry --run ") && command.hasSuffix(" --work-path '\(work)'"))
+        isThere.update { $0 = true }
+        let folder = URL(fileURLWithPath: FKProgram.path).deletingLastPathComponent().path
+        let again = try await FKProgram.run("/bin/sh", ["-c", "PATH=\(folder):$PATH; \(command)"])
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(again.errors.contains("2 of 2 complete"))
+        #expect(sandbox.exists("y"))
+        let nothing = try await sandbox.fk("retry", "--run", "--all", "--work-path", work)
+        #expect(nothing.status == 0 && nothing.errors.contains("Nothing to retry"), "\(nothing.errors)")
+    }
+
+    @Test("More than twenty failures are counted") func manyFailures() async throws {
+        server.routeOthers { _ in .status(404) }
+        let urls = (0..<34).map { server.url("/none/\($0)") }
+        let result = try await sandbox.fk(["get", "--retry", "0", "-j", "8"] + urls)
+        #expect(result.errors.contains("  and 14 more: fk list --state error\n"))
+        let list = try await sandbox.fk("list")
+        #expect(list.output.contains("  REASON\n") && list.output.contains("The server answered 404"))
+        let complete = try await sandbox.fk("list", "--state", "complete")
+        #expect(!complete.output.contains("REASON"))
+    }
+
+    @Test("retry --all says what it did, not what it did not") func retryAll() async throws {
+        server.route("/gone") { _ in .status(404) }
+        try await sandbox.fk("get", "--retry", "0", server.url("/a"), server.url("/b"), server.url("/gone"))
+        let result = try await sandbox.fk("retry", "--all")
+        #expect(result.status == 0)
+        let lines = result.output.split(separator: "\n").map(String.init)
+        #expect(
+            lines.count == 2 && lines[0].contains("/gone") && lines[1] == "1 changed, 2 tasks unchanged.", "\(lines)")
+        let none = try await sandbox.fk("retry", "--all")
+        #expect(none.output == "Nothing to do: it applies to none of 3 tasks.\n")
+    }
+
+    @Test("Paths of finished files go to standard output, one a line or ended by NUL") func paths() async throws {
+        let both = [server.url("/a"), server.url("/b")]
+        let paths = Set(["a", "b"].map { "\(sandbox.files)/\($0)" })
+        let first = try await sandbox.fk(["get"] + both)
+        #expect(Set(first.output.split(separator: "\n").map(String.init)) == paths && first.output.hasSuffix("\n"))
+        let again = try await sandbox.fk(["get", "-0"] + both)
+        #expect(Set(again.output.split(separator: "\0").map(String.init)) == paths && again.output.hasSuffix("\0"))
+        #expect(try await sandbox.fk(["get", "--print", "none"] + both).output == "")
+        #expect(try await sandbox.fk(["get", "-q"] + both).output == "")
+        #expect(
+            try await sandbox.fk(["get", "-q", "--print", "path", server.url("/a")]).output == "\(sandbox.files)/a\n")
+        #expect(try await sandbox.fk(["get", "--json", server.url("/a")]).output.hasPrefix("{"))
+        #expect(try await sandbox.fk(["get", "--json", "--print", "path", server.url("/a")]).status == 2)
+        #expect(try await sandbox.fk(["get", "--print", "paths", server.url("/a")]).status == 2)
+        server.route("/gone") { _ in .status(404) }
+        #expect(try await sandbox.fk(["get", "--retry", "0", server.url("/gone")]).output == "")
+    }
+
+    @Test("Without a terminal a line now and then says what is under way") func status() async throws {
+        let gate = Gate()
+        server.serve("/slow", body, stallingAt: 50_000, gate)
+        let running = try sandbox.start(
+            ["get", "-x", "1", server.url("/slow"), server.url("/a")], environment: ["FK_STATUS_INTERVAL": "1"])
+        #expect(try await running.says("1 of 2 complete"), "\(running.errors)")
+        #expect(running.errors.contains("slow 50%"))
+        gate.open()
+        let result = await running.end()
+        #expect(result.status == 0)
+        #expect(result.errors.contains("✓ slow") && result.errors.contains("✓ a"))
+    }
+}

@@ -1,0 +1,120 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import fk
+
+@Suite("What a run says about its tasks") struct RunTextTests {
+    private let now = Date(timeIntervalSince1970: 1_000_000)
+
+    private func info(_ url: String, state: DownloadState = .action) -> DownloadInfo {
+        DownloadInfo(id: TaskID(url: url), url: url, state: state)
+    }
+
+    @Test("Waiting tasks are counted with reason and time") func waiting() {
+        func line(_ count: Int, _ sample: [Waiting]) -> String? { WaitText.line(count: count, sample, now: now) }
+        let paused = Waiting(.host, until: now + 118, host: "example.com")
+        let slot = Waiting(.slot, limit: 3)
+        #expect(line(0, [paused]) == nil)
+        #expect(line(12, []) == "12 waiting")
+        #expect(line(12, [paused]) == "12 waiting: example.com asked for 1m58s")
+        #expect(line(12, [slot, paused, paused]) == "12 waiting: example.com asked for 1m58s; all 3 slots are taken")
+        #expect(line(1, [Waiting(.slot, limit: 1)]) == "1 waiting: the only slot is taken")
+        #expect(line(2, [Waiting(.host, host: "h", limit: 6)]) == "2 waiting: h has 6 of 6 connections")
+        #expect(line(2, [Waiting(.retry, until: now + 5)]) == "2 waiting: next attempt in 5s")
+        #expect(line(2, [Waiting(.retry, until: now - 5)]) == "2 waiting: next attempt in 0s")
+        #expect(line(2, [Waiting(.noSpace)]) == "2 waiting: no space on the disk")
+        let many = (1...9).map { Waiting(.host, until: now + 60, host: "h\($0)") }
+        #expect(line(9, many) == "9 waiting: h1 asked for 1m00s; h2 asked for 1m00s; h3 asked for 1m00s")
+    }
+
+    @Test("The row of a task that waits for its next attempt says when, which, and why") func note() {
+        var info = info("http://h/a.bin", state: .idle)
+        info.wait = Waiting(.retry, until: now + 9)
+        info.attempts = 1
+        info.maxAttempts = 5
+        info.error = DownloadError(.httpStatus, "The server answered 503.")
+        func note() -> String? { TaskLine(info, meters: RunMeters(), time: 0, now: now).note }
+        #expect(note() == "attempt 2 of 5 in 9s: The server answered 503.")
+        info.maxAttempts = nil
+        info.error = nil
+        #expect(note() == "attempt 2 in 9s")
+        info.wait = Waiting(.retry, until: now + 118, host: "h")
+        info.maxAttempts = 5
+        #expect(note() == "h asked for 1m58s, attempt 2 of 5")
+    }
+
+    @Test("A running task without a byte for five seconds says so") func silence() {
+        var meters = RunMeters()
+        let info = info("http://h/a.bin")
+        for second in 0...8 { meters.look([info], fetched: 0, time: Int64(second) * 1_000_000_000) }
+        #expect(meters.silence(of: info.id, at: 8_500_000_000) == 8)
+        #expect(meters.silence(of: info.id, at: 4_000_000_000) == nil)
+        #expect(TaskLine(info, meters: meters, time: 8_500_000_000, now: now).silence == 8)
+        meters.look([], fetched: 0, time: 9_000_000_000)
+        #expect(meters.silence(of: info.id, at: 99_000_000_000) == nil, "a task that does not run is not silent")
+    }
+
+    @Test("Same names are told apart by the first part that differs") func names() {
+        func labels(_ urls: [String]) -> [String?] { DistinctNames.labels(urls.map { info($0) }) }
+        #expect(labels(["http://a/x.zip", "http://b/y.zip"]) == [nil, nil])
+        #expect(labels(["http://a/x.zip", "http://b/x.zip", "http://a/y.zip"]) == ["a", "b", nil])
+        #expect(labels(["http://a/1/x.zip", "http://a/2/x.zip"]) == ["1", "2"])
+        #expect(labels(["http://a/x.zip?v=1", "http://a/x.zip?v=2"]) == ["v=1", "v=2"])
+        let ids = labels(["http://a/x.zip?token=1", "http://a/x.zip?token=2"])
+        #expect(ids[0] != ids[1] && ids[0]?.count == 12, "secrets are masked, so the ids are shown")
+        #expect(labels([]) == [])
+    }
+
+    @Test("The end of a run lists failures with their reasons, and one command that tries them again") func failures() {
+        var failures = RunFailures()
+        func lines(_ count: Int) -> [String] { failures.lines(failed: count) { "\($0) --work-path /w" } }
+        #expect(lines(0) == [])
+        var failed = info("http://u:p@h/a?token=s&v=1", state: .error)
+        failed.error = DownloadError(.httpStatus, "The server answered 404.")
+        failures.add(failed)
+        #expect(
+            lines(1) == [
+                "  http://***@h/a?token=***&v=1  The server answered 404.", "Try it again with:",
+                "fk retry --run \(failed.id.short) --work-path /w",
+            ])
+        failures.remove(failed.id)
+        #expect(lines(0) == [])
+        for number in 0..<34 {
+            var failed = info("http://h/\(number)", state: .error)
+            failed.error = DownloadError(.httpStatus, "a\nb\u{1b}")
+            failures.add(failed)
+            failures.add(failed)
+        }
+        let many = lines(34)
+        #expect(many.count == 23 && many[20] == "  and 14 more: fk list --state error --work-path /w")
+        #expect(many[0] == "  http://h/0  a\\nb\\e")
+        #expect(many[22].split(separator: " ").count == 3 + 34 + 2)
+        for number in 34..<300 { failures.add(info("http://h/\(number)", state: .error)) }
+        #expect(lines(300).last == "fk retry --run --state error --work-path /w")
+        var uncreated = RunFailures()
+        uncreated.add(uncreated: "http://h/x", DownloadError(.invalidURL, "No."))
+        #expect(uncreated.lines(failed: 0) { $0 } == ["  http://h/x  No."])
+    }
+
+    @Test("A line about a run without a terminal") func status() {
+        var total = TotalLine(complete: 2, error: 1, total: 12, received: 65_536_000, expected: 209_715_200, rate: 5e7)
+        let running = (1...5).map { TaskLine(name: "f\($0)", received: Int64($0), expected: 10) }
+        #expect(StatusLine.text([], total, usesUnicode: true) == nil)
+        #expect(
+            StatusLine.text(running, total, usesUnicode: true)
+                == "2 of 12 complete, 1 failed, 62.5/200 MiB, 47.7 MiB/s, 3s left; f1 10%, f2 20%, f3 30%, and 2 more")
+        total.isLowerBound = true
+        total.waiting = "7 waiting: h asked for 5s"
+        #expect(
+            StatusLine.text([], total, usesUnicode: true)
+                == "2 of 12 complete, 1 failed, 62.5/≥200 MiB, 47.7 MiB/s; 7 waiting: h asked for 5s")
+        var silent = TaskLine(name: "a\u{1b}", received: 5)
+        silent.silence = 8
+        let single = TotalLine(complete: 0, total: 1, received: 5)
+        #expect(StatusLine.text([silent], single, usesUnicode: true) == "5 B; a\\e no data for 8s")
+        #expect(StatusLine.interval([:]) == 30 && StatusLine.interval(["FK_STATUS_INTERVAL": "x"]) == 30)
+        #expect(StatusLine.interval(["FK_STATUS_INTERVAL": "1"]) == 1)
+    }
+}
