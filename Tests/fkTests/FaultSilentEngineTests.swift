@@ -21,7 +21,8 @@ struct FaultSilentEngineTests {
         #expect(try await sandbox.record(server.url("/a")) { $0.received == 500_000 } != nil)
         engine.signal(SIGSTOP)
         let followers = [
-            try sandbox.start("get", server.url("/b"), "-q"), try sandbox.start("run"), try sandbox.start("watch"),
+            try sandbox.start("get", server.url("/b"), "-q"), try sandbox.start("run"),
+            try sandbox.start("watch", "--json"),
             try sandbox.start("barrel", "watch", "set", "--json"),
         ]
         let asker = try sandbox.start("suspend", server.url("/a"))

@@ -23,8 +23,13 @@ enum QueryCommands {
         make: { try WhyCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let watch = CommandSpec(
-        path: ["watch"], summary: "show the progress of all tasks until Ctrl-C",
-        discussion: ["Works for downloads that another process runs."],
+        path: ["watch"], summary: "watch and steer all tasks on the full screen",
+        discussion: [
+            "Works for downloads of every process, and says when none runs. Keys: space suspends or resumes the selected "
+                + "task, r retries, c cancels and asks y/n, f forgets, + and - change the rate limit, / filters, Enter shows "
+                + "details, b sums by barrel, ? help, q quits. The downloads go on.",
+            "Into a pipe it prints one table and ends; with --json an event a line until Ctrl-C.",
+        ],
         examples: [.init("fk watch", "in a second terminal")],
         make: { try WatchCommand(barrel: nil, global: GlobalOptions($0, $1), context: $1) })
 }

@@ -2,55 +2,153 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk watch` and `fk barrel watch`: a live view of the work path, whichever process runs the engine. It only reads.
+/// `fk watch` and `fk barrel watch`: shows the tasks of a work path, whichever process runs the engine.
+///
+/// | output | `watch` | `barrel watch` |
+/// | --- | --- | --- |
+/// | a terminal | the full screen, until `q` | a live view, until no member can run any more |
+/// | elsewhere | one table | a line for each end |
+/// | `--json` | an event a line, until a signal | the same, until no member can run any more |
 struct WatchCommand: Command {
-    /// nil for the whole work path, until Ctrl-C. A barrel is watched until none of its members can run any more.
+    /// nil for the whole work path.
     let barrel: String?
     let global: GlobalOptions
     let context: CommandContext
 
+    private var configure: Configure { Configure(workPath: URL(fileURLWithPath: global.workPath, isDirectory: true)) }
+
     func run() async throws -> Int32 {
+        if let barrel {
+            return try await follow(members: try global.openReader().barrel(barrel).members.map(\.id))
+        }
+        if global.json { return try await follow(members: nil) }
+        let terminal = context.outputTerminal(global.color)
+        guard terminal.canMoveCursor, isatty(0) == 1 else { return try table() }
+        return try await fullScreen(terminal)
+    }
+
+    // MARK: One table
+
+    private func table() throws -> Int32 {
         let workPath = WorkPath(global.workPath)
-        try workPath.open(create: barrel == nil)
-        let reader = StoreReader(workPath)
-        let members = try barrel.map { try reader.barrel($0).members.map(\.id) }
-        let presenter = RunPresenter(
-            global, context, barrels: barrel.flatMap { name in members.map { [(name: name, members: $0)] } } ?? [])
-        let signal = Locked<Int32?>(nil)
-        let trap = SignalTrap { number in signal.withLock { $0 = number } }
-        var tracker = RunTracker(targets: members.map(Set.init))
-        var known: Set<TaskID> = []
-        var looks = 0
-        var speeds = FollowedSpeeds()
-        var watch = EngineWatch(interval: 0.5)
-        while signal.withLock({ $0 }) == nil {
-            // It looks for new tasks less often than it reads known ones, because a work path may contain a hundred
-            // thousand.
-            let all = looks % 10 == 0 ? (members ?? workPath.allTaskIDs()).filter { !known.contains($0) } : []
-            let isFirst = looks == 0
-            looks += 1
-            known.formUnion(all)
-            var running: [DownloadInfo] = []
-            for record in reader.records(Array(tracker.openIDs.union(all))) {
-                let info = speeds.measured(DownloadInfo(record))
-                if info.state == .action { running.append(info) }
-                // Tasks that were settled before are counted but not shown.
-                if tracker.update(info), !(isFirst && info.state.isSettled) { presenter.show(.state(info)) }
+        try workPath.open(create: true)
+        let records = StoreReader(workPath).records()
+        if !EngineLock.isHeld(workPath), !global.quiet {
+            context.errors.writeLine("No process runs the downloads. Start them with: \(global.suggested("fk run"))")
+        }
+        if records.isEmpty {
+            if !global.quiet { context.errors.writeLine("No tasks.") }
+        } else {
+            TableWriter(of: records).write(global, context)
+        }
+        return ExitStatus.done
+    }
+
+    // MARK: The full screen
+
+    private func fullScreen(_ terminal: Terminal) async throws -> Int32 {
+        let screen = WatchScreen(
+            terminal: terminal, output: context.output, input: 0, runCommand: global.suggested("fk run"))
+        let session = try WatchSession(configure: configure, interval: 0.25) { screen.post(.event($0)) }
+        let trap = SignalTrap { screen.post(.end(status: SignalTrap.exitStatus($0), nil)) }
+        let following = Task {
+            do {
+                try await session.run()
+            } catch {
+                let error = DownloadError(wrapping: error, code: .disk, message: "The work path cannot be read.")
+                screen.post(.end(status: ExitStatus.workPath, error))
             }
-            presenter.show(.progress(running: running, tracker))
-            if barrel != nil, tracker.isSettled { break }
-            // The reader of the output is gone.
-            if global.json, context.output.isBroken { break }
-            if !EngineLock.isHeld(workPath) {
-                watch = EngineWatch(interval: 0.5)
-            } else if let news = watch.look(EngineLock.content(workPath), now: EngineWatch.now) {
-                presenter.show(.engineNews(news, pid: EngineLock.holder(workPath)?.pid ?? 0))
+        }
+        let usesUnicode = terminal.usesUnicode
+        let workPath = WorkPath(global.workPath)
+        let status = try await screen.run { effect in
+            switch effect {
+            case .request(let request): Task { screen.post(.answer(await session.perform(request))) }
+            case .load(let id):
+                Task {
+                    let record = await session.record(id)
+                    let engineRuns = EngineLock.isHeld(workPath)
+                    let lines = record.map {
+                        WatchDetails.lines($0, engineRuns: engineRuns, usesUnicode: usesUnicode)
+                    }
+                    screen.post(.details(id, lines ?? ["The task is gone."]))
+                }
+            case .quit, .redraw: break
             }
-            try await Task.sleep(for: .milliseconds(500))
         }
         withExtendedLifetime(trap) {}
+        await session.stop()
+        _ = await following.value
+        return status
+    }
+
+    // MARK: Events
+
+    /// Follows until a signal comes, or for a barrel until no member can run any more.
+    private func follow(members: [TaskID]?) async throws -> Int32 {
+        let presenter = RunPresenter(
+            global, context, barrels: barrel.flatMap { name in members.map { [(name: name, members: $0)] } } ?? [])
+        let following = Following(tracker: RunTracker(targets: members.map(Set.init)), isFinite: members != nil)
+        let output = context.output
+        let isJSON = global.json
+        let state = Locked(following)
+        let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
+        let session = try WatchSession(configure: configure, interval: 0.5) { event in
+            let shown = state.withLock { $0.take(event) }
+            for event in shown { presenter.show(event) }
+            // The reader of the output is gone.
+            if state.withLock({ $0.isOver }) || (isJSON && output.isBroken) { continuation.finish() }
+        }
+        let trap = SignalTrap { number in
+            state.withLock { $0.signal = number }
+            continuation.finish()
+        }
+        let stopping = Task {
+            for await _ in ends {}
+            await session.stop()
+        }
+        defer { continuation.finish() }
+        try await session.run()
+        withExtendedLifetime(trap) {}
+        _ = await stopping.value
+        let (tracker, signal) = state.withLock { ($0.tracker, $0.signal) }
         presenter.close(tracker)
-        if let number = signal.withLock({ $0 }) { return SignalTrap.exitStatus(number) }
+        if let signal { return SignalTrap.exitStatus(signal) }
         return tracker.count(.error) > 0 ? ExitStatus.taskFailed : ExitStatus.done
+    }
+}
+
+/// What `watch --json` and `barrel watch` have heard, as events of a run.
+private struct Following: Sendable {
+    var tracker: RunTracker
+    /// True if it ends when no task can run any more.
+    let isFinite: Bool
+    var signal: Int32?
+    private var isLoaded = false
+
+    init(tracker: RunTracker, isFinite: Bool) {
+        self.tracker = tracker
+        self.isFinite = isFinite
+    }
+
+    var isOver: Bool { isFinite && isLoaded && tracker.isSettled }
+
+    /// - Returns: the events to show.
+    mutating func take(_ event: WatchSession.Event) -> [RunSession.Event] {
+        switch event {
+        case .all(let infos):
+            // Tasks that were settled before are counted but not shown.
+            let isFirst = !isLoaded
+            isLoaded = true
+            return infos.filter { tracker.update($0) && !(isFirst && $0.state.isSettled) }.map { .state($0) }
+        case .changed(let infos): return infos.filter { tracker.update($0) }.map { .state($0) }
+        case .progress(let infos):
+            let running = infos.filter { tracker.counts($0.id) }
+            for info in running { _ = tracker.update(info) }
+            return [.progress(running: running, tracker)]
+        case .engineNews(let news, let pid): return [.engineNews(news, pid: pid)]
+        case .problem(let text): return [.problem(text)]
+        case .owner, .limit: return []
+        }
     }
 }

@@ -1,0 +1,157 @@
+import FKMiddleware
+import Foundation
+
+/// Follows all tasks of a work path for a program that shows and steers them, whichever process runs its engine. It
+/// never runs tasks itself.
+///
+/// It is a client of `SharedEngine`, which follows the engine's changes. While no process runs the engine, another
+/// command may change tasks for a moment: then it looks for info files that were written.
+package actor WatchSession {
+    /// A report of a session.
+    package enum Event: Sendable {
+        /// Every task, in the order of submission. It comes first, and again where changes may have been missed.
+        case all([DownloadInfo])
+        /// Tasks with a new state. `.unknown` is a task that was forgotten.
+        case changed([DownloadInfo])
+        /// At the session's interval: the running tasks, with their speeds.
+        case progress([DownloadInfo])
+        /// The process that runs the engine; nil if none does.
+        case owner(pid: Int32?)
+        /// The engine has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
+        case engineNews(EngineWatch.News, pid: Int32)
+        /// The rate limit of all tasks has changed, in bytes a second; nil for none.
+        case limit(Int64?)
+        /// A problem that a log should contain.
+        case problem(String)
+    }
+
+    private let configure: Configure
+    private let interval: Double
+    private let onEvent: @Sendable (Event) -> Void
+    private let access: SharedEngine
+    private let workPath: WorkPath
+    private var isStopped = false
+    /// The last known states, to report each change once.
+    private var states: [TaskID: DownloadState] = [:]
+    private var ownerPid: Int32??
+    private var limit: Int64??
+    private let news = Locked<[DownloadInfo]>([])
+    private let hasMissed = Locked(true)
+    /// The info files at the last look without an engine.
+    private var stamps: [TaskID: FileStamp] = [:]
+    private var nextScan = ContinuousClock.now
+
+    /// Opens a work path. Nothing is reported before `run()`.
+    ///
+    /// - Parameters:
+    ///   - interval: the seconds between two progress events, at least 0.05.
+    ///   - onEvent: receives one event at a time, in order.
+    /// - Throws: `.workPathUnusable` or `.laterVersion`.
+    package init(
+        configure: Configure, interval: Double, onEvent: @escaping @Sendable (Event) -> Void
+    ) throws {
+        self.configure = configure
+        self.interval = max(0.05, interval)
+        self.onEvent = onEvent
+        workPath = WorkPath(configure.workPath)
+        let hooks = SharedEngine.Hooks(onNews: { news, holder in
+            onEvent(.engineNews(news, pid: holder?.pid ?? 0))
+        })
+        access = try SharedEngine(configure: configure, scope: .chosen, takesOver: false, hooks: hooks) {
+            [kind = configure.transportKind] in try kind.makeTransport()
+        }
+    }
+
+    /// Reports until `stop()` is called.
+    ///
+    /// - Throws: `DownloadError` if the work path cannot be read.
+    package func run() async throws {
+        _ = await access.observeStates(missed: { [hasMissed] in hasMissed.withLock { $0 = true } }) { [news] info in
+            news.withLock { $0.append(info) }
+        }
+        await access.startQueue()
+        while !isStopped {
+            await reportOwner()
+            try await reportTasks()
+            reportLimit()
+            for problem in await access.takeProblems() { onEvent(.problem(problem)) }
+            onEvent(.progress(await access.runningInfos()))
+            try? await Task.sleep(for: .seconds(interval))
+        }
+        await access.close()
+    }
+
+    /// Ends the run soon.
+    package func stop() { isStopped = true }
+
+    /// Performs a request at the engine, in whichever process it runs. If none does, this process opens it for the
+    /// request.
+    package func perform(_ request: EngineRequest) async -> EngineReply {
+        let reply = await access.perform(request)
+        // What another command has just done is looked at soon.
+        nextScan = .now
+        return reply
+    }
+
+    /// The record of a task as it is now; nil if the task is gone or cannot be read.
+    package func record(_ id: TaskID) -> TaskRecord? { try? StoreReader(workPath).record(id) }
+
+    private func reportOwner() async {
+        let pid: Int32? = if case .process(let pid, _) = await access.owner { pid } else { nil }
+        guard ownerPid != .some(pid) else { return }
+        // Tasks that ran when their engine ended are waiting now.
+        if ownerPid != nil { hasMissed.withLock { $0 = true } }
+        ownerPid = pid
+        stamps = [:]
+        onEvent(.owner(pid: pid))
+    }
+
+    private func reportLimit() {
+        let now = try? StandingLimit.read(in: workPath)
+        guard limit != .some(now) else { return }
+        limit = now
+        onEvent(.limit(now))
+    }
+
+    private func reportTasks() async throws {
+        let isFirst = hasMissed.withLock { hasMissed in
+            defer { hasMissed = false }
+            return hasMissed
+        }
+        if isFirst { try await reportAll() }
+        var changes = news.withLock { news in
+            defer { news = [] }
+            return news
+        }
+        if ownerPid == .some(nil) { changes += try await scanned() }
+        changes = changes.filter { info in
+            defer { states[info.id] = info.state == .unknown ? nil : info.state }
+            return states[info.id] != info.state
+        }
+        if !changes.isEmpty { onEvent(.changed(changes)) }
+    }
+
+    private func reportAll() async throws {
+        let infos = try await access.infos(.all)
+        states = Dictionary(infos.map { ($0.id, $0.state) }) { first, _ in first }
+        // The follower knows from now on which tasks run.
+        _ = try await access.infos(infos.filter { $0.state == .action }.map(\.id))
+        onEvent(.all(infos))
+    }
+
+    /// The tasks whose info files were written since the last look. A look takes at most a twentieth of the time.
+    private func scanned() async throws -> [DownloadInfo] {
+        let begin = ContinuousClock.now
+        guard begin >= nextScan else { return [] }
+        let ids = workPath.allTaskIDs()
+        var now: [TaskID: FileStamp] = [:]
+        for id in ids { now[id] = FileStamp(workPath.infoPath(id)) }
+        let isFirst = stamps.isEmpty
+        let written = isFirst ? [] : ids.filter { stamps[$0] != now[$0] }
+        let gone = stamps.keys.filter { now[$0] == nil }
+        stamps = now
+        let infos = try await access.infos(written)
+        nextScan = ContinuousClock.now + max(.seconds(1), (ContinuousClock.now - begin) * 20)
+        return infos + gone.map { DownloadInfo(id: $0, url: "", state: .unknown) }
+    }
+}

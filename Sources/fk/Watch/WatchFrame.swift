@@ -1,0 +1,243 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// Formats the screen of `fk watch`. The same model and size always give the same lines.
+///
+/// ```text
+/// fk watch  2 running  9 waiting  1 failed  5 complete                  12.3 MiB/s
+/// Process 4711 runs the downloads. Limit 2.0 MiB/s.
+/// ▁▁▂▃▅▇▇▇▆▇▇▇                                             at most 13.1 MiB/s
+/// > ▸ ubuntu.iso            ━━━━━━━━━╸─────  42%   2m05s   1.2/2.9 GiB  12.3 MiB/s
+///   ✗ none.bin              The server answered 404.
+///   ✓ notes.pdf             complete, 19.1 MiB
+/// space suspend/resume  r retry  c cancel  f forget  / filter  ? help  q quit
+/// ```
+struct WatchFrame {
+    var size: Terminal.Size
+    var usesColor: Bool
+    var usesUnicode: Bool
+    /// The command that starts the engine.
+    var runCommand: String
+    /// Nanoseconds of the clock of the model's events.
+    var time: Int64
+    var now: Date
+
+    private var columns: Int { size.columns }
+    private var mark: String { usesUnicode ? "…" : "~" }
+
+    /// Exactly as many lines as the terminal has rows.
+    func lines(_ model: inout WatchModel) -> [String] {
+        guard size.rows > 0 else { return [] }
+        var head = [title(model)]
+        if size.rows >= 8 || isWarning(model) { head.append(status(model)) }
+        if size.rows >= 14 { head.append(graph(model)) }
+        let last = bottom(&model)
+        head = Array(head.prefix(max(0, size.rows - 1)))
+        let room = size.rows - head.count - 1
+        var body = body(&model, rows: room)
+        while body.count < room { body.append("") }
+        return (head + body.prefix(room) + [last]).map(fitted)
+    }
+
+    /// The line; cut if it is too wide, as on very narrow terminals.
+    private func fitted(_ line: String) -> String {
+        let plain = Style.removed(from: line)
+        return Columns.width(of: plain) <= columns ? line : Columns.fit(plain, to: columns, mark: mark)
+    }
+
+    // MARK: Head and bottom
+
+    private func title(_ model: WatchModel) -> String {
+        let rate = model.rates.isEmpty ? "" : Formatting.rate(model.meters.rate ?? 0)
+        let words: [(DownloadState, String)] = [
+            (.action, "running"), (.idle, "waiting"), (.error, "failed"), (.suspend, "suspended"),
+            (.cancel, "cancelled"), (.complete, "complete"),
+        ]
+        var parts = columns >= 60 ? ["fk watch"] : []
+        for (state, word) in words {
+            let count = (model.counts[state] ?? 0) + (state == .idle ? model.counts[.prepare] ?? 0 : 0)
+            if count > 0 { parts.append("\(count) \(word)") }
+        }
+        if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
+        if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
+        let left = Columns.fit(
+            parts.joined(separator: "  "), to: max(1, columns - Columns.width(of: rate) - 2), mark: mark)
+        let padded = Columns.pad(left, to: columns - Columns.width(of: rate)) + rate
+        return Style.bold(Columns.fit(padded, to: columns, mark: mark), usesColor)
+    }
+
+    private func isWarning(_ model: WatchModel) -> Bool { model.owner == .some(nil) || model.silentEngine != nil }
+
+    private func status(_ model: WatchModel) -> String {
+        if let silent = model.silentEngine {
+            return Style.yellow(Columns.fit(Escaping.visible(silent), to: columns, mark: mark), usesColor)
+        }
+        guard let owner = model.owner else { return "" }
+        guard let pid = owner else {
+            let text = "No process runs the downloads. Start them with: \(runCommand)"
+            return Style.yellow(Columns.fit(Escaping.visible(text), to: columns, mark: mark), usesColor)
+        }
+        var text = "Process \(pid) runs the downloads."
+        if let limit = model.limit { text += " Limit \(Formatting.rate(Double(limit)))." }
+        return Style.dim(Columns.fit(text, to: columns, mark: mark), usesColor)
+    }
+
+    private func graph(_ model: WatchModel) -> String {
+        let highest = model.rates.suffix(columns).max() ?? 0
+        let label = highest > 0 ? "  at most \(Formatting.rate(highest))" : ""
+        let room = columns - Columns.width(of: label)
+        return Style.cyan(RateGraph.text(model.rates, columns: room, usesUnicode: usesUnicode), usesColor)
+            + Style.dim(label, usesColor)
+    }
+
+    private func bottom(_ model: inout WatchModel) -> String {
+        func fit(_ text: String) -> String { Columns.fit(Escaping.visible(text), to: columns, mark: mark) }
+        switch model.prompt {
+        case .filter(let text): return Style.bold(fit("/\(text)_"), usesColor)
+        case .confirm(_, _, let name):
+            return Style.yellow(fit("Cancel \(name) and delete its unfinished bytes? y/n"), usesColor)
+        case nil: break
+        }
+        if let message = model.message { return Style.yellow(fit(message), usesColor) }
+        let keys =
+            switch model.page {
+            case .list:
+                [
+                    "q quit", "? help", "space suspend/resume", "r retry", "c cancel", "f forget", "/ filter",
+                    "Enter details", "b barrels", "+ - limit",
+                ]
+            case .details: ["q quit", "Esc back", "space suspend/resume", "r retry", "c cancel", "f forget"]
+            case .barrels: ["q quit", "Esc back", "Enter members"]
+            case .help: ["any key goes back"]
+            }
+        var text = ""
+        for key in keys {
+            let longer = text.isEmpty ? key : "\(text)  \(key)"
+            if Columns.width(of: longer) > columns { break }
+            text = longer
+        }
+        return Style.dim(text, usesColor)
+    }
+
+    // MARK: Pages
+
+    private func body(_ model: inout WatchModel, rows: Int) -> [String] {
+        switch model.page {
+        case .list: return list(&model, rows: rows)
+        case .details(let id): return details(&model, id, rows: rows)
+        case .barrels: return barrels(&model, rows: rows)
+        case .help:
+            return WatchModel.help.flatMap { key in
+                let lines = Columns.wrap(key.meaning, to: max(8, columns - 19))
+                return lines.enumerated().map { index, line in
+                    let left = Columns.pad(index == 0 ? key.keys : "", to: 16)
+                    return Columns.fit("  \(left) \(line)", to: columns, mark: mark)
+                }
+            }
+        }
+    }
+
+    private func list(_ model: inout WatchModel, rows: Int) -> [String] {
+        let visible = model.visible(rows: rows)
+        guard !visible.isEmpty else {
+            guard model.isLoaded else { return ["  Reading the tasks ..."] }
+            let isFiltered = !model.filter.isEmpty || model.barrel != nil
+            let text =
+                isFiltered ? "  No task matches. Esc clears the filter." : "  No tasks. Add some with: fk get URL"
+            return [Columns.fit(text, to: columns, mark: mark)]
+        }
+        let infos = visible.compactMap { model.tasks[$0]?.info }
+        let labels = DistinctNames.labels(infos)
+        let selected = model.selected()?.id
+        let layout = layout(infos)
+        return zip(infos, labels).map { info, label in
+            row(info, label, model, layout, isSelected: info.id == selected)
+        }
+    }
+
+    /// The columns of the rows: two for the selection, two for the sign of the state.
+    private func layout(_ infos: [DownloadInfo]) -> ProgressFrame {
+        ProgressFrame(
+            columns: max(1, columns - 5), rows: 1, usesColor: usesColor, usesUnicode: usesUnicode,
+            nameColumns: columns >= 100 ? 32 : 20, hasConnections: infos.contains { $0.connections > 1 },
+            hasAttempts: infos.contains { $0.attempts > 1 && $0.state == .action })
+    }
+
+    private func row(
+        _ info: DownloadInfo, _ label: String?, _ model: WatchModel, _ layout: ProgressFrame, isSelected: Bool
+    ) -> String {
+        var task = TaskLine(info, label: label, meters: model.meters, time: time, now: now)
+        if let (text, style) = note(info, task.note) {
+            task.note = text
+            task.noteStyle = style
+        }
+        let (sign, style) = sign(info.state)
+        let line = "\(style?(sign, usesColor) ?? sign) \(layout.line(task))"
+        guard isSelected else { return "  " + line }
+        return Style.reverse(Columns.pad("> " + Style.removed(from: line), to: columns - 1), true)
+    }
+
+    private func sign(_ state: DownloadState) -> (String, Style?) {
+        switch state {
+        case .action: (usesUnicode ? "▸" : "*", .cyan)
+        case .complete: (usesUnicode ? "✓" : "+", .green)
+        case .error: (usesUnicode ? "✗" : "!", .red)
+        case .suspend: (usesUnicode ? "‖" : "=", .yellow)
+        case .cancel: (usesUnicode ? "–" : "-", .yellow)
+        case .idle, .prepare, .unknown: (" ", nil)
+        }
+    }
+
+    /// The text of a task that does not run; nil for a running one.
+    private func note(_ info: DownloadInfo, _ wait: String?) -> (String, Style)? {
+        let bytes = Formatting.amount(info.count.received, of: info.count.expected)
+        switch info.state {
+        case .action: return nil
+        case .complete: return ("complete, \(Formatting.bytes(info.count.received))", .green)
+        case .error: return (info.error?.shortText ?? "failed", .red)
+        case .suspend: return ("suspended, \(bytes) kept", .yellow)
+        case .cancel: return ("cancelled", .yellow)
+        case .idle, .prepare, .unknown:
+            let text = wait ?? "waiting"
+            return (info.count.received > 0 ? "\(text), \(bytes)" : text, .dim)
+        }
+    }
+
+    private func details(_ model: inout WatchModel, _ id: TaskID, rows: Int) -> [String] {
+        guard let info = model.tasks[id]?.info else { return ["  The task is gone."] }
+        let head = [row(info, nil, model, layout([info]), isSelected: false), ""]
+        let room = max(0, rows - head.count)
+        model.top = max(0, min(model.top, model.details.count - room))
+        let lines = model.details.dropFirst(model.top).prefix(room)
+        return head + lines.map { Columns.fit("  \($0)", to: columns, mark: mark) }
+    }
+
+    private func barrels(_ model: inout WatchModel, rows: Int) -> [String] {
+        let sums = model.barrelSums()
+        guard !sums.isEmpty else { return ["  There are no barrels."] }
+        model.barrelIndex = max(0, min(model.barrelIndex, sums.count - 1))
+        var table = TableWriter([
+            .init("BARREL", isFlexible: true), .init("FILES", alignsRight: true), .init("FAILED", alignsRight: true),
+            .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true), .init("RATE", alignsRight: true),
+        ])
+        let atLeast = Formatting.atLeast(usesUnicode: usesUnicode)
+        for sum in sums {
+            let done = sum.isLowerBound ? "" : Formatting.percent(sum.received, of: sum.expected)
+            table.add([
+                .init(sum.name), .init("\(sum.complete)/\(sum.total)"), .init("\(sum.failed)"),
+                .init(Formatting.amount(sum.received, of: sum.expected, orMore: sum.isLowerBound ? atLeast : nil)),
+                .init(done), .init(sum.rate >= 1 ? Formatting.rate(sum.rate) : ""),
+            ])
+        }
+        let lines = table.lines(width: columns - 3, usesColor: usesColor, usesUnicode: usesUnicode)
+        let room = max(1, rows - 1)
+        let first = max(0, model.barrelIndex - room + 1)
+        let shown = lines.dropFirst(1 + first).prefix(room).enumerated().map { index, line in
+            let fitted = Columns.fit(Style.removed(from: line), to: columns - 3, mark: mark)
+            return first + index == model.barrelIndex
+                ? Style.reverse(Columns.pad("> \(fitted)", to: columns - 1), true) : "  \(fitted)"
+        }
+        return ["  " + Columns.fit(Style.removed(from: lines[0]), to: columns - 3, mark: mark)] + shown
+    }
+}

@@ -1,0 +1,274 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// The state of `fk watch`: tasks, selection, filter, page. Events and keys change it, `WatchFrame` draws it. A value
+/// without clock, terminal and engine.
+struct WatchModel: Sendable {
+    /// A page of the view.
+    enum Page: Sendable, Hashable {
+        case list
+        case details(TaskID)
+        case barrels
+        case help
+    }
+
+    /// A question or an input in the last line.
+    enum Prompt: Sendable, Hashable {
+        /// The text of a filter, as typed so far.
+        case filter(String)
+        /// A verb that waits for y or n.
+        case confirm(Verb, TaskID, name: String)
+    }
+
+    /// What the program does after a key.
+    enum Effect: Sendable, Hashable {
+        case quit
+        case request(EngineRequest)
+        case load(TaskID)
+        case redraw
+    }
+
+    struct Task: Sendable {
+        var info: DownloadInfo
+        /// The position in the order of submission.
+        var number: Int
+    }
+
+    private(set) var tasks: [TaskID: Task] = [:]
+    private(set) var counts: [DownloadState: Int] = [:]
+    private(set) var meters = RunMeters()
+    /// The bytes that arrived in each second, oldest first.
+    private(set) var rates: [Double] = []
+    /// nil until it is known, then the process or nil for none.
+    private(set) var owner: Int32??
+    private(set) var silentEngine: String?
+    private(set) var limit: Int64?
+    /// A text for the last line, until the next key.
+    private(set) var message: String?
+    private(set) var isLoaded = false
+
+    var page = Page.list
+    var prompt: Prompt?
+    var filter = ""
+    /// Only members of this barrel are shown; nil for all tasks.
+    var barrel: String?
+    /// The selected task; nil selects the first one.
+    var selection: TaskID?
+    /// The first visible line of the list or page.
+    var top = 0
+    var barrelIndex = 0
+    /// The lines about the task of the details page.
+    private(set) var details: [String] = []
+
+    private var nextNumber = 0
+    private var fetched: Int64 = 0
+    private var lastSecond: (time: Int64, fetched: Int64)?
+    private var order: [TaskID]?
+    /// The most seconds of the graph.
+    static let graphLength = 600
+
+    // MARK: Events
+
+    /// Takes an event of the session.
+    mutating func apply(_ event: WatchSession.Event, time: Int64) {
+        switch event {
+        case .all(let infos):
+            var old = tasks
+            tasks = [:]
+            counts = [:]
+            order = nil
+            isLoaded = true
+            for info in infos {
+                // What was known before stays in its place.
+                let number = old.removeValue(forKey: info.id)?.number
+                insert(info, number: number)
+            }
+        case .changed(let infos):
+            for info in infos {
+                if info.state == .unknown { remove(info.id) } else { insert(info, number: tasks[info.id]?.number) }
+            }
+        case .progress(let running): progress(running, time: time)
+        case .owner(let pid):
+            owner = pid
+            silentEngine = nil
+        case .engineNews(let news, let pid):
+            silentEngine =
+                news == .silent ? "Process \(pid) shows no sign of life: kill -CONT \(pid) may continue it." : nil
+        case .limit(let rate): limit = rate
+        case .problem(let text): message = text
+        }
+    }
+
+    private mutating func progress(_ running: [DownloadInfo], time: Int64) {
+        for info in running where tasks[info.id] != nil { insert(info, number: tasks[info.id]?.number) }
+        meters.look(running, fetched: fetched, time: time)
+        guard let last = lastSecond else {
+            lastSecond = (time, fetched)
+            return
+        }
+        guard time - last.time >= 1_000_000_000 else { return }
+        rates.append(Double(fetched - last.fetched) * 1e9 / Double(time - last.time))
+        if rates.count > Self.graphLength { rates.removeFirst(rates.count - Self.graphLength) }
+        lastSecond = (time, fetched)
+    }
+
+    private mutating func insert(_ info: DownloadInfo, number: Int?) {
+        var info = info
+        if let old = tasks[info.id] {
+            counts[old.info.state, default: 1] -= 1
+            fetched += max(0, info.count.received - old.info.count.received)
+            // An event of the journal does not have it.
+            info.maxAttempts = info.maxAttempts ?? old.info.maxAttempts
+            if Self.rank(old.info) != Self.rank(info) { order = nil }
+        } else {
+            order = nil
+        }
+        counts[info.state, default: 0] += 1
+        tasks[info.id] = Task(info: info, number: number ?? nextNumber)
+        if number == nil { nextNumber += 1 }
+    }
+
+    private mutating func remove(_ id: TaskID) {
+        guard let old = tasks.removeValue(forKey: id) else { return }
+        counts[old.info.state, default: 1] -= 1
+        order = nil
+        if selection == id { selection = nil }
+        if page == .details(id) { page = .list }
+    }
+
+    /// Takes the answer to a request.
+    mutating func answer(_ reply: EngineReply) {
+        switch reply {
+        case .verbs(let results):
+            guard let result = results.first else { return message = "The task is gone." }
+            let name = tasks[result.id]?.info.shownName ?? URLMasking.mask(result.url)
+            message = "\(name): \(result.note)"
+        case .done(let note): message = note
+        case .failed(let error): message = error.shortText
+        case .added, .limits, .count: break
+        }
+    }
+
+    /// Takes the lines about a task.
+    mutating func show(details lines: [String], of id: TaskID) { if page == .details(id) { details = lines } }
+
+    mutating func say(_ text: String?) { message = text }
+
+    // MARK: The list
+
+    /// Running tasks first, then those that a person may act on, the queue, and what is over.
+    private static func rank(_ info: DownloadInfo) -> Int {
+        switch info.state {
+        case .action: 0
+        case .suspend: 1
+        case .error: 2
+        case .idle, .prepare: info.error != nil ? 3 : 4
+        case .cancel: 5
+        case .complete: 6
+        case .unknown: 7
+        }
+    }
+
+    /// The tasks that the filter lets through, in the order of the list. It is computed once after a change.
+    mutating func shown() -> [TaskID] {
+        if let order { return order }
+        let needle = filter.lowercased()
+        var rows: [(rank: Int, number: Int, id: TaskID)] = []
+        rows.reserveCapacity(tasks.count)
+        for (id, task) in tasks where matches(task.info, needle) {
+            rows.append((Self.rank(task.info), task.number, id))
+        }
+        rows.sort { ($0.rank, $0.number) < ($1.rank, $1.number) }
+        let ids = rows.map(\.id)
+        order = ids
+        return ids
+    }
+
+    private func matches(_ info: DownloadInfo, _ needle: String) -> Bool {
+        if let barrel, !info.barrels.containsExactly(barrel) { return false }
+        guard !needle.isEmpty else { return true }
+        return info.shownName.lowercased().contains(needle)
+            || URLMasking.mask(info.url).lowercased().contains(needle)
+            || info.state.rawValue == needle || info.barrels.contains { $0.lowercased().contains(needle) }
+    }
+
+    /// Changes the filter. The selection stays where it is shown.
+    mutating func setFilter(_ text: String, barrel: String? = nil) {
+        filter = text
+        self.barrel = barrel
+        order = nil
+        let ids = shown()
+        if let selected = selection, !ids.contains(selected) { selection = nil }
+        top = 0
+    }
+
+    /// The position of the selected task; nil in an empty list.
+    mutating func selectedIndex() -> Int? {
+        let ids = shown()
+        guard !ids.isEmpty else { return nil }
+        return selection.flatMap { ids.firstIndex(of: $0) } ?? 0
+    }
+
+    /// The selected task; nil in an empty list.
+    mutating func selected() -> DownloadInfo? {
+        if case .details(let id) = page { return tasks[id]?.info }
+        let ids = shown()
+        return selectedIndex().flatMap { tasks[ids[$0]]?.info }
+    }
+
+    /// Selects another line of the list.
+    mutating func select(index: Int) {
+        let ids = shown()
+        guard !ids.isEmpty else { return }
+        let index = min(max(0, index), ids.count - 1)
+        // The first line selects whatever is first.
+        selection = index == 0 ? nil : ids[index]
+    }
+
+    /// Scrolls so that the selected line is among `rows` lines, and returns the visible tasks.
+    mutating func visible(rows: Int) -> ArraySlice<TaskID> {
+        let ids = shown()
+        guard rows > 0, !ids.isEmpty else { return [] }
+        let index = selectedIndex() ?? 0
+        top = min(top, index)
+        top = max(top, index - rows + 1)
+        top = max(0, min(top, ids.count - rows))
+        return ids[top..<min(ids.count, top + rows)]
+    }
+
+    // MARK: Barrels
+
+    /// The sum of a barrel's tasks.
+    struct BarrelSum: Sendable, Hashable {
+        var name: String
+        var complete = 0
+        var failed = 0
+        var total = 0
+        var received: Int64 = 0
+        var expected: Int64 = 0
+        /// True if the length of a task is unknown.
+        var isLowerBound = false
+        var rate = 0.0
+    }
+
+    /// The sums of all barrels, by name. Trashed and forgotten members are not among them.
+    func barrelSums() -> [BarrelSum] {
+        var sums: [ExactText: BarrelSum] = [:]
+        for task in tasks.values {
+            let info = task.info
+            for name in info.barrels {
+                var sum = sums[ExactText(name)] ?? BarrelSum(name: name)
+                sum.total += 1
+                if info.state == .complete { sum.complete += 1 }
+                if info.state == .error { sum.failed += 1 }
+                sum.received &+= info.count.received
+                sum.expected &+= info.count.expected ?? info.count.received
+                if info.count.expected == nil, info.state != .complete { sum.isLowerBound = true }
+                if info.state == .action { sum.rate += meters.rate(of: info.id) ?? 0 }
+                sums[ExactText(name)] = sum
+            }
+        }
+        return sums.values.sorted { $0.name < $1.name }
+    }
+}

@@ -1,0 +1,317 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import fk
+
+@Suite("The screen of fk watch") struct WatchModelTests {
+    private func info(
+        _ name: String, _ state: DownloadState, received: Int64 = 0, expected: Int64? = nil, barrels: [String] = []
+    ) -> DownloadInfo {
+        let url = "http://h/\(name)"
+        var info = DownloadInfo(
+            id: TaskID(url: url), url: url, state: state, count: ByteCount(received: received, expected: expected))
+        info.barrels = barrels
+        return info
+    }
+
+    private func model(_ infos: [DownloadInfo]) -> WatchModel {
+        var model = WatchModel()
+        model.apply(.all(infos), time: 0)
+        model.apply(.owner(pid: 4711), time: 0)
+        return model
+    }
+
+    private func names(_ model: inout WatchModel) -> [String] {
+        model.shown().compactMap { model.tasks[$0]?.info.shownName }
+    }
+
+    private func frame(
+        _ model: inout WatchModel, columns: Int = 80, rows: Int = 24, color: Bool = false, unicode: Bool = true
+    ) -> [String] {
+        WatchFrame(
+            size: .init(columns: columns, rows: rows), usesColor: color, usesUnicode: unicode, runCommand: "fk run",
+            time: 0, now: Date(timeIntervalSince1970: 0)
+        ).lines(&model)
+    }
+
+    private var mixed: [DownloadInfo] {
+        var failed = info("gone", .error)
+        failed.error = DownloadError(.httpStatus, "The server answered 404.")
+        return [
+            info("done", .complete, received: 10, expected: 10), info("wait", .idle), failed,
+            info("run", .action, received: 5, expected: 10), info("held", .suspend, received: 5, expected: 10),
+            info("off", .cancel),
+        ]
+    }
+
+    // MARK: The list
+
+    @Test("Running tasks come first, complete ones last, each in the order of submission") func order() {
+        var model = model(mixed + [info("run2", .action)])
+        #expect(names(&model) == ["run", "run2", "held", "gone", "wait", "off", "done"])
+        model.apply(.changed([info("run", .complete, received: 10, expected: 10)]), time: 0)
+        #expect(names(&model) == ["run2", "held", "gone", "wait", "off", "done", "run"])
+        model.apply(.changed([info("off", .unknown), info("new", .idle)]), time: 0)
+        #expect(names(&model) == ["run2", "held", "gone", "wait", "new", "done", "run"])
+        #expect(model.counts[.complete] == 2 && model.counts[.cancel] == 0)
+    }
+
+    @Test("A new report of all tasks replaces what was known and keeps the order") func all() {
+        var model = model(mixed)
+        _ = model.handle(.end, rows: 24)
+        model.apply(.all([info("done", .complete), info("wait", .idle)]), time: 0)
+        #expect(names(&model) == ["wait", "done"])
+        #expect(model.counts.values.reduce(0, +) == 2)
+    }
+
+    @Test("The selection stays at its task while the list changes") func selection() {
+        var model = model(mixed)
+        for _ in 0..<3 { _ = model.handle(.down, rows: 24) }
+        #expect(model.selected()?.shownName == "wait")
+        model.apply(.changed([info("other", .action), info("wait", .action)]), time: 0)
+        #expect(model.selected()?.shownName == "wait" && model.selectedIndex() == 0)
+        model.apply(.changed([info("wait", .unknown)]), time: 0)
+        #expect(model.selected()?.shownName == "run", "a task that is gone is not selected")
+        for key in [WatchKey.end, .down, .pageDown] { _ = model.handle(key, rows: 24) }
+        #expect(model.selected()?.shownName == "done")
+        for key in [WatchKey.home, .up, .pageUp] { _ = model.handle(key, rows: 24) }
+        #expect(model.selectedIndex() == 0)
+        var empty = self.model([])
+        for key in [WatchKey.down, .end, .enter, .character(" "), .character("c")] {
+            #expect(empty.handle(key, rows: 24) == [])
+        }
+    }
+
+    @Test("The list scrolls with the selection") func scroll() {
+        var model = model((0..<100).map { info("f\($0)", .idle) })
+        for _ in 0..<50 { _ = model.handle(.down, rows: 24) }
+        let lines = frame(&model)
+        #expect(lines.contains { $0.contains("> ") && $0.contains("f50") })
+        #expect(lines.contains { $0.contains("f31 ") } && !lines.contains { $0.contains("f30 ") })
+        _ = model.handle(.end, rows: 24)
+        #expect(frame(&model).contains { $0.contains("f99") })
+        #expect(frame(&model, rows: 10).contains { $0.contains("> ") && $0.contains("f99") })
+    }
+
+    // MARK: Keys
+
+    @Test("Keys ask the engine for the selected task") func verbs() {
+        var model = model(mixed)
+        let run = TaskID(url: "http://h/run")
+        #expect(model.handle(.character(" "), rows: 24) == [.request(.toggle(.id(run)))])
+        #expect(model.handle(.character("r"), rows: 24) == [.request(.verb(.retry, .id(run)))])
+        #expect(model.handle(.character("f"), rows: 24) == [.request(.verb(.forget, .id(run)))])
+        #expect(model.handle(.enter, rows: 24) == [.load(run)])
+        #expect(model.page == .details(run))
+        #expect(model.handle(.escape, rows: 24) == [] && model.page == .list)
+        #expect(model.handle(.character("q"), rows: 24) == [.quit])
+        #expect(model.handle(.redraw, rows: 24) == [.redraw])
+    }
+
+    @Test("Cancelling asks: only y does it", arguments: ["y", "Y", "n", "N", "x", "q"]) func cancel(answer: String) {
+        var model = model(mixed)
+        #expect(model.handle(.character("c"), rows: 24) == [])
+        #expect(frame(&model).last == "Cancel run and delete its unfinished bytes? y/n")
+        let effects = model.handle(.character(Character(answer)), rows: 24)
+        let isYes = answer.lowercased() == "y"
+        #expect(effects == (isYes ? [.request(.verb(.cancel, .id(TaskID(url: "http://h/run"))))] : []))
+        #expect((model.prompt == nil) == (answer.lowercased() != "x" && answer != "q"), "another key is no answer")
+        _ = model.handle(.escape, rows: 24)
+        #expect(model.prompt == nil)
+    }
+
+    @Test("A task that cannot be cancelled says so") func cannotCancel() {
+        var model = model([info("done", .complete)])
+        _ = model.handle(.character("c"), rows: 24)
+        #expect(model.prompt == nil && frame(&model).last == "done: is complete already")
+    }
+
+    @Test("The limit goes up and down from what is in force") func limit() {
+        var model = model(mixed)
+        #expect(model.handle(.character("-"), rows: 24) == [.request(.limit(rate: 1 << 30, barrel: nil))])
+        model.apply(.limit(2 << 20), time: 0)
+        #expect(frame(&model)[1] == "Process 4711 runs the downloads. Limit 2.0 MiB/s.")
+        #expect(model.handle(.character("-"), rows: 24) == [.request(.limit(rate: 1 << 20, barrel: nil))])
+        #expect(model.handle(.character("+"), rows: 24) == [.request(.limit(rate: 4 << 20, barrel: nil))])
+        model.apply(.limit(1 << 30), time: 0)
+        #expect(model.handle(.character("+"), rows: 24) == [.request(.limit(rate: nil, barrel: nil))])
+    }
+
+    @Test("Answers are shown until the next key") func answers() {
+        var model = model(mixed)
+        let result = VerbResult(
+            id: TaskID(url: "http://h/run"), url: "http://h/run", verb: .suspend, before: .action, after: .suspend,
+            applied: true, note: "suspended, 5 B kept")
+        model.answer(.verbs([result]))
+        #expect(frame(&model).last == "run: suspended, 5 B kept")
+        _ = model.handle(.down, rows: 24)
+        #expect(frame(&model).last?.hasPrefix("q quit") == true)
+        model.answer(.failed(DownloadError(.disk, "a\u{1b}b")))
+        #expect(frame(&model).last == "a\\eb")
+        model.answer(.verbs([]))
+        #expect(frame(&model).last == "The task is gone.")
+    }
+
+    // MARK: Filter
+
+    @Test("/ text Enter filters, Esc clears") func filter() {
+        var model = model(mixed + [info("other", .complete, barrels: ["Photos"])])
+        for key in [WatchKey.character("/"), .character("O"), .character("x"), .backspace] {
+            #expect(model.handle(key, rows: 24) == [])
+        }
+        #expect(frame(&model).last == "/O_")
+        #expect(names(&model) == ["gone", "off", "done", "other"])
+        #expect(model.handle(.character("q"), rows: 24) == [], "a letter is text here")
+        #expect(names(&model) == [] && frame(&model).contains { $0.contains("No task matches") })
+        _ = model.handle(.backspace, rows: 24)
+        _ = model.handle(.enter, rows: 24)
+        #expect(model.prompt == nil && names(&model).count == 4)
+        #expect(frame(&model)[0].contains("/O"))
+        #expect(model.handle(.escape, rows: 24) == [] && names(&model).count == 7)
+        for text in ["photos", "complete", "http://h/other"] {
+            model.setFilter(text)
+            #expect(names(&model).contains("other"), "\(text)")
+        }
+        model.setFilter("run")
+        _ = model.handle(.character("/"), rows: 24)
+        _ = model.handle(.escape, rows: 24)
+        #expect(model.filter == "" && model.prompt == nil)
+    }
+
+    @Test("The filter sees new tasks, and secrets of URLs are not searched") func filterNews() {
+        var model = model(mixed)
+        model.setFilter("run")
+        model.apply(.changed([info("run9", .action)]), time: 0)
+        #expect(names(&model) == ["run", "run9"])
+        model.apply(.changed([info("z?token=abcdef", .idle)]), time: 0)
+        model.setFilter("abcdef")
+        #expect(names(&model) == [])
+    }
+
+    // MARK: Pages
+
+    @Test("Sums by barrel; Enter shows its members") func barrels() {
+        var model = model([
+            info("a", .complete, received: 10, expected: 10, barrels: ["one", "two"]),
+            info("b", .error, barrels: ["two"]), info("c", .action, received: 5, expected: 10, barrels: ["one"]),
+        ])
+        let sums = model.barrelSums()
+        #expect(sums.map(\.name) == ["one", "two"])
+        #expect(sums[0].complete == 1 && sums[0].total == 2 && sums[0].received == 15 && !sums[0].isLowerBound)
+        #expect(sums[1].failed == 1 && sums[1].isLowerBound)
+        _ = model.handle(.character("b"), rows: 24)
+        let lines = frame(&model)
+        #expect(lines.contains { $0.contains("one") && $0.contains("1/2") && $0.contains("75%") })
+        _ = model.handle(.down, rows: 24)
+        _ = model.handle(.enter, rows: 24)
+        #expect(model.page == .list && names(&model) == ["b", "a"])
+        _ = model.handle(.escape, rows: 24)
+        #expect(names(&model).count == 3)
+    }
+
+    @Test("Details scroll, and go when the task is gone") func details() {
+        var model = model(mixed)
+        let id = TaskID(url: "http://h/run")
+        _ = model.handle(.enter, rows: 24)
+        model.show(details: (0..<50).map { "line \($0)" }, of: id)
+        #expect(frame(&model).contains("  line 0"))
+        for _ in 0..<100 { _ = model.handle(.pageDown, rows: 24) }
+        #expect(frame(&model).contains("  line 49") && !frame(&model).contains("  line 0"))
+        model.show(details: ["of another"], of: TaskID(url: "http://h/wait"))
+        #expect(!frame(&model).contains("  of another"))
+        model.apply(.changed([info("run", .unknown)]), time: 0)
+        #expect(model.page == .list)
+    }
+
+    @Test("Help names every key") func help() {
+        var model = model(mixed)
+        _ = model.handle(.character("?"), rows: 24)
+        let text = frame(&model).joined(separator: "\n")
+        for word in ["space", "retry", "cancel", "forget", "limit", "filter", "quit", "details", "barrel"] {
+            #expect(text.contains(word), "\(word)")
+        }
+        #expect(model.handle(.character("x"), rows: 24) == [] && model.page == .list)
+    }
+
+    // MARK: Frames
+
+    @Test("With nothing running it says so and how to start") func nobody() {
+        var model = model(mixed)
+        model.apply(.owner(pid: nil), time: 0)
+        #expect(frame(&model)[1] == "No process runs the downloads. Start them with: fk run")
+        #expect(frame(&model, rows: 5)[1].hasPrefix("No process"))
+        model.apply(.owner(pid: 7), time: 0)
+        model.apply(.engineNews(.silent, pid: 7), time: 0)
+        #expect(frame(&model)[1].contains("shows no sign of life: kill -CONT 7"))
+        model.apply(.engineNews(.back, pid: 7), time: 0)
+        #expect(frame(&model)[1] == "Process 7 runs the downloads.")
+        var empty = WatchModel()
+        #expect(frame(&empty).contains("  Reading the tasks ..."))
+        var none = self.model([])
+        #expect(frame(&none).contains("  No tasks. Add some with: fk get URL"))
+    }
+
+    @Test("Every frame has the size of the terminal", arguments: [true, false]) func sizes(color: Bool) {
+        var long = info("東京😀-a-very-long-name-of-a-file-\u{1b}[31m.tar.gz", .action, received: 5, expected: 10)
+        long.attempts = 2
+        long.connections = 16
+        let states = mixed + [long, info("x/same", .idle), info("y/same", .idle)]
+        for keys in [[], [WatchKey.enter], [.character("b")], [.character("?")], [.character("/")], [.character("c")]] {
+            var model = model(
+                states.map { info in
+                    var info = info
+                    info.barrels = ["a barrel"]
+                    return info
+                })
+            for key in keys { _ = model.handle(key, rows: 24) }
+            for (columns, rows) in [(12, 5), (20, 3), (40, 10), (80, 24), (120, 40), (200, 60), (1, 1), (5, 2)] {
+                let lines = frame(&model, columns: columns, rows: rows, color: color, unicode: color)
+                #expect(lines.count == rows)
+                for line in lines {
+                    let width = ScreenLine(line).width
+                    #expect(width <= columns, "\(columns): \(line)")
+                }
+            }
+        }
+    }
+
+    @Test("Each state has its sign and text") func rows() {
+        var model = model(mixed)
+        let lines = frame(&model)
+        #expect(lines[3].contains("> ▸ run") && lines[3].contains("50%"))
+        #expect(lines.contains { $0.hasPrefix("  ✗ gone") && $0.contains("The server answered 404.") })
+        #expect(lines.contains { $0.hasPrefix("  ‖ held") && $0.contains("suspended, 5/10 B kept") })
+        #expect(lines.contains { $0.hasPrefix("  ✓ done") && $0.contains("complete, 10 B") })
+        #expect(lines[0].hasPrefix("fk watch  1 running  1 waiting  1 failed  1 suspended  1 cancelled  1 complete"))
+    }
+
+    @Test("The graph has the bytes of each second") func rates() {
+        var model = model([info("run", .action)])
+        for second in 0...5 {
+            model.apply(
+                .progress([info("run", .action, received: Int64(second) << 20, expected: 10 << 20)]),
+                time: Int64(second) * 1_000_000_000)
+        }
+        #expect(model.rates == [Double](repeating: 1_048_576, count: 5))
+        #expect(frame(&model)[2].hasSuffix("at most 1.0 MiB/s") && frame(&model)[0].hasSuffix("1.0 MiB/s"))
+        for second in 6...2_000 { model.apply(.progress([]), time: Int64(second) * 1_000_000_000) }
+        #expect(model.rates.count == WatchModel.graphLength)
+    }
+
+    @Test("Ten thousand tasks: a frame and a key take little") func many() {
+        var model = model((0..<10_000).map { info("file-\($0).bin", $0 < 50 ? .action : .idle, expected: 100) })
+        _ = frame(&model)
+        let clock = ContinuousClock()
+        let time = clock.measure {
+            for step in 0..<20 {
+                model.apply(.changed([info("file-\(step + 100).bin", .complete)]), time: Int64(step))
+                _ = model.handle(.down, rows: 40)
+                _ = frame(&model, columns: 120, rows: 40)
+            }
+        }
+        // 0.1 s of each second at ten frames in an optimised program; a debug build is about ten times slower.
+        #expect(time < .seconds(20), "\(time)")
+    }
+}
