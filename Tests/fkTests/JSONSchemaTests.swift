@@ -72,6 +72,12 @@ import Testing
         try await check(sandbox, ["forget", server.url("/none")], "verbs")
         try await check(sandbox, ["forget", "--state", "error"], "verbs")
         try await check(sandbox, ["metrics"], "metrics")
+        try await check(sandbox, ["verify", "--all"], "verified")
+        try await check(sandbox, ["verify", "--all", "--repair"], "verifiedFile", lines: true)
+        try await check(sandbox, ["barrel", "missing", "b"], "missing", status: 1)
+        try await check(sandbox, ["barrel", "remove", "b", server.url("/c")], "done")
+        server.route("/a.bin") { _ in .status(404) }
+        try await check(sandbox, ["barrel", "refresh", "b"], "refreshedFile", lines: true)
         try await check(sandbox, ["barrel", "remove", "b", file], "done")
         try await check(sandbox, ["barrel", "delete", "b", "-y"], "done")
         try await check(sandbox, ["trash", "--all", "-y"], "verbs")

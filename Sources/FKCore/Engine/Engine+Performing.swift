@@ -70,6 +70,9 @@ extension Engine {
             case .deleteBarrel(let name): return .done(note: try control.deleteBarrel(name))
             case .run(let selector): return .done(note: try control.admit(selector, group: group))
             case .limit(let rate, let barrel): return .done(note: try limits.set(rate, barrel: barrel))
+            case .renew(let renewals):
+                let count = try control.renew(renewals, group: group)
+                return .done(note: "\(Plural.count(count, "file")) to be fetched again")
             case .addProgram(let program): return .done(note: try programs.add(program))
             case .removeProgram(let name): return .done(note: try programs.remove(named: name))
             case .setLimits(let maxAction, let rateLimit):

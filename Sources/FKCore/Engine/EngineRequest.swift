@@ -145,6 +145,8 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case limit(rate: Int64?, barrel: String?)
     /// Returns the limits in force.
     case limits
+    /// Fetches damaged ranges of finished files, or whole files, again.
+    case renew([Renewal])
     /// Adds a program to the middlewares of the work path.
     case addProgram(MiddlewareProgram)
     /// Removes a program from the middlewares of the work path.

@@ -23,6 +23,7 @@ struct Publisher {
     /// True if nothing has to be waited for: `publishAtOnce` is enough.
     var waitsForNothing: Bool {
         guard durability == .process, !entry.isHandled(by: room.chains.response) else { return false }
+        if !run.knowsSums { return false }
         guard let checksum = entry.expectedDigest else { return true }
         // An existing file may have to be compared with the checksum as well.
         return checksum.algorithm == run.digest?.algorithm && entry.record.task.options.existing != .skip
@@ -41,6 +42,7 @@ struct Publisher {
     func publish(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         try settleLength()
         try await verify()
+        try await run.settleSums()
         if durability == .power {
             let part = part
             try await run.offThread { () throws(DownloadError) in try part.synchronize() }
@@ -149,8 +151,11 @@ struct Publisher {
     }
 
     private func rename() throws(DownloadError) -> Naming {
-        let name = partlessName
-        let policy = entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
+        let replaced = entry.record.renewedName(in: folder)
+        let name = replaced ?? partlessName
+        let policy =
+            replaced != nil
+            ? .overwrite : entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         try folder.checkStillThere()
         try part.checkHasItsName()
         recordIdentity()
@@ -246,6 +251,7 @@ struct Publisher {
         guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return }
         // A chain that was registered just now may move the file. The record is then written again.
         run.isRecordedComplete = false
+        let received = entry.record.written
         let response = DownloadResponse(
             task: context, response: (run.head ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
@@ -258,6 +264,7 @@ struct Publisher {
         takePlace(from: end.response)
         try run.checkStop()
         if let failure = end.downloadError { throw reject(failure) }
+        try await run.settleChangedSums(since: received)
         // With `Durability.power` the new name of the file is synced before the record contains it.
         guard durability == .power, entry.record.leftBehind != nil, let path = entry.record.path else { return }
         do {

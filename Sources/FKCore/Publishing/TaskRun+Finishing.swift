@@ -27,6 +27,7 @@ extension TaskRun {
 
     /// Completes the task.
     func complete() {
+        writeSums()
         if entry.record.removeSetAside() { isRecordedComplete = false }
         if !isRecordedComplete { entry.record.finish(received: entry.received, at: clock.date) }
         counters?.store(0, entry.record.expected ?? 0)

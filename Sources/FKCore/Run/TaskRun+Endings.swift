@@ -30,6 +30,7 @@ extension TaskRun {
         }
         entry.foldCounters()
         if let piece = receiver.piece { entry.record.add(piece) }
+        sums.merge(receiver.sums)
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = diskError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }

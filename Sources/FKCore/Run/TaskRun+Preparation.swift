@@ -46,6 +46,7 @@ extension TaskRun {
             try folder.checkReplaceable(name)
             return nil
         }
+        if entry.record.renewedName(in: folder)?.isExactly(name) == true { return nil }
         return folder.contains(name) && !folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began)
             ? name : nil
     }

@@ -31,7 +31,9 @@ extension TaskRun {
             isOtherSource: lane.mirror == nil && entry.record.received > 0
                 && url != entry.record.source ?? entry.record.task.url,
             isDigestKnown: entry.expectedDigest != nil)
-        let ask = lane.nextAsk ?? ResumeRules.ask(for: range, known: known)
+        let ask =
+            lane.nextAsk
+            ?? ResumeRules.ask(for: range, known: known, heldBefore: known.isOtherSource ? held(before: range) : 0)
         lane.nextAsk = nil
         lane.lastAsk = ask
         lane.known = known
@@ -45,6 +47,12 @@ extension TaskRun {
             }
             inbox.post(.request(id, lane: number, result, notes))
         }
+    }
+
+    /// The stored bytes directly before a range without bytes, which a repair leaves.
+    private func held(before range: SavedRange) -> Int64 {
+        let before = entry.record.ranges.first { $0.end == range.start && SegmentPlanner.isFinished($0) }
+        return range.position == range.start ? before.map { range.start - $0.start } ?? 0 : 0
     }
 
     private func request(_ url: String, ask: RangeAsk) -> URLRequest {
@@ -110,7 +118,7 @@ extension TaskRun {
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: part, counters: files.counters,
                 limits: limits, digest: entry.record.task.options.checksum?.algorithm,
                 inlineLimit: room.inlineLimit(for: entry, in: folder),
-                wantsPiece: configure.durability == .process && entry.record.task.options.checksum == nil, clock: clock,
+                wantsPiece: entry.record.task.options.checksum == nil, clock: clock,
                 echo: echo),
             onGate: { inbox.post(.gate(id, $0)) },
             onEnd: { inbox.post(.end(id, $0)) })
@@ -166,6 +174,7 @@ extension TaskRun {
             }
             entry.record.startOver(length: length)
             entry.rangesChanged = true
+            sums = PieceSums()
             files.counters.store(0, receiver.position)
             receiver.assign(index: 0)
         default: return

@@ -52,6 +52,10 @@ final class TaskRun {
     private(set) var forgottenNote = "forgotten"
     /// The digest of the whole file, if its bytes arrived in order.
     var digest: (algorithm: Checksum.Algorithm, hex: String)?
+    /// The checksums of the pieces that have arrived in this attempt.
+    var sums = PieceSums()
+    /// The checksums of all pieces of the finished file, once they are known (`settleSums`).
+    var finishedSums: [UInt32]?
     /// True if the record on disk says that the task is complete.
     var isRecordedComplete = false
     /// A failure of the local disk. It replaces the result of the transfer.

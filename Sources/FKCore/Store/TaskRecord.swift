@@ -391,7 +391,8 @@ extension TaskRecord {
         let size = expected ?? received
         ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
         expected = size
-        pieces = synced == true ? nil : PieceChecksum.covering(pieces, length: size)
+        pieces = PieceChecksum.covering(pieces, length: size)
+        if synced == true { dropPieces() }
         finished = date
         error = nil
         waiting = nil
@@ -400,7 +401,12 @@ extension TaskRecord {
     /// The finished file is synced.
     mutating func noteSynced() {
         synced = true
-        pieces = nil
+        dropPieces()
+    }
+
+    /// The file is synced. The checksum of a small one stays, for `fk verify`; a large one has a `PieceFile`.
+    private mutating func dropPieces() {
+        if expected ?? .max > PieceSums.pieceLength || pieces?.count != 1 { pieces = nil }
     }
 
     /// The bytes are synced, or the sync has failed.
@@ -445,6 +451,35 @@ extension TaskRecord {
 
     /// The file was moved aside.
     mutating func setAside(_ file: SetAsideFile) { setAside = (setAside ?? []) + [file] }
+
+    /// The name in the folder of the finished file that this fetch replaces (`TaskControl.renew`), while that file is as the
+    /// task left it; nil without one.
+    func renewedName(in folder: Folder) -> String? {
+        setAside?.first {
+            $0.path.folderPart.isExactly(folder.path) && !$0.path.lastPathPart.hasPrefix(".") && $0.isThere
+        }
+        .map(\.path.lastPathPart)
+    }
+
+    /// The finished file stays until another fetch replaces it. Everything known about it is forgotten.
+    mutating func renew(replacing old: SetAsideFile?) {
+        dropBytes()
+        isForeign = nil
+        synced = nil
+        finished = nil
+        if let old { setAside(old) }
+    }
+
+    /// The finished file is a part file again, with these ranges.
+    mutating func reopen(part: String, _ ranges: [SavedRange]) {
+        self.ranges = ranges
+        partName = part
+        partTime = nil
+        path = nil
+        pieces = nil
+        synced = nil
+        finished = nil
+    }
 
     /// Removes an earlier file with this name.
     mutating func removeSetAside(_ path: String) {

@@ -23,6 +23,7 @@ import Foundation
 ///   limits            StandingLimit
 ///   middlewares       ProgramList
 ///   tasks/ab/<id>.info        InfoFile
+///   tasks/ab/<id>.pieces      PieceFile
 ///   barrels/<name>.barrel     BarrelFile
 ///   mailbox/  replies/        Mailbox
 ///   files/ab/<id>/            files of tasks without a destination of their own
@@ -107,6 +108,9 @@ package struct WorkPath: Sendable, Hashable {
             }
         }
     }
+
+    /// The checksums of the pieces of a task's finished file.
+    package func piecesPath(_ id: TaskID) -> String { infoPath(id).dropLast(4) + "pieces" }
 
     /// The folder for the files of a task without a destination of its own. This type never creates it.
     package func filesFolder(_ id: TaskID) -> String {

@@ -26,10 +26,14 @@ extension TaskBook {
 
     /// Writes the record.
     ///
-    /// - Parameter written: the state to write instead of the present one; the default is nil. The ranges are then those of the
-    ///   finished file, and the counters are ignored.
+    /// - Parameters:
+    ///   - written: the state to write instead of the present one; the default is nil. The ranges are then those of the
+    ///     finished file, and the counters are ignored.
+    ///   - drops: true if the counters in the info file mean nothing for the ranges of the record; the default is false.
     /// - Throws: `.cancelled` without the lock of the work path; `.disk` and the like.
-    func save(_ entry: TaskEntry, as written: DownloadState? = nil) throws(DownloadError) {
+    func save(
+        _ entry: TaskEntry, as written: DownloadState? = nil, dropsCounters drops: Bool = false
+    ) throws(DownloadError) {
         guard tenure.mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
         tenure.beat()
         if written == nil { entry.foldCounters() }
@@ -40,8 +44,9 @@ extension TaskBook {
         // Attached counters were written in this boot.
         let boot = entry.record.bootID
         let dropsCounters =
-            boot != nil && boot != BootID.current && !entry.hasCleanCounters
-            && entry.run?.counters?.isAttached != true
+            drops
+            || boot != nil && boot != BootID.current && !entry.hasCleanCounters
+                && entry.run?.counters?.isAttached != true
         if !entry.awaitsProof { entry.record.bootID = BootID.current }
         entry.record.bytesPerSecond = entry.recordedSpeed(in: entry.record.state, now: clock.now)
         do {

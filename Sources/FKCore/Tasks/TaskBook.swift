@@ -168,6 +168,7 @@ final class TaskBook {
     /// Removes a task with its info file.
     func remove(_ entry: TaskEntry) {
         unlink(workPath.infoPath(entry.id))
+        if entry.record.expected ?? .max > PieceSums.pieceLength { unlink(workPath.piecesPath(entry.id)) }
         drop(entry)
     }
 

@@ -77,6 +77,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     var piece: PieceChecksum? {
         pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: crc.value) }
     }
+    /// The checksums of the file's pieces, of the bytes that were written.
+    private(set) var sums = PieceSums()
+    private var wantsSums = false
     private var pieceStart: Int64?
     private var crc = CRC32C()
     /// True once the gate was needed. The engine has then recorded the head.
@@ -153,6 +156,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) -> HeadVerdict {
+        wantsSums = (total ?? .max) > PieceSums.pieceLength
         if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
             algorithm != .gitBlob || total != nil
         {
@@ -228,6 +232,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 if pieceStart == nil { pieceStart = position }
                 crc.update(bytes)
             }
+            if wantsSums { sums.add(bytes, at: position) }
             position += Int64(bytes.count)
             // A piece that is not full is the last one available, and the next one may take long.
             plan.counters.store(index, position, moreFollows: bytes.count == Self.fullPiece)

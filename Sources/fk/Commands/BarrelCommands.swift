@@ -3,7 +3,7 @@ import FKCore
 /// `barrel …`: groups of tasks.
 enum BarrelCommands {
     static let all: [CommandSpec] =
-        [create, add, remove, list, show, watch, run]
+        [create, add, remove, list, show, BarrelCheckCommand.missing, watch, run, BarrelCheckCommand.refresh]
         + [
             verb(.suspend, "stop all members and keep their bytes", "stop the members of photos"),
             verb(.resume, "resume suspended members", "queue the suspended members of photos again"),

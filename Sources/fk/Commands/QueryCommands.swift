@@ -1,6 +1,6 @@
-/// `list`, `info`, `why`, `watch` and `metrics`: commands that only read.
+/// `list`, `info`, `why`, `verify`, `watch` and `metrics`: commands that only read, but for `verify --repair`.
 enum QueryCommands {
-    static let all: [CommandSpec] = [list, info, why, watch, MetricsCommand.spec]
+    static let all: [CommandSpec] = [list, info, why, VerifyCommand.spec, watch, MetricsCommand.spec]
 
     private static let task = OperandSpec("url|id", "the task: its URL, or the beginning of its id", hint: .tasks)
 

@@ -1,0 +1,203 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The server's answer about a finished file.
+public struct RefreshedFile: Sendable, Hashable, Identifiable {
+    /// The answer.
+    public enum Result: Sendable, Hashable {
+        /// The server has the same version.
+        case unchanged
+        /// The server has another version, or cannot say. The file is fetched again, and the old one stays until then.
+        case changed
+        /// The server has no such file any more (404 or 410). The finished file stays.
+        case gone
+        /// The server could not be asked. Nothing changes.
+        case failed(DownloadError)
+    }
+
+    /// The task.
+    public var id: TaskID
+    /// The URL of the task, percent-encoded.
+    public var url: String
+    /// The absolute path of the file.
+    public var path: String
+    /// The answer.
+    public var result: Result
+}
+
+/// Asks servers whether finished files have changed, with conditional requests (RFC 9110 section 13.1). It needs no engine.
+package struct FileRefresher: Sendable {
+    private let workPath: WorkPath
+    private let configure: Configure
+    private let chains: MiddlewareChains
+    private let transport: any Transport
+
+    /// Creates a refresher.
+    ///
+    /// - Parameters:
+    ///   - chains: their request middlewares prepare the requests.
+    ///   - transport: is not shut down here.
+    package init(_ configure: Configure, _ chains: MiddlewareChains, _ transport: any Transport) {
+        workPath = WorkPath(configure.workPath)
+        self.configure = configure
+        self.chains = chains
+        self.transport = transport
+    }
+
+    /// A refresher for a process that has no engine: with the programs of the work path, and a transport of its own.
+    ///
+    /// - Throws: the errors of the list of programs, and of the transport kind.
+    package init(_ configure: Configure) throws {
+        let chains = MiddlewareChains()
+        let programs = try ProgramRoom(
+            WorkPath(configure.workPath), chains, isOn: configure.runsMiddlewarePrograms)
+        programs.connect { _, _, _, _ in }
+        self.init(configure, chains, try configure.transportKind.makeTransport())
+    }
+
+    /// The requests at once.
+    private static let width = 8
+
+    /// Asks for each finished task among these, and reports the answers in order.
+    package func refresh(_ ids: [TaskID], each: (RefreshedFile) -> Void) async {
+        let reader = StoreReader(workPath)
+        var rest = ids[...]
+        while !rest.isEmpty {
+            let records = reader.records(Array(rest.prefix(256))).filter {
+                $0.state == .complete && $0.isForeign != true
+            }
+            rest = rest.dropFirst(256)
+            let results = await withTaskGroup(of: (Int, RefreshedFile).self) { group in
+                var results: [Int: RefreshedFile] = [:]
+                for (index, record) in records.enumerated() {
+                    if index >= Self.width, let (index, file) = await group.next() { results[index] = file }
+                    group.addTask { (index, await refresh(record)) }
+                }
+                for await (index, file) in group { results[index] = file }
+                return results
+            }
+            for index in records.indices { results[index].map(each) }
+        }
+    }
+
+    private func refresh(_ record: TaskRecord) async -> RefreshedFile {
+        RefreshedFile(
+            id: record.id, url: record.task.url, path: record.path ?? "",
+            result: RefreshRules.decide(await ask(record), known: record.validator, length: record.expected))
+    }
+
+    /// The head of the answer to a conditional request.
+    private func ask(_ record: TaskRecord) async -> Result<ResponseHead, DownloadError> {
+        let options = record.task.options
+        // The validator is of this address, whichever others there are.
+        let url = record.source ?? record.link ?? record.task.url
+        guard let address = URL(string: url), let task = URL(string: record.task.url) else {
+            return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: URLMasking.mask(url)))
+        }
+        var request = URLRequest(url: address)
+        for field in options.headers ?? [] { request.add(field) }
+        for (name, value) in RefreshRules.conditions(record.validator) {
+            request.setValue(value, forHTTPHeaderField: name)
+        }
+        let context = TaskContext(
+            id: record.id, originalURL: task, attempt: max(1, record.attempts), barrels: record.barrels,
+            attributes: record.task.attributes)
+        let chain = chains.request.ordered(for: context, url: address)
+        switch await PreparedRequest.run(chain, request, context, secret: options.secretHeaders ?? []) {
+        case .failure(let error): return .failure(error)
+        case .success(let prepared):
+            let secret = prepared.secretHeaders.union((options.secretHeaders ?? []).map { $0.lowercased() })
+            let wanted = TransportRequest(
+                urlRequest: prepared.request, secretHeaders: secret,
+                options: options.transportOptions(over: configure.transport))
+            return await withCheckedContinuation { continuation in
+                let probe = HeadProbe { continuation.resume(returning: $0) }
+                probe.hold(transport.start(wanted, handler: probe))
+            }
+        }
+    }
+
+    /// Releases the transport's threads and connections.
+    package func close() { transport.shutdown() }
+}
+
+/// Takes the head of a response, and none of its body. Its state is guarded by the locks.
+private final class HeadProbe: TransportHandler {
+    private let head = Locked<ResponseHead?>(nil)
+    private let operation = Locked<(any TransportOperation)?>(nil)
+    private let onEnd: @Sendable (Result<ResponseHead, DownloadError>) -> Void
+
+    init(onEnd: @escaping @Sendable (Result<ResponseHead, DownloadError>) -> Void) { self.onEnd = onEnd }
+
+    /// Keeps the operation until its end.
+    func hold(_ operation: any TransportOperation) { self.operation.withLock { $0 = operation } }
+
+    func transport(didReceive head: ResponseHead) -> HeadVerdict {
+        self.head.withLock { $0 = head }
+        return .fail(DownloadError(.cancelled, "The response was not needed."))
+    }
+
+    func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict { .enough }
+
+    func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
+        operation.withLock { $0 = nil }
+        if let head = head.withLock({ $0 }) { return onEnd(.success(head)) }
+        switch result {
+        case .failure(let error): onEnd(.failure(error))
+        case .success: onEnd(.failure(DownloadError(.protocolViolation, "The server sent no head.")))
+        }
+    }
+}
+
+/// What is asked for a finished file, and what the answer means.
+enum RefreshRules {
+    /// The conditional header fields.
+    static func conditions(_ known: Validator?) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        if let etag = known?.etag { fields.append(("If-None-Match", etag)) }
+        if let date = known?.lastModified { fields.append(("If-Modified-Since", date)) }
+        return fields
+    }
+
+    /// Decides.
+    ///
+    /// | answer | result |
+    /// | --- | --- |
+    /// | 304 | unchanged |
+    /// | 404, 410 | gone |
+    /// | 200, 203, 206 with the same entity tag, or with no tag and the same date and length | unchanged |
+    /// | 200, 203, 206 otherwise | changed |
+    /// | any other status, no answer | failed |
+    static func decide(
+        _ answer: Result<ResponseHead, DownloadError>, known: Validator?, length: Int64?
+    ) -> RefreshedFile.Result {
+        let head: ResponseHead
+        switch answer {
+        case .failure(let error): return .failed(error)
+        case .success(let answer): head = answer
+        }
+        switch head.status {
+        case 304: return .unchanged
+        case 404, 410: return .gone
+        case 200, 203, 206: break
+        default:
+            return .failed(
+                DownloadError(
+                    .httpStatus, "The server answered \(head.status).", url: URLMasking.mask(head.url),
+                    status: head.status))
+        }
+        if let old = known?.etag, let new = head["ETag"] { return tag(old) == tag(new) ? .unchanged : .changed }
+        if let old = known?.lastModified, let new = head["Last-Modified"], old == new {
+            let total = head["Content-Length"].flatMap { Int64($0) }
+            return total == nil || total == length ? .unchanged : .changed
+        }
+        return .changed
+    }
+
+    /// The tag for a weak comparison (RFC 9110 section 8.8.3.2).
+    private static func tag(_ etag: String) -> Substring { etag.hasPrefix("W/") ? etag.dropFirst(2) : etag[...] }
+}

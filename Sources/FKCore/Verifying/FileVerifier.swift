@@ -1,0 +1,205 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The result of reading a finished file again.
+public struct VerifiedFile: Sendable, Hashable, Identifiable {
+    /// What was found.
+    public enum Result: String, Codable, Sendable, Hashable, CaseIterable {
+        /// The file has its digest, or the bytes that were received.
+        case right
+        /// It differs, or cannot be read.
+        case damaged
+        /// There is no file.
+        case missing
+        /// Nothing is known that it could be compared with.
+        case unverifiable
+    }
+
+    /// The task.
+    public var id: TaskID
+    /// The URL of the task, percent-encoded.
+    public var url: String
+    /// The absolute path of the file; nil if the record has none.
+    public var path: String?
+    /// What was found.
+    public var result: Result
+    /// The damaged bytes, in order and without overlaps. For a damaged file they are empty if it is not known where the
+    /// damage is; the whole file is fetched again then.
+    public var damaged: [Range<Int64>]
+    /// What was compared, or why the file is damaged or unverifiable, for people.
+    public var reason: String
+}
+
+/// Reads finished files again and compares them with what is known about them.
+///
+/// | known | right if |
+/// | --- | --- |
+/// | a digest: the task's, or the server's | the file has it |
+/// | checksums of its pieces, computed while it arrived | all of them are equal |
+/// | neither | it is unverifiable |
+///
+/// If the digest differs, the pieces tell where. It reads without an engine, and changes nothing.
+package struct FileVerifier: Sendable {
+    private let workPath: WorkPath
+
+    /// Creates a verifier for the tasks of a work path.
+    package init(_ workPath: WorkPath) { self.workPath = workPath }
+
+    /// Verifies the files of the complete tasks among these. It reads on all processors, and holds a few hundred records at
+    /// a time.
+    ///
+    /// - Parameter each: receives the results in order. It returns false to stop.
+    package func verify(_ ids: [TaskID], each: (VerifiedFile) -> Bool) {
+        let reader = StoreReader(workPath)
+        var rest = ids[...]
+        while !rest.isEmpty {
+            let portion = Array(rest.prefix(256))
+            rest = rest.dropFirst(256)
+            let records = reader.records(portion).filter { $0.state == .complete }
+            for result in Parallel.map(records, { verify($0) }) { if !each(result) { return } }
+        }
+    }
+
+    /// Verifies the file of one task.
+    package func verify(_ record: TaskRecord) -> VerifiedFile {
+        var file = VerifiedFile(
+            id: record.id, url: record.task.url, path: record.path, result: .missing, damaged: [],
+            reason: "there is no file")
+        guard let path = record.path else { return file }
+        let content: OpenFile
+        do {
+            content = try OpenFile(path)
+        } catch let error as DownloadError {
+            if error.code == .notFound { return file }
+            (file.result, file.reason) = (.damaged, error.message)
+            return file
+        } catch {
+            (file.result, file.reason) = (.damaged, "\(error)")
+            return file
+        }
+        let checksum = record.task.options.checksum ?? record.validator?.digest
+        let pieces = pieces(of: record)
+        guard checksum != nil || pieces != nil else {
+            (file.result, file.reason) = (.unverifiable, "neither a digest nor checksums of its pieces are known")
+            if let expected = record.expected, content.length != expected, record.isForeign != true {
+                (file.result, file.reason) = (.damaged, "it has \(content.length) of \(expected) bytes")
+            }
+            return file
+        }
+        do {
+            (file.result, file.damaged, file.reason) = try content.compare(checksum, pieces, expected: record.expected)
+        } catch {
+            (file.result, file.reason) = (.damaged, (error as? DownloadError)?.message ?? "\(error)")
+        }
+        return file
+    }
+
+    /// The checksums of the pieces of the file as the task left it; nil without any.
+    func pieces(of record: TaskRecord) -> [PieceChecksum]? {
+        guard record.isForeign != true, let length = record.expected, length > 0, let written = record.written else {
+            return nil
+        }
+        if let file = PieceFile.read(workPath.piecesPath(record.id), of: written) {
+            return file.sums.enumerated().map { index, sum in
+                let range = PieceSums.range(index, of: length)
+                return PieceChecksum(start: range.lowerBound, end: range.upperBound, crc32c: sum)
+            }
+        }
+        return PieceChecksum.covering(record.pieces, length: length)
+    }
+}
+
+/// A file that is being read.
+private final class OpenFile {
+    let path: String
+    let descriptor: Int32
+    let length: Int64
+
+    init(_ path: String) throws {
+        self.path = path
+        descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            FileIO.close(descriptor)
+            throw DownloadError(.disk, "\(path) is not a regular file.")
+        }
+        length = Int64(status.st_size)
+    }
+
+    deinit { FileIO.close(descriptor) }
+
+    /// Reads the file once.
+    func compare(
+        _ checksum: Checksum?, _ pieces: [PieceChecksum]?, expected: Int64?
+    ) throws -> (VerifiedFile.Result, [Range<Int64>], String) {
+        let digester = checksum.map { Digester($0.algorithm, length: length) }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: Int(PieceSums.pieceLength), alignment: 4096)
+        defer { buffer.deallocate() }
+        var damaged: [Range<Int64>] = []
+        var offset: Int64 = 0
+        /// Reads up to `end`, and adds the bytes to the digest.
+        func read(to end: Int64, _ crc: inout CRC32C) throws {
+            while offset < end {
+                let wanted = UnsafeMutableRawBufferPointer(
+                    rebasing: buffer[..<Int(min(end - offset, Int64(buffer.count)))])
+                let count = try FileIO.read(into: wanted, from: descriptor, at: Int(offset), path: path)
+                if count == 0 { return }
+                let bytes = UnsafeRawBufferPointer(rebasing: wanted[..<count])
+                digester?.update(bytes)
+                crc.update(bytes)
+                offset += Int64(count)
+            }
+        }
+        var isShort = false
+        for piece in pieces ?? [] {
+            // Pieces of one connection each may overlap; only those in order are of use here.
+            guard piece.start == offset else { continue }
+            var crc = CRC32C()
+            try read(to: piece.end, &crc)
+            if offset < piece.end { isShort = true }
+            if isShort || crc.value != piece.crc32c { damaged.append(piece.start..<piece.end) }
+            if isShort { offset = piece.end }
+        }
+        var rest = CRC32C()
+        if !isShort { try read(to: .max, &rest) }
+        let isLengthRight = expected.map { $0 == length } ?? true
+        if let checksum, let digester {
+            if isLengthRight, !isShort, digester.hex() == checksum.hex {
+                return (.right, [], "its \(checksum.algorithm.rawValue) is right")
+            }
+            let reason =
+                isLengthRight
+                ? "its \(checksum.algorithm.rawValue) is \(digester.hex()), not \(checksum.hex)"
+                : "it has \(length) of \(expected ?? 0) bytes"
+            return (.damaged, Self.joined(damaged), reason)
+        }
+        if damaged.isEmpty, isLengthRight { return (.right, [], "it has the bytes that were received") }
+        if !isLengthRight { return (.damaged, Self.joined(damaged), "it has \(length) of \(expected ?? 0) bytes") }
+        let verb = damaged.count == 1 ? "differs" : "differ"
+        return (
+            .damaged, Self.joined(damaged),
+            "\(damaged.count) of \(Plural.count(pieces?.count ?? 0, "piece")) \(verb) from what was received"
+        )
+    }
+
+    private static func joined(_ ranges: [Range<Int64>]) -> [Range<Int64>] {
+        var joined: [Range<Int64>] = []
+        for range in ranges {
+            if let last = joined.last, last.upperBound == range.lowerBound {
+                joined[joined.count - 1] = last.lowerBound..<range.upperBound
+            } else {
+                joined.append(range)
+            }
+        }
+        return joined
+    }
+}

@@ -1,0 +1,107 @@
+import FKMiddleware
+import Foundation
+
+extension Messager {
+    /// Reads finished files again and compares them with their digests, or with the checksums of the bytes that were received.
+    /// It changes nothing. Tasks that are not complete are left out.
+    ///
+    /// ```swift
+    /// var damaged: [VerifiedFile] = []
+    /// for try await file in downloader.messager.verify(.barrel("models")) where file.result != .right {
+    ///     damaged.append(file)
+    /// }
+    /// try await downloader.control.repair(damaged)
+    /// ```
+    ///
+    /// It reads on all processors. The sequence throws `.notFound` for a task or barrel that is unknown.
+    public func verify(_ selector: TaskSelector) -> AsyncThrowingStream<VerifiedFile, any Error> {
+        let workPath = engine.workPath
+        return AsyncThrowingStream { continuation in
+            let isOver = Locked(false)
+            continuation.onTermination = { _ in isOver.withLock { $0 = true } }
+            DispatchQueue.global().async {
+                do {
+                    let ids = try StoreReader(workPath).taskIDs(matching: selector)
+                    FileVerifier(workPath).verify(ids) { file in
+                        continuation.yield(file)
+                        return !isOver.withLock { $0 }
+                    }
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+        }
+    }
+
+    /// The members of a barrel that are not complete, in the order in which they joined.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
+    public func missing(inBarrel name: String) async throws(DownloadError) -> [DownloadInfo] {
+        try await typed { try await engine.infos(.barrel(name)).filter { $0.state != .complete } }
+    }
+}
+
+extension Control {
+    /// Fetches damaged and missing files again, and queues their tasks. Of a damaged file only the damaged ranges are fetched,
+    /// from a mirror first if there is one; the digest of the whole file is then checked again. Files that are right or
+    /// unverifiable are ignored.
+    ///
+    /// - Returns: the number of files that are fetched.
+    @discardableResult
+    public func repair(_ files: [VerifiedFile]) async throws(DownloadError) -> Int {
+        try await renew(files.compactMap(\.renewal))
+    }
+
+    /// Asks servers, with conditional requests, whether finished files have changed. Changed files are fetched again; the old
+    /// file stays until the new one is whole.
+    ///
+    /// - Returns: an answer for each finished file.
+    /// - Throws: `.notFound` if nothing matches.
+    @discardableResult
+    public func refresh(_ selector: TaskSelector) async throws(DownloadError) -> [RefreshedFile] {
+        try await typed {
+            let configure = await engine.currentConfigure
+            let refresher = FileRefresher(configure, engine.chains, try configure.transportKind.makeTransport())
+            defer { refresher.close() }
+            var files: [RefreshedFile] = []
+            await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector)) { files.append($0) }
+            _ = try await renew(files.filter { $0.result == .changed }.map { Renewal($0.id) })
+            return files
+        }
+    }
+
+    private func renew(_ renewals: [Renewal]) async throws(DownloadError) -> Int {
+        guard !renewals.isEmpty else { return 0 }
+        if case .failed(let error) = await engine.perform(.renew(renewals), own: nil) { throw error }
+        return renewals.count
+    }
+}
+
+extension VerifiedFile {
+    /// What to fetch; nil for a file that needs nothing.
+    package var renewal: Renewal? {
+        switch result {
+        case .right, .unverifiable: nil
+        case .missing: Renewal(id)
+        case .damaged: Renewal(id, damaged: damaged)
+        }
+    }
+}
+
+extension StoreReader {
+    /// The ids of the selected tasks: a barrel's in the order in which they joined, others in no particular order.
+    ///
+    /// - Throws: `.notFound` for a barrel, a URL or a task that is unknown.
+    package func taskIDs(matching selector: TaskSelector) throws -> [TaskID] {
+        switch selector {
+        case .all: return workPath.allTaskIDs()
+        case .barrel(let name): return try barrel(name).members.map(\.id)
+        case .state: return try records(matching: selector).map(\.id)
+        case .id, .url:
+            let ids = try records(matching: selector).map(\.id)
+            guard !ids.isEmpty else { throw DownloadError(.notFound, "There is no such task.") }
+            return ids
+        }
+    }
+}

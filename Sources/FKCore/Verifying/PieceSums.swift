@@ -1,0 +1,82 @@
+import FKMiddleware
+
+/// CRC-32C of the pieces of a file, 1 MiB each, computed while its bytes arrive. Bytes may arrive in any order, on several
+/// connections.
+///
+/// It is no digest: it detects losses of a disk, but not forgery. Its use is that it says where a file is damaged.
+struct PieceSums: Sendable {
+    /// The length of every piece except the last, in bytes.
+    static let pieceLength: Int64 = 1 << 20
+
+    /// Bytes of one piece with their checksum.
+    struct Run: Sendable, Hashable {
+        var start: Int64
+        var end: Int64
+        var crc32c: UInt32
+    }
+
+    /// Completed runs, none of them beyond the end of a piece.
+    private(set) var runs: [Run] = []
+    /// The run that is being added to.
+    private var start: Int64 = -1
+    private var end: Int64 = -1
+    private var crc = CRC32C()
+
+    /// Adds bytes that were written at an offset of the file.
+    mutating func add(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
+        var bytes = bytes
+        var offset = offset
+        if offset != end { close() }
+        while !bytes.isEmpty {
+            if start < 0 { (start, end) = (offset, offset) }
+            let room = Self.pieceLength - offset % Self.pieceLength
+            let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(min(room, Int64(bytes.count)))))
+            crc.update(part)
+            offset += Int64(part.count)
+            end = offset
+            if offset % Self.pieceLength == 0 { close() }
+            bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(part.count))
+        }
+    }
+
+    private mutating func close() {
+        if start >= 0 { runs.append(Run(start: start, end: end, crc32c: crc.value)) }
+        (start, end, crc) = (-1, -1, CRC32C())
+    }
+
+    /// Adds the runs of another connection.
+    mutating func merge(_ other: PieceSums) {
+        var other = other
+        other.close()
+        close()
+        runs += other.runs
+    }
+
+    /// The checksums of all pieces of a file. A piece that did not arrive as a whole on one connection is nil.
+    ///
+    /// - Parameter length: the length of the file in bytes.
+    func table(length: Int64) -> [UInt32?] {
+        var sums = self
+        sums.close()
+        var table = [UInt32?](repeating: nil, count: Self.count(length))
+        var isTwice = Set<Int>()
+        for run in sums.runs where run.start % Self.pieceLength == 0 {
+            let index = Int(run.start / Self.pieceLength)
+            guard index < table.count, run.end == Self.range(index, of: length).upperBound else { continue }
+            // Two answers that differ: what the file has is for its reader to say.
+            if let known = table[index], known != run.crc32c { isTwice.insert(index) }
+            table[index] = run.crc32c
+        }
+        for index in isTwice { table[index] = nil }
+        return table
+    }
+
+    /// The number of pieces of a file.
+    static func count(_ length: Int64) -> Int { Int((length + pieceLength - 1) / pieceLength) }
+
+    /// The bytes of a piece.
+    static func range(_ index: Int, of length: Int64) -> Range<Int64> {
+        let start = Int64(index) * pieceLength
+        return start..<min(start + pieceLength, length)
+    }
+}

@@ -1,0 +1,220 @@
+import FKMiddleware
+import Foundation
+
+/// A finished file to fetch again: its damaged ranges, or all of it.
+package struct Renewal: Codable, Sendable, Hashable {
+    /// Bytes of a file.
+    package struct Damage: Codable, Sendable, Hashable {
+        /// The offset of the first damaged byte.
+        package var start: Int64
+        /// The offset after the last damaged byte.
+        package var end: Int64
+    }
+
+    /// The task.
+    package var id: TaskID
+    /// The damaged bytes, in order; empty for the whole file.
+    package var damaged: [Damage]
+
+    /// Describes a renewal.
+    ///
+    /// - Parameter damaged: in order and without overlaps; empty, the default, for the whole file.
+    package init(_ id: TaskID, damaged: [Range<Int64>] = []) {
+        self.id = id
+        self.damaged = damaged.map { Damage(start: $0.lowerBound, end: $0.upperBound) }
+    }
+
+    /// The ranges of a part file that has all bytes but the damaged ones; nil if they do not fit the file. Many holes are
+    /// joined, because a file has at most `SegmentPlanner.maxRanges` ranges.
+    func ranges(length: Int64) -> [SavedRange]? {
+        var holes: [Range<Int64>] = []
+        for damage in damaged {
+            let last = holes.last?.upperBound ?? 0
+            guard damage.start >= last, damage.start < damage.end, damage.end <= length else { return nil }
+            holes.append(damage.start..<damage.end)
+        }
+        guard !holes.isEmpty else { return nil }
+        // The bytes between two holes are fetched with them, the shortest first.
+        while holes.count > SegmentPlanner.maxRanges / 2 {
+            let index = (1..<holes.count).min { gap(holes, $0) < gap(holes, $1) } ?? 1
+            holes[index - 1] = holes[index - 1].lowerBound..<holes[index].upperBound
+            holes.remove(at: index)
+        }
+        var ranges: [SavedRange] = []
+        for (index, hole) in holes.enumerated() {
+            // A range has its bytes first. The bytes before the first hole need a range of their own.
+            let start = index == 0 ? 0 : hole.lowerBound
+            let end = index + 1 < holes.count ? holes[index + 1].lowerBound : length
+            if start < hole.lowerBound {
+                ranges.append(SavedRange(start: start, end: hole.lowerBound, position: hole.lowerBound))
+            }
+            ranges.append(SavedRange(start: hole.lowerBound, end: hole.upperBound))
+            if hole.upperBound < end {
+                ranges.append(SavedRange(start: hole.upperBound, end: end, position: end))
+            }
+        }
+        return ranges
+    }
+
+    private func gap(_ holes: [Range<Int64>], _ index: Int) -> Int64 {
+        holes[index].lowerBound - holes[index - 1].upperBound
+    }
+}
+
+extension TaskControl {
+    /// Fetches finished files again. Other tasks are passed over.
+    ///
+    /// A file with known damage becomes a part file again, whose missing ranges are fetched; from a mirror first, if there is
+    /// one. Otherwise the whole file is fetched, and the old one stays until the new one replaces it. A file that was
+    /// replaced by another program's stays, and the new one gets another name.
+    ///
+    /// - Returns: the number of files.
+    func renew(_ renewals: [Renewal], group: Int32?) throws -> Int {
+        try tenure.checkOpen()
+        var count = 0
+        for renewal in renewals {
+            guard let entry = try book.find(renewal.id), entry.record.state == .complete, entry.run == nil else {
+                continue
+            }
+            entry.awaitsProof = false
+            if !reopenDamaged(entry, renewal) { renewWhole(entry) }
+            reporter.account(entry)
+            join(entry, group: group)
+            queue(entry)
+            if !entry.record.task.mirrors.isEmpty { entry.urlIndex = entry.record.source == nil ? 1 : 0 }
+            count += 1
+        }
+        return count
+    }
+
+    /// Makes a part file of the damaged file.
+    ///
+    /// - Returns: false if that is not possible, and the whole file has to be fetched.
+    private func reopenDamaged(_ entry: TaskEntry, _ renewal: Renewal) -> Bool {
+        let record = entry.record
+        guard let path = record.path, record.isForeign != true, let length = record.expected,
+            let ranges = renewal.ranges(length: length), let now = FileIdentity(path: path), isOurs(now, path, record),
+            let folder = try? Folder(path: record.task.directory ?? book.workPath.filesFolder(record.id)),
+            path.folderPart.isExactly(folder.path), folder.holder(of: path.lastPathPart) == .us
+        else { return false }
+        let part = FileNameRules.partName(for: path.lastPathPart, id: record.id)
+        guard !folder.contains(part) else { return false }
+        // The record comes first: a killed process leaves either the file or its part, and both are the task's.
+        entry.record.reopen(part: part, ranges)
+        // The counters in the info file are those of the ranges in which the file was fetched.
+        guard (try? book.save(entry, as: .idle, dropsCounters: true)) != nil,
+            (try? folder.rename(path.lastPathPart, to: part, replacing: false)) == true
+        else {
+            entry.record = record
+            return false
+        }
+        entry.record.identify(FileIdentity(path: folder.path(of: part)))
+        let bytes = renewal.damaged.reduce(0) { $0 + $1.end - $1.start }
+        book.appendHistory(entry, by: "repair", "\(Plural.count(bytes, "damaged byte")) of the file are fetched again")
+        return true
+    }
+
+    /// True if a damaged file is still the one that the task wrote. A new file often gets the inode of a removed one, so the
+    /// inode is not enough: either the length or the task's mark has to be there, too.
+    private func isOurs(_ file: FileIdentity, _ path: String, _ record: TaskRecord) -> Bool {
+        guard let written = record.written, file.inode == written.inode else { return false }
+        return file.length == written.length || FileOwner.mark(of: path).isOf(record.id, orNone: false)
+    }
+
+    private func renewWhole(_ entry: TaskEntry) {
+        let record = entry.record
+        var old: SetAsideFile?
+        if let path = record.path, record.isForeign != true, let now = FileIdentity(path: path) {
+            if isOurs(now, path, record), folderPath(of: entry).isExactly(path.folderPart) {
+                old = SetAsideFile(path: path, written: now)
+            } else {
+                book.problems.append("\(path) stays: it is not the file as the task left it.")
+            }
+        }
+        entry.dropBytes()
+        entry.record.renew(replacing: old)
+        book.appendHistory(entry, by: "repair", "the file is fetched again")
+    }
+
+    private func folderPath(of entry: TaskEntry) -> String {
+        entry.record.task.directory ?? book.workPath.filesFolder(entry.id)
+    }
+}
+
+// MARK: - The checksums of pieces
+
+extension TaskRun {
+    /// False if pieces of the file have to be read for their checksums.
+    var knowsSums: Bool {
+        guard let length = entry.record.expected, PieceFile.isFor(length: length) else { return true }
+        return !sums.table(length: length).contains(nil)
+    }
+
+    /// Reads the pieces that did not arrive as a whole in this attempt, before the file gets its name. A file that cannot be
+    /// read has no sums.
+    ///
+    /// - Throws: `.cancelled` if the run was stopped.
+    func settleSums(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        guard let length = entry.record.expected, PieceFile.isFor(length: length) else { return }
+        let table = sums.table(length: length)
+        guard table.contains(nil) else { return }
+        let part = part
+        finishedSums = try? await offThread { () throws(DownloadError) in try part.sums(table, length: length) }
+        try checkStop()
+    }
+
+    /// Reads the file again if a response middleware has changed it.
+    ///
+    /// - Parameter received: the file before the chain.
+    /// - Throws: `.cancelled` if the run was stopped.
+    func settleChangedSums(
+        since received: FileIdentity?, isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) {
+        guard let path = entry.record.path, let written = entry.record.written, PieceFile.isFor(length: written.length),
+            received?.matches(written) != true
+        else { return }
+        let length = written.length
+        let result = try? await offThread { () throws(DownloadError) in
+            let file = try PartFile(reading: path.lastPathPart, in: try Folder(path: path.folderPart))
+            defer { file.close() }
+            return try file.sums([UInt32?](repeating: nil, count: PieceSums.count(length)), length: length)
+        }
+        try checkStop()
+        finishedSums = result ?? []
+    }
+
+    /// Writes the checksums of the finished file's pieces. Without space for them, the file has none.
+    func writeSums() {
+        guard let length = entry.record.expected, PieceFile.isFor(length: length), entry.record.isForeign != true,
+            let written = entry.record.written, written.length == length
+        else { return }
+        let table = finishedSums ?? sums.table(length: length).compactMap(\.self)
+        guard table.count == PieceSums.count(length) else { return }
+        do {
+            try PieceFile(identity: written, sums: table).write(book.workPath.piecesPath(entry.id))
+        } catch {
+            book.problems.append("The checksums of \(entry.record.path ?? "a file") could not be kept: \(error)")
+        }
+    }
+}
+
+extension PartFile {
+    /// The checksums of all pieces. Those that are known are taken over, the others are read.
+    fileprivate func sums(_ table: [UInt32?], length: Int64) throws(DownloadError) -> [UInt32] {
+        var sums: [UInt32] = []
+        sums.reserveCapacity(table.count)
+        for (index, known) in table.enumerated() {
+            if let known {
+                sums.append(known)
+                continue
+            }
+            let range = PieceSums.range(index, of: length)
+            let bytes = try bytes(at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+            guard bytes.count == range.count else {
+                throw DownloadError(.disk, "\(path) is shorter than \(Plural.count(length, "byte")).")
+            }
+            sums.append(bytes.withUnsafeBytes { CRC32C.checksum($0) })
+        }
+        return sums
+    }
+}

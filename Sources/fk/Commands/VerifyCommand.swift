@@ -1,0 +1,140 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `fk verify`: reads finished files again, and with `--repair` fetches damaged ones.
+struct VerifyCommand: Command {
+    enum Targets: Sendable {
+        case all
+        case tasks([TaskReference])
+        case barrel(String)
+    }
+
+    let targets: Targets
+    /// The options of the run that repairs; nil without `--repair`.
+    let repair: RunOptions?
+    let global: GlobalOptions
+    let context: CommandContext
+
+    static let spec = CommandSpec(
+        path: ["verify"], summary: "read finished files again and compare them",
+        discussion: [
+            "Compares each finished file with its digest, if one is known, otherwise with the checksums of its pieces, which "
+                + "are kept since the bytes arrived. Prints a line for each file: right, damaged, missing or unverifiable, and "
+                + "its name. Exit status 1: a file is damaged or missing.",
+            "--repair fetches only the damaged ranges, from a mirror first if there is one, and checks the digest of the whole "
+                + "file again. A missing file is fetched again. Exit status 1: a file could not be repaired.",
+        ],
+        operands: [OperandSpec("url|id", "tasks: URLs, or the beginnings of ids", 0, nil)],
+        options: [
+            .value("barrel", "b", "NAME", "the members of this barrel"), .flag("all", nil, "all tasks"),
+            .flag("repair", nil, "fetch damaged ranges and missing files again"),
+        ],
+        examples: [
+            .init("fk verify --all", "every finished file"),
+            .init("fk verify -b models --repair", "fetch what is damaged in a barrel"),
+        ], usesSettings: false,
+        make: { arguments, context in
+            try VerifyCommand(
+                targets: targets(arguments), repair: arguments.has("repair") ? RunOptions(arguments, context) : nil,
+                global: GlobalOptions(arguments, context), context: context)
+        })
+
+    private static func targets(_ arguments: ParsedArguments) throws -> Targets {
+        let given = [!arguments.operands.isEmpty, arguments.has("all"), arguments.has("barrel")].count { $0 }
+        guard given == 1 else {
+            throw arguments.error(
+                given == 0
+                    ? "Nothing to verify was given: name URLs or ids, or give -b NAME or --all."
+                    : "URLs and ids, -b and --all exclude each other.")
+        }
+        if let name = arguments["barrel"] { return .barrel(try BarrelArgument.check(name, arguments)) }
+        if arguments.has("all") { return .all }
+        return .tasks(try arguments.operands.map { try TaskReference.parse($0, arguments) })
+    }
+
+    func run() async throws -> Int32 {
+        let reader = try global.openReader()
+        let ids = try ids(reader)
+        var counts: [VerifiedFile.Result: Int] = [:]
+        var renewals: [Renewal] = []
+        var documents: [VerifiedDocument] = []
+        FileVerifier(reader.workPath).verify(ids) { file in
+            counts[file.result, default: 0] += 1
+            if repair != nil, let renewal = file.renewal { renewals.append(renewal) }
+            if global.json {
+                if repair == nil {
+                    documents.append(VerifiedDocument(file))
+                } else {
+                    JSONOutput(context.output).line(VerifiedDocument(file))
+                }
+            } else if !(global.quiet && file.result == .right) {
+                context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(file.name)"))
+                if file.result == .damaged, !global.quiet {
+                    context.errors.writeLine(Escaping.visible("  \(file.detail)"))
+                }
+            }
+            return context.output.failure == nil
+        }
+        if global.json, repair == nil { JSONOutput(context.output).document(documents) }
+        if counts.isEmpty, !global.quiet, !global.json { context.errors.writeLine("No finished files.") }
+        guard !renewals.isEmpty, let repair else {
+            let isWhole = counts[.damaged] == nil && counts[.missing] == nil
+            return isWhole ? ExitStatus.done : ExitStatus.taskFailed
+        }
+        var transfer = TransferRun(
+            global: global, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
+            requests: [.renew(renewals)], continueCommand: global.suggested("fk run"))
+        return try await transfer.run()
+    }
+
+    private func ids(_ reader: StoreReader) throws -> [TaskID] {
+        switch targets {
+        case .all: return try reader.taskIDs(matching: .all)
+        case .barrel(let name): return try reader.taskIDs(matching: .barrel(name))
+        case .tasks(let references):
+            var seen: Set<TaskID> = []
+            return try references.flatMap { try $0.records(reader).map(\.id) }.filter { seen.insert($0).inserted }
+        }
+    }
+}
+
+extension VerifiedFile {
+    /// The file's name, as lists show it.
+    fileprivate var name: String { path.map { URL(fileURLWithPath: $0).lastPathComponent } ?? URLMasking.mask(url) }
+
+    /// The reason, with the damaged bytes.
+    fileprivate var detail: String {
+        guard !damaged.isEmpty else { return reason }
+        let shown = damaged.prefix(5).map { "\($0.lowerBound)-\($0.upperBound - 1)" }.joined(separator: ", ")
+        let more = damaged.count > 5 ? " and \(damaged.count - 5) more ranges" : ""
+        return "\(reason); damaged bytes: \(shown)\(more)"
+    }
+}
+
+/// An element of `fk verify --json`.
+private struct VerifiedDocument: Encodable {
+    struct Damage: Encodable {
+        let start: Int64
+        let end: Int64
+    }
+
+    let id: String
+    let url: String
+    let name: String
+    @OrNull var path: String?
+    let result: String
+    /// The offsets of the first damaged byte and after the last one.
+    let damaged: [Damage]
+    let reason: String
+
+    init(_ file: VerifiedFile) {
+        id = file.id.hex
+        url = URLMasking.mask(file.url)
+        name = file.name
+        result = file.result.rawValue
+        damaged = file.damaged.map { Damage(start: $0.lowerBound, end: $0.upperBound) }
+        reason = file.reason
+        path = file.path
+    }
+}

@@ -1,0 +1,119 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: verifying, repairing and refreshing finished files", .timeLimit(.minutes(1)))
+struct EngineRepairTests {
+    static let mib = 1 << 20
+    static let content = Bytes.pattern(count: 3 * mib + 77)
+
+    private func flip(_ bench: Bench, _ name: String, at offset: Int) throws {
+        let path = "\(bench.out)/\(name)"
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        defer { try? handle.close() }
+        try handle.seek(toOffset: UInt64(offset))
+        let byte = try #require(try handle.read(upToCount: 1)?.first)
+        try handle.seek(toOffset: UInt64(offset))
+        try handle.write(contentsOf: Data([~byte]))
+    }
+
+    private func verify(_ bench: Bench, _ selector: TaskSelector = .all) async throws -> [VerifiedFile] {
+        var files: [VerifiedFile] = []
+        for try await file in bench.messager.verify(selector) { files.append(file) }
+        return files
+    }
+
+    @Test("a damaged piece: found, fetched alone, and right again; the task is complete under the same path")
+    func repair() async throws {
+        let bench = try await Bench(content: Self.content)
+        let id = try await bench.add("a")
+        let path = try #require(await bench.finished(id)?.path)
+        #expect(try await verify(bench).map(\.result) == [.right])
+        try flip(bench, "a", at: Self.mib + 9)
+        let damaged = try await verify(bench, .id(id))
+        #expect(damaged.map(\.result) == [.damaged])
+        #expect(damaged[0].damaged == [Int64(Self.mib)..<Int64(2 * Self.mib)] && damaged[0].path == path)
+        #expect(try await bench.control.repair(damaged) == 1)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        #expect(bench.sent("Range") == ["-", "bytes=1048576-2097151"])
+        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.control.repair(damaged.filter { $0.result == .right }) == 0)
+    }
+
+    @Test("the sums of a file that was resumed in another attempt are those of the file")
+    func resumed() async throws {
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, cut: number == 1 ? Self.mib + 500_000 : nil)
+        }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == .complete)
+        let written = try #require(try bench.stored(id).written)
+        let file = try #require(PieceFile.read(bench.workPath.piecesPath(id), of: written))
+        #expect(file.sums.count == 4)
+        for (index, sum) in file.sums.enumerated() {
+            let range = PieceSums.range(index, of: Int64(Self.content.count))
+            let piece = Array(Self.content[Int(range.lowerBound)..<Int(range.upperBound)])
+            #expect(sum == piece.withUnsafeBytes { CRC32C.checksum($0) })
+        }
+    }
+
+    @Test("a response middleware that changes the file: its sums are those of the changed file")
+    func changedByMiddleware() async throws {
+        let bench = try await Bench(content: Self.content)
+        bench.chains.register(
+            response: ResponseStep { response in
+                guard let file = response.fileURL else { return response }
+                var data = try Data(contentsOf: file)
+                data[7] = ~data[7]
+                try data.write(to: file)
+                return response
+            })
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try await verify(bench).map(\.result) == [.right])
+    }
+
+    @Test("verify selects: unfinished tasks are left out, unknown ones throw; nothing is changed")
+    func selects() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.lastPathComponent == "none" ? .status(404) : .file([1, 2, 3], to: request)
+        }
+        let id = try await bench.add("a", barrel: "x")
+        let failed = try await bench.add("none", barrel: "x")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(await bench.finished(failed)?.state == .error)
+        #expect(try await verify(bench, .barrel("x")).map(\.id) == [id])
+        #expect(try await bench.messager.missing(inBarrel: "x").map(\.id) == [failed])
+        await #expect(throws: DownloadError.self) { try await verify(bench, .barrel("none")) }
+        await #expect(throws: DownloadError.self) { try await verify(bench, "http://h.example/other") }
+        await #expect(throws: DownloadError.self) { try await bench.messager.missing(inBarrel: "none") }
+        #expect(bench.transport.requests.count == 2)
+    }
+
+    @Test(
+        "a renewal of a task that is not complete changes nothing; the whole file is fetched where the damage is unknown"
+    )
+    func renewals() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, number in
+            .file(number == 1 ? [1, 2, 3] : [4, 5, 6, 7], to: request, gate: number > 1 ? gate : nil)
+        }
+        let id = try await bench.add("a")
+        #expect(await bench.finished(id)?.state == .complete)
+        _ = await bench.engine.perform(.renew([Renewal(id), Renewal(TaskID(url: "http://h/none"))]))
+        await gate.reached()
+        #expect(try bench.out("a") == [1, 2, 3], "the old file stays until the new one is whole")
+        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == [4, 5, 6, 7] && bench.names == ["a"])
+        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(bench.transport.requests.count == 2)
+    }
+}
