@@ -94,12 +94,12 @@ import Testing
         #expect(try await sandbox.fk("barrel", "add", "plain", "http://h.invalid/a").status == 0)
         let id = try #require(sandbox.reader.records().first).id
         let got = try bash([
-            "fk ver\t\n", "fk forg\t --st\t err\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
+            "fk vers\t\n", "fk forg\t --st\t err\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
             "fk why \t\n", "fk get --colo\talw\t\n",
         ])
         #expect(
             got == [
-                "<ver>", "<forget><--state><error>", "<rm><--state=complete>", "<info><\(id.short)>",
+                "<vers>", "<forget><--state><error>", "<rm><--state=complete>", "<info><\(id.short)>",
                 "<why><\(id.short)>", "<get><--color><always>",
             ])
     }

@@ -33,7 +33,9 @@ import Testing
         #expect(events.last?.number("complete") == 3 && events.last?.number("error") == 1)
         let barrel = try #require(events.last { $0.text("event") == "barrel" })
         #expect(
-            barrel.keys == ["event", "name", "received", "expected", "complete", "error", "total", "isExpectedKnown"])
+            barrel.keys == [
+                "event", "name", "received", "expected", "complete", "error", "total", "isExpectedKnown", "time",
+            ])
         #expect(barrel["isExpectedKnown"] as? Bool == false, "nobody knows how long the missing file is")
         #expect(barrel.text("name") == "set" && barrel.number("received") == 600_000 && barrel.number("total") == 4)
         for index in 0...2 { #expect(try sandbox.bytes("got/\(index)") == bodies[index]) }

@@ -73,7 +73,8 @@ struct FaultPlaceTests {
         let words = command == "get" ? ["get", "-i", "-"] : ["barrel", "import", "b", "-"]
         let list = "\(server.url("/a"))\n  out=link/x\n"
         let result = try await sandbox.start(words, input: list).end()
-        #expect(result.status == 2 && result.errors.contains("line 1: out=link/x leads out"), "\(result.errors)")
+        #expect(
+            result.status == 2 && result.errors.contains("standard input:1: 'link/x' leads out"), "\(result.errors)")
         #expect(server.requests.isEmpty)
     }
 

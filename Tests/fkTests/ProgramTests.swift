@@ -152,7 +152,9 @@ import Testing
         let folder = try TemporaryFolder()
         let script = try folder.write(
             CompletionsCommand.script(.bash)
-                + "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _fk; echo \"${COMPREPLY[*]}\"\n", "script")
+                + "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); COMP_LINE=\"$*\"; COMP_LINE=\"${COMP_LINE/ = /=}\"; "
+                + "COMP_POINT=${#COMP_LINE}; COMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'; _fk; echo \"${COMPREPLY[*]}\"\n",
+            "script")
         let result = try await FKProgram.run(program, ["--norc", script] + words)
         #expect(result.output == expected + "\n", "\(result.errors)")
     }
