@@ -37,14 +37,16 @@ import Testing
         #expect(result.status == 1)
         let events = try JSON.lines(result.output)
         let schema: [String: Set<String>] = [
-            "state": ["event", "id", "url", "state", "time", "attempt"],
+            "state": ["event", "id", "url", "state", "time"],
             "progress": ["event", "id", "url", "received", "previousReceived", "expected", "bytesPerSecond", "time"],
             "summary": ["event", "complete", "error", "suspend", "bytes", "seconds", "time"],
         ]
         for event in events {
             // What a state has besides.
-            let more: Set<String> = ["complete": ["path"], "error": ["error"]][event.text("state") ?? ""] ?? []
-            #expect(event.keys == schema[event.text("event") ?? ""]?.union(more))
+            let more: [String: Set<String>] = [
+                "action": ["attempt"], "complete": ["attempt", "path"], "error": ["attempt", "error"],
+            ]
+            #expect(event.keys == schema[event.text("event") ?? ""]?.union(more[event.text("state") ?? ""] ?? []))
         }
         func states(_ path: String) -> [String] {
             events.filter { $0.text("event") == "state" && $0.text("url") == server.url(path) }.compactMap {
