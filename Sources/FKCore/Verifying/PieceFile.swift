@@ -96,10 +96,12 @@ struct PieceFile: Sendable, Hashable {
         return bytes
     }
 
-    /// Writes the file as a whole.
+    /// Writes the file in the place of an older one, which is of another finished file. It is not written aside and renamed:
+    /// an interrupted call would leave a second file, and a torn file counts as none.
     ///
-    /// - Throws: `.noSpace` or `.disk`. An older file is then unchanged.
+    /// - Throws: `.noSpace` or `.disk`. There are no sums then.
     func write(_ path: String) throws {
-        try bytes.withUnsafeBytes { try FileIO.replace(path, aside: path + ".new", $0) }
+        unlink(path)
+        try bytes.withUnsafeBytes { try FileIO.create(path, $0) }
     }
 }
