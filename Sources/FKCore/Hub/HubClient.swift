@@ -136,7 +136,7 @@ public struct HubClient: Sendable {
             URLOrigin(next) == URLOrigin(endpoint)
         else {
             throw DownloadError(
-                .protocolViolation, "The hub's list goes on at another host, which is not asked.",
+                .protocolViolation, "The hub's list continues at another host: that host was not asked.",
                 url: URLMasking.mask(link.target))
         }
         return next
