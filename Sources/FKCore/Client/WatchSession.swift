@@ -25,7 +25,6 @@ package actor WatchSession {
         case problem(String)
     }
 
-    private let configure: Configure
     private let interval: Double
     private let onEvent: @Sendable (Event) -> Void
     private let access: SharedEngine
@@ -50,7 +49,6 @@ package actor WatchSession {
     package init(
         configure: Configure, interval: Double, onEvent: @escaping @Sendable (Event) -> Void
     ) throws {
-        self.configure = configure
         self.interval = max(0.05, interval)
         self.onEvent = onEvent
         workPath = WorkPath(configure.workPath)
@@ -114,11 +112,11 @@ package actor WatchSession {
     }
 
     private func reportTasks() async throws {
-        let isFirst = hasMissed.withLock { hasMissed in
+        let mustReportAll = hasMissed.withLock { hasMissed in
             defer { hasMissed = false }
             return hasMissed
         }
-        if isFirst { try await reportAll() }
+        if mustReportAll { try await reportAll() }
         var changes = news.withLock { news in
             defer { news = [] }
             return news

@@ -110,11 +110,7 @@ final class ProgramHost: Sendable {
     /// The interval at which ends are looked for where the system has no descriptor for them.
     private static let interval: Int64 = 10_000_000
 
-    private static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    private static var now: Int64 { SystemClock().now }
 
     private func loop(waking: Int32) {
         // A program that does not read its input must not end this process, which may be an application's.

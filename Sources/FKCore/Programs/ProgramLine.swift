@@ -68,7 +68,7 @@ final class ProgramLine: Sendable {
             if dropped > 0, failure == nil {
                 failure = DownloadError(
                     .middleware,
-                    "The middleware program \(program.name) is too slow: it was not told of \(dropped) changes of state."
+                    "The middleware program \(program.name) is too slow: it missed \(dropped) changes of state."
                 )
             }
             onEnd(event.task, event.state, failure)
