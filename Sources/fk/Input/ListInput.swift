@@ -64,10 +64,13 @@ struct ListInput: Sendable {
         }
         if Self.isFolder(full) { return full }
         let (parent, name) = Paths.split(full)
-        let isOfBag =
-            name == "bagit.txt" || name == "fetch.txt" || (name.hasPrefix("manifest-") && name.hasSuffix(".txt"))
-        guard isOfBag, let parent, access("\(parent)/bagit.txt", F_OK) == 0 else { return nil }
+        guard Self.describesBag(name), let parent, access("\(parent)/bagit.txt", F_OK) == 0 else { return nil }
         return parent
+    }
+
+    /// True for the names of the files that describe a bag (RFC 8493), its tag manifests aside.
+    private static func describesBag(_ name: String) -> Bool {
+        name == "bagit.txt" || name == "fetch.txt" || (name.hasPrefix("manifest-") && name.hasSuffix(".txt"))
     }
 
     /// Reads the list.
@@ -111,8 +114,7 @@ struct ListInput: Sendable {
     private func bagFiles(_ folder: String) throws -> [(name: String, bytes: [UInt8])] {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
         var files: [(name: String, bytes: [UInt8])] = []
-        for name in names
-        where name == "bagit.txt" || name == "fetch.txt" || (name.hasPrefix("manifest-") && name.hasSuffix(".txt")) {
+        for name in names where Self.describesBag(name) {
             var bytes: [UInt8] = []
             try portions(of: "\(folder)/\(name)") { portion in
                 bytes += portion

@@ -100,21 +100,14 @@ extension Checksum {
             self = try Checksum(parsing: text)
             return
         }
-        guard let algorithm = Algorithm(digits: text.utf8.count), text.utf8.allSatisfy({ $0.isHexDigit }) else {
+        guard let algorithm = Algorithm(digits: text.utf8.count), text.utf8.count == text.count,
+            text.allSatisfy(\.isHexDigit)
+        else {
             throw DownloadError(
                 .invalidArgument,
                 "A checksum is ALG=HEX, or HEX of 32, 40, 56, 64, 96 or 128 digits, or @LIST with the path or URL of a "
                     + "checksum list.")
         }
         self = try Checksum(algorithm, hex: text)
-    }
-}
-
-extension UInt8 {
-    fileprivate var isHexDigit: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
-        default: false
-        }
     }
 }
