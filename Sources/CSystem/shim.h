@@ -224,6 +224,15 @@ static inline int fk_clone(int to, int from) {
 #endif
 
 #if defined(__linux__)
+#include <sys/statfs.h>
+/* The number of a path's file system in statfs(2), whose header Swift does not import; 0 if it cannot be asked. */
+static inline uint32_t fk_file_system(const char *path) {
+    struct statfs status;
+    return statfs(path, &status) == 0 ? (uint32_t)status.f_type : 0;
+}
+#endif
+
+#if defined(__linux__)
 /* Foundation's own C interface to the libcurl that FoundationNetworking uses, which may differ from the one we link. No header
    of Foundation declares it. The functions below do nothing if it is not linked. */
 extern int CFURLSession_easy_setopt_wc(

@@ -97,6 +97,7 @@ package actor Engine {
         post = PostBox(Mailbox(workPath))
         let tenure = Tenure(lock, clock: clock)
         let problems = Problems()
+        if let warning = NetworkFileSystem.warning(workPath) { problems.append(warning) }
         let schedule = Schedule(configure, clock: clock, executor: executor)
         let barrels = Barrels(workPath, tenure: tenure, problems: problems, clock: clock)
         let book = TaskBook(

@@ -124,6 +124,9 @@ package struct WorkPath: Sendable, Hashable {
         "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
     }
 
+    /// True if the task has an info file.
+    package func hasTask(_ id: TaskID) -> Bool { access(infoPath(id), F_OK) == 0 }
+
     /// True if the barrel has a file.
     package func hasBarrel(_ name: String) -> Bool { access(barrelPath(name), F_OK) == 0 }
 
@@ -217,10 +220,10 @@ package struct WorkPath: Sendable, Hashable {
     private func writeLayout() throws {
         let bytes = Array("\(Self.layoutVersion)\n".utf8)
         do {
-            // Two processes may be first at the same time, so each has its own file to rename. It is synced before
+            // Two processes may be first at the same time, also on two machines, so each has its own file. It is synced before
             // the rename, once for each work path: otherwise a power cut in its first seconds could leave an empty
             // file or one with another file's bytes, and no command could open the work path again.
-            let aside = "\(layoutPath).\(getpid())"
+            let aside = "\(layoutPath).\(UUID().uuidString)"
             try bytes.withUnsafeBytes { bytes in
                 try FileIO.replace(layoutPath, aside: aside, bytes) { try FileIO.synchronize(aside) }
             }

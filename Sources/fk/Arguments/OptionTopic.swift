@@ -7,6 +7,7 @@ enum OptionTopic: Sendable, Hashable, CaseIterable {
     case network
     case security
     case background
+    case shards
 
     var title: String {
         switch self {
@@ -16,6 +17,7 @@ enum OptionTopic: Sendable, Hashable, CaseIterable {
         case .network: "Network"
         case .security: "Security"
         case .background: "Background"
+        case .shards: "Many machines"
         }
     }
 

@@ -73,8 +73,11 @@ enum BarrelCommands {
     static let run = CommandSpec(
         path: ["barrel", "run"], summary: "download the members of barrels",
         operands: [OperandSpec("name", "the barrels", 1, nil, hint: .barrels)],
-        options: RunOptions.specs,
-        examples: [.init("fk barrel run photos -j 4", "four files at once")],
+        options: RunOptions.specs + ShardOptions.specs,
+        examples: [
+            .init("fk barrel run photos -j 4", "four files at once"),
+            .init("fk barrel run photos --shard auto", "the part of this task of a Slurm array"),
+        ],
         make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let delete = CommandSpec(

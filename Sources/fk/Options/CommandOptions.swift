@@ -6,17 +6,20 @@ struct GetOptions: Sendable {
     var input: TaskInput
     var run: RunOptions
     var barrel: String?
+    /// The part of the list that this process takes; nil for all of it.
+    var shard: ShardOptions?
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
             .files,
             [.value("barrel", "b", "NAME", hint: .barrels, "add the files to this barrel; it is created if missing")])
-        + TaskInput.specs + RunOptions.specs
+        + TaskInput.specs + RunOptions.specs + ShardOptions.specs
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         input = try TaskInput(arguments, urls: arguments.operands, context: context, needsTask: true)
         run = try RunOptions(arguments, context)
         barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        shard = try ShardOptions(arguments)
     }
 }
 
@@ -25,10 +28,16 @@ struct RunCommandOptions: Sendable {
     /// The barrels to run; empty runs all waiting tasks.
     var barrels: [String]
     var run: RunOptions
+    /// The part of the barrel that this process takes; nil for all of it.
+    var shard: ShardOptions?
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         barrels = try arguments.operands.map { try BarrelArgument.check($0, arguments) }
         run = try RunOptions(arguments, context)
+        shard = try ShardOptions(arguments)
+        if shard != nil, barrels.count > 1 {
+            throw arguments.error("--shard takes a part of one barrel. Run the barrels one after the other.")
+        }
     }
 }
 

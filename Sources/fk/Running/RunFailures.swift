@@ -18,10 +18,13 @@ struct RunFailures: Sendable {
     private var ids: [TaskID] = []
     /// The failures of tasks that could not be created.
     private(set) var uncreated = 0
+    /// True if a failed task could succeed later, because of the reason of its failure.
+    private(set) var mayPass = false
 
     /// Records a failed task.
     mutating func add(_ info: DownloadInfo) {
         remove(info.id)
+        if info.error?.isRetryable == true { mayPass = true }
         if entries.count < Self.listLimit {
             entries.append(
                 Entry(id: info.id, url: URLMasking.mask(info.url), reason: info.error?.shortText ?? "failed"))

@@ -85,6 +85,9 @@ final class RunPresenter: Sendable {
     /// The number of failed tasks, including those that could not be created.
     var failures: Int { state.withLock { $0.failures } }
 
+    /// True if a failed task could succeed in a later run.
+    var mayPass: Bool { state.withLock { $0.failed.mayPass } }
+
     // MARK: Tasks
 
     private func show(_ reply: EngineReply) {

@@ -14,6 +14,8 @@ struct TransferRun: Sendable {
     var continueCommand: String
     /// True if tasks that are suspended or cancelled meanwhile make the run fail.
     var needsAll = true
+    /// The part of a list that this run takes; nil for all of it. Only then the status says whether another run would help.
+    var shard: Shard? = nil
 
     /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
@@ -56,7 +58,9 @@ struct TransferRun: Sendable {
             return SignalTrap.exitStatus(number)
         }
         if tracker.total == 0, case .everything = goal { presenter.note("Nothing is waiting to be fetched.") }
-        if presenter.failures > 0 || tracker.count(.error) > 0 { return ExitStatus.taskFailed }
+        if presenter.failures > 0 || tracker.count(.error) > 0 {
+            return shard != nil && presenter.mayPass ? ExitStatus.tryAgain : ExitStatus.taskFailed
+        }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
     }

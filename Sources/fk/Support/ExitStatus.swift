@@ -10,11 +10,15 @@ enum ExitStatus {
     static let workPath: Int32 = 3
     /// A name matches nothing.
     static let notFound: Int32 = 4
+    /// A run with `--shard` failed for a reason that may pass (EX_TEMPFAIL of sysexits.h), so that a scheduler can
+    /// queue it again.
+    static let tryAgain: Int32 = 75
 
     /// Each status and its meaning, for the help and the manual page.
     static let meanings = [
         ("0", "success"), ("1", "at least one file failed, or the output could not be written"),
         ("2", "invalid command line"), ("3", "the work path cannot be used"), ("4", "a name or id matches nothing"),
+        ("75", "with --shard: at least one file failed for a reason that may pass; run the shard again"),
         ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; the downloads can be resumed"),
     ]
 }

@@ -1,0 +1,46 @@
+import FKMiddleware
+
+/// Where the tasks of a divided work path are: some only here, some in the work path of a shard, some in both. A task that
+/// is in both counts once, as its shard has it.
+struct ShardedTasks: Sendable {
+    private let root: WorkPath
+    private let shards: [Shard]
+    /// The numbers of shards, usually one.
+    private let counts: [Int]
+
+    /// Looks for the shards of a work path; nil if it has none.
+    init?(_ root: WorkPath) {
+        shards = root.shards()
+        guard !shards.isEmpty else { return nil }
+        self.root = root
+        counts = Set(shards.map(\.count)).sorted()
+    }
+
+    /// The work paths of the shards.
+    var workPaths: [WorkPath] { shards.map(root.shard) }
+
+    /// The work path that has the task's record: that of its shard if it knows the task.
+    func home(of id: TaskID) -> WorkPath { ownShard(of: id) ?? root }
+
+    private func ownShard(of id: TaskID) -> WorkPath? {
+        for count in counts {
+            let path = root.shard(Shard(of: id, count: count))
+            if path.hasTask(id) { return path }
+        }
+        return nil
+    }
+
+    /// The ids of all tasks, each once, in no particular order.
+    func allTaskIDs() -> [TaskID] {
+        var ids = root.allTaskIDs()
+        for shard in shards {
+            ids += root.shard(shard).allTaskIDs().filter { !root.hasTask($0) && isFirst(shard, of: $0) }
+        }
+        return ids
+    }
+
+    /// False for a task that a shard of another division has as well and that is counted there.
+    private func isFirst(_ shard: Shard, of id: TaskID) -> Bool {
+        counts.count == 1 || ownShard(of: id) == root.shard(shard)
+    }
+}

@@ -1,0 +1,105 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// `--shard` and the options that belong to it: this process takes one part of a list.
+struct ShardOptions: Sendable {
+    let request: ShardRequest
+    /// True divides the limits of the command by the number of shards.
+    let dividesLimits: Bool
+    private let arguments: ParsedArguments
+
+    static let specs: [OptionSpec] = OptionSpec.under(
+        .shards,
+        [
+            .value(
+                "shard", nil, "I/N|auto", hint: .choices(["auto"]),
+                "take part I of N of the list; auto reads the number that Slurm, Kubernetes or GNU parallel gave"),
+            .value("shards", nil, "N", "the number of parts, for --shard auto (default: that of the first run)"),
+            .value(
+                "shard-offset", nil, "K",
+                "add K to the scheduler's number, for lists with more parts than one array may have"),
+            .flag("divide-limits", nil, "divide -j and --limit-rate by the number of parts"),
+        ])
+
+    /// Parses the options; nil without `--shard`.
+    init?(_ arguments: ParsedArguments) throws {
+        guard let text = arguments["shard"] else {
+            for option in ["shards", "shard-offset", "divide-limits"] where arguments.has(option) {
+                throw arguments.error("--\(option) needs --shard I/N or --shard auto.")
+            }
+            return nil
+        }
+        let source: ShardRequest.Source
+        if text == "auto" {
+            source = .automatic
+        } else if let shard = Shard(parsing: text) {
+            source = .given(shard)
+        } else {
+            throw arguments.error(
+                "--shard: '\(Escaping.visible(text))' is no shard. Give I/N with I from 1 to N, such as 3/8, or auto.")
+        }
+        request = ShardRequest(
+            source, count: try arguments.integer("shards", "--shards", in: 1...Shard.maxCount),
+            offset: try arguments.integer("shard-offset", "--shard-offset", in: 0...Shard.maxCount - 1))
+        dividesLimits = arguments.has("divide-limits")
+        if arguments.has("detach") { throw arguments.error("--shard and --detach exclude each other.") }
+        self.arguments = arguments
+    }
+
+    /// Chooses the shard, records the division if this is the first run, and opens the shard's work path.
+    ///
+    /// - Parameter barrel: nil for a list without a barrel.
+    /// - Throws: `UsageError` for an impossible shard; `.workPathUnusable` and similar codes.
+    func enter(_ barrel: String?, _ global: GlobalOptions, _ context: CommandContext) throws -> ShardPlace {
+        let root = WorkPath(global.workPath)
+        let list = barrel.map { "The barrel \(Escaping.visible($0))" } ?? "The list in \(Escaping.visible(root.root))"
+        do {
+            // What cannot be right is refused before anything is written.
+            var (shard, plan) = try request.resolve(
+                root.exists ? ShardPlan.read(barrel, in: root) : nil, of: list, in: context.environment)
+            try root.open(create: true)
+            try root.makeShardsFolder()
+            let recorded = try plan.recordFirst(barrel, in: root)
+            if recorded != plan {
+                // Another process was first, or its numbers are those of no scheduler yet.
+                (shard, plan) = try request.resolve(recorded, of: list, in: context.environment)
+                if plan != recorded { try plan.replace(barrel, in: root) }
+            }
+            var own = global
+            own.workPath = root.shard(shard).root
+            // Suggested commands have to name it.
+            own.isWorkPathGiven = true
+            return ShardPlace(shard: shard, global: own, dividesLimits: dividesLimits)
+        } catch let error as ShardError {
+            throw arguments.error(error.message)
+        }
+    }
+}
+
+/// The shard of this process and its work path.
+struct ShardPlace: Sendable {
+    let shard: Shard
+    /// The options of the command, with the shard's work path.
+    let global: GlobalOptions
+    fileprivate let dividesLimits: Bool
+
+    /// Says how much of the list this shard has.
+    func say(_ count: Int, of total: Int, _ context: CommandContext) {
+        guard !global.quiet, !global.json else { return }
+        context.errors.writeLine("Shard \(shard): \(count) of \(Formatting.count(total, "file")).")
+    }
+
+    /// The options of the run: with `--divide-limits`, this shard's part of its limits.
+    func limits(_ options: RunOptions) -> RunOptions { dividesLimits ? options.divided(by: shard.count) : options }
+}
+
+extension RunOptions {
+    /// The options with limits for one of so many shards. Each limit stays at least 1.
+    func divided(by count: Int) -> Self {
+        var options = self
+        options.jobs = jobs.map { max(1, $0 / count) }
+        options.rateLimit = rateLimit.map { $0 > 0 ? max(1, $0 / Int64(count)) : 0 }
+        return options
+    }
+}
