@@ -30,7 +30,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date =
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
 .PHONY: help build demo test test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
-  deb dist test-deb test-dist test-package docs api
+  deb dist test-deb test-dist test-package test-cluster docs api
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +126,10 @@ test-deb: deb ## install, run and remove the package in a fresh Debian root (as 
 test-dist: ## build the tarballs in two folders and compare their bytes (not part of make test)
 	@.ci/needs build
 	Packaging/test-dist
+
+test-cluster: build ## run a Slurm array, a Kubernetes Job's environment and GNU parallel on this machine (as root; not part of make test)
+	@.ci/needs test-cluster
+	Tests/Cluster/run $(BIN)
 
 test-package: ## use the libraries by URL and version from a git server on this machine (not part of make test)
 	@.ci/needs build test

@@ -69,7 +69,8 @@ import Testing
         #expect(
             try resolve(.automatic, offset: 1_000, plan: first.plan, slurm(0, 0, 999)).shard.description == "1001/2500")
         #expect(
-            try resolve(.automatic, offset: 2_000, plan: first.plan, slurm(499, 0, 499)).shard.description == "2500/2500")
+            try resolve(.automatic, offset: 2_000, plan: first.plan, slurm(499, 0, 499)).shard.description
+                == "2500/2500")
     }
 
     @Test("Numbers of --shard are replaced by those of the first whole array") func adopt() throws {
@@ -98,14 +99,20 @@ import Testing
             ("SLURM_ARRAY_TASK_ID is '-1'", { _ = try resolve(.automatic, ["SLURM_ARRAY_TASK_ID": "-1"]) }),
             ("is shard 9, and there are 8", { _ = try resolve(.automatic, plan: plan, slurm(8, 8, 8)) }),
             ("is shard 9, and there are 8", { _ = try resolve(given("1/8"), offset: 8) }),
-            ("its first shard has the number 10, the next one 12", {
-                let plan = ShardPlan(count: 4, numbering: ShardNumbering(.slurm, first: 10, step: 2, size: 4))
-                _ = try resolve(.automatic, plan: plan, slurm(11, 11, 11))
-            }),
+            (
+                "its first shard has the number 10, the next one 12",
+                {
+                    let plan = ShardPlan(count: 4, numbering: ShardNumbering(.slurm, first: 10, step: 2, size: 4))
+                    _ = try resolve(.automatic, plan: plan, slurm(11, 11, 11))
+                }
+            ),
             ("no shard", { _ = try resolve(.automatic, count: 4, ["PARALLEL_SEQ": "0"]) }),
             ("has gaps", { _ = try resolve(.automatic, slurm(3, 3, 7, count: 2)) }),
             ("has 2 tasks and --shards is 10", { _ = try resolve(.automatic, count: 10, slurm(3, 3, 4)) }),
-            ("1 to 1000000", { _ = try resolve(.automatic, ["JOB_COMPLETION_INDEX": "0", "JOB_COMPLETION_COUNT": "0"]) }),
+            (
+                "1 to 1000000",
+                { _ = try resolve(.automatic, ["JOB_COMPLETION_INDEX": "0", "JOB_COMPLETION_COUNT": "0"]) }
+            ),
         ]
         for (text, body) in cases {
             let message = fault(body)

@@ -55,7 +55,8 @@ package struct ShardNumbering: Sendable, Hashable, Codable {
         }
         return lines.map { line in
             let ranges = line.ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
-            return "--array=\(ranges.joined(separator: ","))" + (line.offset > 0 ? " --shard-offset \(line.offset)" : "")
+            return "--array=\(ranges.joined(separator: ","))"
+                + (line.offset > 0 ? " --shard-offset \(line.offset)" : "")
         }
     }
 }

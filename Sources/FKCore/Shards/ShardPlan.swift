@@ -47,7 +47,8 @@ package struct ShardPlan: Sendable, Hashable, Codable {
             return nil
         } catch let error as DownloadError where error.code == .corruptInfo {
             throw DownloadError(
-                .corruptInfo, "\(path) cannot be understood. Restore it, or delete it: the next run records the number again.")
+                .corruptInfo,
+                "\(path) cannot be understood. Restore it, or delete it: the next run records the number again.")
         }
         guard file.format == 1 else {
             throw DownloadError(.laterVersion, "\(path) has format \(file.format); this program knows 1.")
@@ -56,7 +57,8 @@ package struct ShardPlan: Sendable, Hashable, Codable {
         guard Shard(1, of: file.plan.count) != nil, numbering.step >= 1, numbering.size >= 1, numbering.first >= 0,
             max(numbering.step, numbering.size, numbering.first) <= Int(Int32.max)
         else {
-            throw DownloadError(.corruptInfo, "\(path) has impossible numbers. Delete it: the next run records them again.")
+            throw DownloadError(
+                .corruptInfo, "\(path) has impossible numbers. Delete it: the next run records them again.")
         }
         return file.plan
     }
