@@ -29,7 +29,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date =
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build demo test test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
+.PHONY: help build demo test test-page test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
   deb dist test-deb test-dist test-package test-cluster docs api
 
 help: ## list the targets
@@ -48,6 +48,10 @@ test: ## install what the tests need and run them
 	@.ci/needs build test
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --skip '\.Fuzz' $(TESTFLAGS)
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --filter '\.Fuzz' $(TESTFLAGS)
+
+test-page: ## install what the tests of the page of fk rpc need and run them
+	@.ci/needs page
+	.ci/page
 
 test-threads: ## the tests but the fuzz tests under the thread sanitizer, one after the other: it makes them ten times slower
 	@.ci/needs build test
