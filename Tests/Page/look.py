@@ -29,7 +29,7 @@ CONTRAST = r"""
     const behind = ground(element);
     found.push({ what: node.data.trim().slice(0, 40), kind: "text", ratio: ratio(over(parse(getComputedStyle(element).color), behind), behind), needed: 4.5 });
   }
-  for (const element of root.querySelectorAll("input:not([type=checkbox]), select, textarea, .box")) {
+  for (const element of root.querySelectorAll("input:not([type=checkbox]):enabled, select, textarea:enabled, .box")) {
     if (!isShown(element)) continue;
     const behind = ground(element.parentElement);
     found.push({ what: element.id || element.className, kind: "border", ratio: ratio(over(parse(getComputedStyle(element).borderTopColor), behind), behind), needed: 3 });

@@ -431,6 +431,11 @@ class StateTests(PageCase):
         self.fake.cut()
         self.banner("The connection to fk rpc is lost")
         page.until(f"{text_of('#engine')} === 'Not connected'")
+        page.click("#barrel-list button", 1)
+        self.focus_list()
+        page.key("a", control=True)
+        page.key("r")
+        self.says("nothing was changed")
         # The alert is written once, not at each attempt.
         page.run("window.changes = 0; new MutationObserver(() => { window.changes += 1 }).observe(document.getElementById('banners'), { childList: true, characterData: true, subtree: true })")
         time.sleep(2.5)

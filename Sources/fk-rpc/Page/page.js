@@ -508,8 +508,10 @@ function followActive() {
   if (list.active < 0) return;
   const row = store.rows.get(list.active);
   if (list.activeId === null) {
-    if (row) { list.activeId = row.id; openChosen(); }
-    return;
+    if (!row) return;
+    list.activeId = row.id;
+    if (list.opensActive) openActive();
+    return openChosen();
   }
   if (row?.id === list.activeId) return;
   const place = store.places.get(list.activeId);
@@ -688,6 +690,7 @@ function moveTo(position, isExtending) {
     if (list.anchor < 0) list.anchor = Math.max(0, list.active);
     extendTo(target);
   } else list.anchor = target;
+  list.opensActive = false;
   list.active = target;
   list.activeId = store.rows.get(target)?.id ?? null;
   reveal(target);
@@ -769,6 +772,7 @@ function showSelection() {
 
 // ---- Verbs ----
 
+const NOT_CONNECTED = "There is no connection to fk rpc: nothing was changed.";
 const DONE = { suspend: "suspended", resume: "resumed", retry: "queued again", cancel: "cancelled", forget: "forgotten", trash: "deleted" };
 
 /** The tasks that a verb is for: those selected, else the active one. */
@@ -793,6 +797,7 @@ function activeTask() {
 /** Performs a verb; those that lose something ask first. */
 async function act(verb, given) {
   const target = given ?? targets();
+  if (!store.isLive) return say(NOT_CONNECTED);
   if (target.count === 0) return say("No task is chosen. Choose one with the arrow keys.");
   if (!(await mayAct(verb, target))) return;
   try {
@@ -869,6 +874,7 @@ const STEPS = Array.from({ length: 15 }, (_, step) => 65536 * 2 ** step);
 
 async function stepLimit(isUp) {
   const limit = store.status?.rateLimit ?? null;
+  if (!store.isLive) return say(NOT_CONNECTED);
   if (isUp && limit === null) return say("There is no limit.");
   const from = limit ?? (store.status?.bytesPerSecond >= 1 ? store.status.bytesPerSecond : STEPS[14] + 1);
   const rate = isUp ? STEPS.find((step) => step > limit) ?? null : STEPS.findLast((step) => step < from) ?? STEPS[0];
@@ -900,7 +906,8 @@ function say(text, isLasting) {
 
 function failed(error) {
   if (error instanceof Refused) return askSecret();
-  if (store.isLive) say(error.message, true);
+  // An error of the page's own questions comes again each second: it is said once.
+  if (store.isLive && $("message").textContent !== error.message) say(error.message, true);
 }
 
 /** Files that have ended: one sentence in at least 20 seconds, for screen readers. */
@@ -1038,8 +1045,8 @@ function showBarrelButtons() {
     return { count: present.total, object: { barrel: barrel.name } };
   };
   group.replaceChildren(
-    button("Suspend", () => act("suspend", whole()), {}, "suspend"), button("Resume", () => act("resume", whole()), {}, "resume"), button("Retry", () => act("retry", whole()), {}, "retry"),
-    h("button", { type: "button", onclick: () => openLimit(barrel.name) }, icon("limit"), h("span", { id: "barrel-limit" }, "Limit…")),
+    button("Suspend", () => act("suspend", whole())), button("Resume", () => act("resume", whole())), button("Retry", () => act("retry", whole())),
+    h("button", { type: "button", onclick: () => openLimit(barrel.name) }, h("span", { id: "barrel-limit" }, "Limit…")),
     button("Delete group…", () => deleteBarrel(barrel.name)));
   setText($("barrel-limit"), barrel.rateLimit ? `Limit ${rateText(barrel.rateLimit)}` : "Limit…");
 }
@@ -1098,6 +1105,12 @@ function showRateTip() {
 }
 
 // ---- Details ----
+
+/** Opens the details of the active row, as soon as it is loaded. */
+function openActive() {
+  list.opensActive = list.active >= 0 && list.activeId === null;
+  if (list.activeId !== null) openDetails(list.activeId, true);
+}
 
 function openChosen() {
   if (!$("details").hidden && list.activeId !== null && list.activeId !== store.detailsId) openDetails(list.activeId);
@@ -1230,6 +1243,7 @@ function factsOf(task) {
   if (task.attempts > 0) rows.push(["Attempts", task.maxAttempts ? `${task.attempts} of ${task.maxAttempts}` : String(task.attempts)]);
   if (task.error && stateOf(task) !== "error") rows.push(["Last error", visible(task.error.message)]);
   if (task.error) rows.push(["Error", `${visible(task.error.code)}${task.error.status ? ` ${task.error.status}` : ""}${task.error.retryable ? ", may pass by itself" : ""}`]);
+  if (task.error?.reason) rows.push(["Cause", visible(task.error.reason)]);
   if (task.insecure) rows.push(["Security", "any certificate is accepted"]);
   for (const [name, value] of Object.entries(task.attributes ?? {})) rows.push([visible(name), visible(value)]);
   for (const [name, time] of [["Added", task.created], ["Started", task.started], ["Finished", task.finished]]) if (time) rows.push([name, clockText(time, true)]);
@@ -1401,7 +1415,9 @@ function showAdded(added, faults) {
   refreshSoon(0);
   if (wrong === 0) {
     listFile.name = listFile.text = null;
-    for (const id of ["add-text", "add-out", "add-checksum", "add-mirrors", "add-file"]) $(id).value = "";
+    // Nothing stays for the next links: a forgotten barrel or header would go with them.
+    $("add-form").reset();
+    $("add-more").open = false;
     return shut($("add-dialog"));
   }
   const texts = [...bad.map((one) => `${visible(one.url)}: ${visible(one.error.message)}`), ...faults.map((one) => `Line ${one.line}: ${visible(one.reason)}`)];
@@ -1427,9 +1443,11 @@ function limitObject() {
 
 async function showLimit() {
   const scope = $("limit-scope").value;
+  $("limit-rate").value = "";
   try {
     const { rate } = await server.call("fk.limit", limitObject());
-    if (scope !== $("limit-scope").value) return;
+    // What was typed in the meantime stays.
+    if (scope !== $("limit-scope").value || $("limit-rate").value !== "") return;
     $("limit-rate").value = rate === null ? "" : bytes(rate) + "/s";
     $("limit-rate").placeholder = "none";
     $("limit-rate").select();
@@ -1477,7 +1495,7 @@ const KEYS = [
   [["PageUp"], "a page up", (event) => moveTo(position() - rowsOfPage(), event.shiftKey)],
   [["Home", "g"], "first task", (event) => moveTo(0, event.key === "Home" && event.shiftKey)],
   [["End", "G"], "last task", (event) => moveTo(store.total - 1, event.key === "End" && event.shiftKey)],
-  [["Enter"], "details of the task; Esc closes them", () => list.activeId && openDetails(list.activeId, true)],
+  [["Enter"], "details of the task; Esc closes them", () => openActive()],
   [[" "], "suspend a running or waiting task, resume or retry another one", () => toggle()],
   [["x"], "select the task, or not", () => list.active >= 0 && togglePicked(list.active)],
   [["Ctrl+a"], "select all tasks of the list", () => { store.isAllSelected = false; store.selected.clear(); toggleAll(); }],
@@ -1593,7 +1611,6 @@ const server = new Connection({
     }
     if (isSeen) ask();
     if (listChanged) refreshSoon();
-    rates.isFresh = true;
   },
 });
 
@@ -1656,6 +1673,7 @@ async function loadBarrels() {
 function tickLost() {
   if (store.isLive || $("secret-dialog").open) return;
   ended.wasLost = true;
+  for (const key of ["owner", "nobody", "silent", "full", "mute"]) banner(key, "", "");
   banner("lost", "bad", "The connection to fk rpc is lost. The page shows what it knew last and tries again by itself. If fk rpc has ended, start it again; nothing is lost.",
     button("Try now", () => { server.failures = 0; server.open(); }));
 }
@@ -1674,10 +1692,9 @@ function everySecond() {
   const isBusy = (store.status?.states?.action ?? 0) > 0;
   if (isBusy && seconds % 2 === 0) loadBarrels();
   if (store.detailsId && (isBusy || seconds % 3 === 0)) loadDetails();
-  // Without notifications (another server between) the list is still asked for now and then.
-  if (!rates.isFresh || seconds % 10 === 0) refreshSoon();
-  if (!rates.isFresh && isBusy) server.call("fk.status").then(takeStatus).catch(failed);
-  rates.isFresh = false;
+  // Not all of the status is in notifications: who runs the downloads, and the space on the disk.
+  if (seconds % 3 === 0) server.call("fk.status").then(takeStatus).catch(failed);
+  if (seconds % 10 === 0) refreshSoon();
 }
 
 function submit(id, action) {
