@@ -146,6 +146,9 @@ class LookTests(PageCase):
     def test_768_dark(self):
         self.visit(768, 1024, True)
 
+    def test_320_light(self):
+        self.visit(320, 640, False)
+
     def test_390_light(self):
         self.visit(390, 844, False)
 

@@ -42,6 +42,11 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** The whole of a text that may be cut off. */
+function setTitle(element, text) {
+  if (element.title !== text) element.title = text;
+}
+
 function setBar(bar, fraction) {
   bar.firstChild.style.transform = `scaleX(${Math.max(0, Math.min(1, fraction || 0)).toFixed(4)})`;
   bar.classList.toggle("full", fraction >= 1);
@@ -441,8 +446,9 @@ function fillRow(entry, position, isMoved) {
   const name = nameOf(row);
   setText(parts.name.firstChild, name);
   setText(parts.name.lastChild, hostOf(row.url));
-  if (element.title !== name) element.title = name;
+  setTitle(parts.name.firstChild, name);
   const text = isRunning ? "" : stateText(row);
+  setTitle(parts.what.lastChild, text);
   const bar = parts.what.firstChild;
   const hasBar = isRunning && row.expected !== null;
   if (bar.hidden === hasBar) bar.hidden = !hasBar;
@@ -775,21 +781,23 @@ function showSelection() {
 const NOT_CONNECTED = "There is no connection to fk rpc: nothing was changed.";
 const DONE = { suspend: "suspended", resume: "resumed", retry: "queued again", cancel: "cancelled", forget: "forgotten", trash: "deleted" };
 
-/** The tasks that a verb is for: those selected, else the active one. */
+const isInDetails = () => store.details !== null && $("details").contains(document.activeElement);
+
+/** The tasks that a verb is for: the one whose details have the focus, else those selected, else the active one. */
 function targets() {
-  if (store.isAllSelected) {
+  if (store.isAllSelected && !isInDetails()) {
     const { barrel, states, text } = store.query;
     if (!states && !text) return { count: store.total, object: barrel === null ? { all: true } : { barrel } };
     return { count: store.total, query: queryObject() };
   }
-  const rows = [...store.selected.values()];
+  const rows = isInDetails() ? [] : [...store.selected.values()];
   if (rows.length > 0) return { count: rows.length, rows, object: { ids: rows.map((row) => row.id) } };
   const row = activeTask();
   return row ? { count: 1, rows: [row], object: { ids: [row.id] } } : { count: 0 };
 }
 
 function activeTask() {
-  if (store.details && $("details").contains(document.activeElement)) return store.details;
+  if (isInDetails()) return store.details;
   if (list.activeId !== null) return store.rows.get(list.active) ?? null;
   return store.details;
 }
@@ -801,9 +809,15 @@ async function act(verb, given) {
   if (target.count === 0) return say("No task is chosen. Choose one with the arrow keys.");
   if (!(await mayAct(verb, target))) return;
   try {
-    let results = [];
+    const results = [];
     $("main").setAttribute("aria-busy", "true");
-    for await (const object of portions(target)) results = results.concat(await server.call(`fk.${verb}`, object));
+    let said = performance.now();
+    for await (const object of portions(target)) {
+      for (const result of await server.call(`fk.${verb}`, object)) results.push(result);
+      if (performance.now() - said < 3000) continue;
+      said = performance.now();
+      say(`${number(results.length)} of ${counted(target.count, "task")} done…`);
+    }
     report(verb, results, target);
     if (verb === "forget" || verb === "trash") {
       if (results.some((one) => one.applied && one.id === store.detailsId)) closeDetails();
@@ -817,7 +831,7 @@ async function act(verb, given) {
   }
 }
 
-/** The objects of the calls for a target: at most 1,000 ids in each. */
+/** The objects of the calls for a target: at most 250 ids in each. */
 async function* portions(target) {
   let ids = target.object?.ids;
   if (target.query) {
@@ -829,7 +843,7 @@ async function* portions(target) {
     }
   }
   if (!ids) return yield target.object;
-  for (let from = 0; from < ids.length; from += 1000) yield { ids: ids.slice(from, from + 1000) };
+  for (let from = 0; from < ids.length; from += 250) yield { ids: ids.slice(from, from + 250) };
 }
 
 function mayAct(verb, target) {
@@ -854,7 +868,7 @@ function report(verb, results, target) {
     return say(`${name}: ${visible(results[0].note)}`);
   }
   const rest = results.length - applied;
-  say(`${counted(applied, "task")} ${DONE[verb]}${rest > 0 ? `, ${number(rest)} not changed: ${visible(results.find((one) => !one.applied).note)}` : ""}.`);
+  say(`${counted(applied, "task")} ${DONE[verb]}${rest > 0 ? `, ${number(rest)} not changed (${visible(results.find((one) => !one.applied).note)})` : ""}.`);
 }
 
 /** Space: suspends running and waiting tasks, resumes or retries others. */
