@@ -110,7 +110,7 @@ import Testing
         let gate = Gate()
         server.serve("/slow", body(7), stallingAt: 100, gate)
         let first = try sandbox.start("get", server.url("/slow"), "-d", "got", "--shard", "1/1")
-        _ = try await eventually { server.requests.count == 1 }
+        try #require(await eventually { server.requests.count == 1 ? true : nil } == true)
         let second = try sandbox.start("get", server.url("/slow"), "-d", "got", "--shard", "1/1")
         #expect(try await second.says("following it"))
         gate.open()

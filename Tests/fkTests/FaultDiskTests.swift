@@ -32,6 +32,28 @@ struct FaultDiskTests {
     }
 
     @Test(
+        "a full inode table: the message says so, the status says that another run helps, and that run has every file",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func inodes() async throws {
+        let disk = try TinyDisk(inodes: 40)
+        let list = (0..<12).map { "\(server.url("/small?\($0)"))\n  out=f\($0)" }.joined(separator: "\n")
+        try sandbox.put(list, "list")
+        let fillers = try (0..<34).map { index in
+            let path = "\(disk.path)/filler\(index)"
+            try Data().write(to: URL(fileURLWithPath: path))
+            return path
+        }
+        let words = ["get", "-i", "list", "-d", disk.path, "--retry", "0", "--shard", "1/1", "--min-free", "0"]
+        let full = try await sandbox.fk(words)
+        #expect(full.status == ExitStatus.tryAgain, "\(full.errors)")
+        #expect(full.errors.contains("all inodes are in use"))
+        for path in fillers { try FileManager.default.removeItem(atPath: path) }
+        let again = try await sandbox.fk(words)
+        #expect(again.status == 0, "\(again.errors)")
+        for index in 0..<12 { #expect(try disk.bytes("f\(index)") == small) }
+    }
+
+    @Test(
         "fault 52: on a full disk a task waits for room with its bytes, and the others go on",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func waitsForRoom() async throws {

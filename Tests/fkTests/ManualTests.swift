@@ -58,7 +58,8 @@ import Testing
     @Test("Options stand under headings, in one order") func topics() throws {
         let get = try #require(CommandTable.all.first { $0.path == ["get"] })
         let sections = OptionTopic.sections(get.options)
-        #expect(sections.map(\.topic.title) == ["Files", "Speed", "Network", "Security", "Background"])
+        #expect(
+            sections.map(\.topic.title) == ["Files", "Speed", "Network", "Security", "Background", "Many machines"])
         #expect(sections.flatMap(\.options).count == get.options.count)
         let help = HelpText(usesColor: false).text(["get"])
         for title in sections.map(\.topic.title) { #expect(help.contains("\n\(title):\n")) }

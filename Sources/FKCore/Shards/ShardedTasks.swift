@@ -47,21 +47,21 @@ struct ShardedTasks: Sendable {
     /// The names of the barrels, sorted.
     func barrelNames() -> [String] { Set(([root] + workPaths).flatMap(BarrelFile.list(in:))).sorted() }
 
-    /// A barrel without its members, and their ids: those of the work path in their order, then what only shards have.
+    /// A barrel: the members of the work path in their order, then what only shards have.
     ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
-    func barrelIDs(_ name: String) throws -> (barrel: BarrelRecord, ids: [TaskID]) {
-        var found: (barrel: BarrelRecord, ids: [TaskID])?
+    func barrel(_ name: String) throws -> BarrelRecord {
+        var found: BarrelRecord?
         var known: Set<TaskID> = []
         for path in [root] + workPaths {
             do {
-                let (barrel, ids) = try StoreReader(path).barrelIDs(name)
-                guard found != nil else {
-                    found = (barrel, ids)
-                    continue
+                let barrel = try BarrelFile.read(name, in: path)
+                if found == nil {
+                    found = barrel
+                    known = Set(barrel.members.map(\.id))
+                } else {
+                    found?.members += barrel.members.filter { known.insert($0.id).inserted }
                 }
-                if known.isEmpty { known = Set(found?.ids ?? []) }
-                found?.ids += ids.filter { known.insert($0).inserted }
             } catch let error as DownloadError where error.code == .notFound {
                 continue
             }

@@ -8,9 +8,26 @@ package struct StoreReader: Sendable {
     /// The work path that it reads.
     package let workPath: WorkPath
 
-    /// Creates a reader. It reads no files yet.
-    package init(_ workPath: WorkPath) {
+    /// The shards whose tasks count as well; nil for the work path alone.
+    private let shards: ShardedTasks?
+
+    /// Creates a reader. It reads no info files yet.
+    ///
+    /// - Parameter addsShards: true adds the tasks of the work path's shards. The default is false.
+    package init(_ workPath: WorkPath, addsShards: Bool = false) {
         self.workPath = workPath
+        shards = addsShards ? ShardedTasks(workPath) : nil
+    }
+
+    /// The ids of all tasks, in no particular order.
+    package func allTaskIDs() -> [TaskID] { shards?.allTaskIDs() ?? workPath.allTaskIDs() }
+
+    /// The work path that has the record of a task.
+    package func home(of id: TaskID) -> WorkPath { shards?.home(of: id) ?? workPath }
+
+    /// True if an engine runs tasks of this reader.
+    package var isEngineRunning: Bool {
+        EngineLock.isHeld(workPath) || shards?.workPaths.contains(where: EngineLock.isHeld) ?? false
     }
 
     /// A task as it is now, with live counters applied. A task that a dead engine left running is shown as waiting
@@ -19,7 +36,8 @@ package struct StoreReader: Sendable {
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     package func record(_ id: TaskID) throws -> TaskRecord {
         do {
-            return present(try InfoFile.read(workPath.infoPath(id)), engineWaits())
+            let home = home(of: id)
+            return present(try InfoFile.read(home.infoPath(id)), engineWaits()[home])
         } catch let error as DownloadError where error.code == .notFound {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
@@ -31,7 +49,7 @@ package struct StoreReader: Sendable {
     package func records(
         where isWanted: (TaskRecord) -> Bool = { _ in true }, problem: (DownloadError) -> Void = { _ in }
     ) -> [TaskRecord] {
-        read(workPath.allTaskIDs(), containing: nil, problem: problem, where: isWanted)
+        read(allTaskIDs(), containing: nil, problem: problem, where: isWanted)
     }
 
     /// The existing tasks among these ids, in the order given; for the members of a barrel.
@@ -46,7 +64,7 @@ package struct StoreReader: Sendable {
     /// - Parameter url: percent-encoded, as in the records.
     package func records(url: String, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
         // The payload contains the URL unchanged, so files without its bytes need no parsing.
-        read(workPath.allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
+        read(allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
     }
 
     /// The tasks that a selector names, in the order of submission; a barrel's in the order in which they joined.
@@ -72,7 +90,7 @@ package struct StoreReader: Sendable {
         guard Self.isIDPrefix(prefix) else {
             throw DownloadError(.invalidArgument, "The beginning of an id has 4 to 64 hexadecimal digits.")
         }
-        let ids = workPath.taskIDs(prefix: prefix).sorted()
+        let ids = (shards?.taskIDs(prefix: prefix) ?? workPath.taskIDs(prefix: prefix)).sorted()
         guard let id = ids.first else { throw DownloadError(.notFound, "There is no task \(prefix).") }
         guard ids.count == 1 else {
             let list = ids.prefix(8).map(\.short).joined(separator: ", ")
@@ -102,12 +120,14 @@ package struct StoreReader: Sendable {
     // MARK: Barrels
 
     /// The names of all barrels, sorted.
-    package func barrelNames() -> [String] { BarrelFile.list(in: workPath) }
+    package func barrelNames() -> [String] { shards?.barrelNames() ?? BarrelFile.list(in: workPath) }
 
     /// Reads a barrel.
     ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
-    package func barrel(_ name: String) throws -> BarrelRecord { try BarrelFile.read(name, in: workPath) }
+    package func barrel(_ name: String) throws -> BarrelRecord {
+        try shards?.barrel(name) ?? BarrelFile.read(name, in: workPath)
+    }
 
     // MARK: Inside
 
@@ -144,18 +164,27 @@ package struct StoreReader: Sendable {
     }
 
     private func read(
-        _ id: TaskID, containing bytes: [UInt8]?, _ waits: WaitNotice?
+        _ id: TaskID, containing bytes: [UInt8]?, _ waits: [WorkPath: WaitNotice]
     ) -> Result<TaskRecord?, DownloadError> {
         do {
-            return .success(
-                try InfoFile.read(workPath.infoPath(id), containing: bytes).map { present($0, waits) })
+            let home = home(of: id)
+            guard let contents = try InfoFile.read(home.infoPath(id), containing: bytes) else { return .success(nil) }
+            var record = present(contents, waits[home])
+            // The order of a divided list is that of its own work path.
+            if home != workPath, let listed = try? InfoFile.read(workPath.infoPath(id)) {
+                record.show(number: listed.record.number)
+            }
+            return .success(record)
         } catch {
             return .failure(DownloadError(wrapping: error, code: .disk, message: "A task cannot be read."))
         }
     }
 
-    /// The engine's notice about waiting tasks; nil without an engine.
-    private func engineWaits() -> WaitNotice? { EngineLock.isHeld(workPath) ? WaitNotice.read(from: workPath) : nil }
+    /// The notices of the engines about waiting tasks. A work path without an engine has none.
+    private func engineWaits() -> [WorkPath: WaitNotice] {
+        if let shards { return shards.waitNotices() }
+        return EngineLock.isHeld(workPath) ? [workPath: WaitNotice.read(from: workPath)] : [:]
+    }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {
         var record = contents.record.applyingLiveCounters(contents.counters)

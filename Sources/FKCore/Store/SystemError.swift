@@ -30,7 +30,11 @@ extension DownloadError {
         switch (number, place) {
         case (ENOSPC, _), (EDQUOT, _), (EFBIG, _):
             code = .noSpace
-            message = "There is no space to \(action) \(path): free some, then retry."
+            message =
+                number == ENOSPC && Self.hasNoInodes(path)
+                ? "Cannot \(action) \(path): its file system cannot have more files (all inodes are in use). Delete files, then "
+                    + "retry."
+                : "There is no space to \(action) \(path): free some, then retry."
         case (ENOENT, .workPath): code = .notFound
         case (EEXIST, .workPath): code = .fileExists
         case (EACCES, .destination), (EPERM, .destination), (EROFS, .destination):
@@ -43,5 +47,17 @@ extension DownloadError {
         }
         let isRetryable = code == .noSpace || number == EMFILE || number == ENFILE
         self.init(code, message, underlying: reason, isRetryable: isRetryable)
+    }
+
+    /// True if the file system of the path has free space but no free inode. Some file systems have no limit of inodes and
+    /// report 0 in all.
+    private static func hasNoInodes(_ path: String) -> Bool {
+        var folder = path
+        var status = statvfs()
+        while statvfs(folder, &status) != 0 {
+            guard errno == ENOENT, folder.utf8.count > 1 else { return false }
+            folder = folder.folderPart
+        }
+        return status.f_files > 0 && status.f_favail == 0 && status.f_bavail > 0
     }
 }

@@ -219,6 +219,9 @@ extension TaskRecord {
     /// Why the task waits, as readers of the record show it.
     mutating func show(_ reason: Waiting?) { waiting = reason }
 
+    /// The place of the task in a list over several work paths, for readers of the record.
+    mutating func show(number: UInt64) { self.number = number }
+
     /// The task is cancelled or trashed. Its last error does not count any more.
     mutating func drop() {
         error = nil

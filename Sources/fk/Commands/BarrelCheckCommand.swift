@@ -16,7 +16,11 @@ struct BarrelCheckCommand: Command {
 
     static let missing = CommandSpec(
         path: ["barrel", "missing"], summary: "print the members that are not complete",
-        discussion: ["One URL a line. Exit status 1: at least one member is not complete."],
+        discussion: [
+            "One URL a line. Exit status 1: at least one member is not complete.",
+            "If the barrel is divided among machines (--shard), each line has the member's shard, and the last line the array to "
+                + "submit again, in the scheduler's numbers.",
+        ],
         operands: [OperandSpec("name", "the barrel")],
         examples: [.init("fk barrel missing photos", "what 'fk barrel run photos' has yet to fetch")],
         make: { arguments, context in
@@ -42,31 +46,59 @@ struct BarrelCheckCommand: Command {
         })
 
     func run() async throws -> Int32 {
-        let reader = try global.openReader()
-        let ids = try reader.taskIDs(matching: .barrel(name))
         switch check {
-        case .missing: return missing(reader, ids)
-        case .refresh(let options): return try await refresh(ids, options)
+        case .missing: return try missing()
+        case .refresh(let options):
+            return try await refresh(global.openReader().taskIDs(matching: .barrel(name)), options)
         }
     }
 
     // MARK: Missing
 
-    private func missing(_ reader: StoreReader, _ ids: [TaskID]) -> Int32 {
+    private func missing() throws -> Int32 {
+        let plan = try ShardPlan.read(name, in: WorkPath(global.workPath))
+        var (reader, ids): (StoreReader, [TaskID])
+        do {
+            reader = try global.openQuery()
+            ids = try reader.taskIDs(matching: .barrel(name))
+        } catch let error as DownloadError where error.code == .notFound && plan != nil {
+            // A divided list whose shards have not run yet.
+            (reader, ids) = (StoreReader(WorkPath(global.workPath)), [])
+        }
+        var shards: Set<Int> = []
         var documents: [MissingDocument] = []
         var count = 0
         for start in stride(from: 0, to: ids.count, by: 256) {
             for record in reader.records(ids[start..<min(start + 256, ids.count)]) where record.state != .complete {
                 count += 1
+                let shard = plan.map { Shard(of: record.id, count: $0.count) }
+                if let shard { shards.insert(shard.index) }
                 if global.json {
-                    documents.append(MissingDocument(record))
+                    documents.append(MissingDocument(record, shard))
                 } else {
-                    context.output.writeLine(Escaping.visible(URLMasking.mask(record.task.url)))
+                    let url = Escaping.visible(URLMasking.mask(record.task.url))
+                    context.output.writeLine(shard.map { "\(url) \($0)" } ?? url)
                 }
             }
         }
+        if let plan, !WorkPath(global.workPath).hasBarrel(name) { count += addAbsent(plan, to: &shards) }
         if global.json { JSONOutput(context.output).document(documents) }
+        if let plan, !global.json { plan.numbering.expressions(shards.sorted()).forEach(context.output.writeLine) }
         return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    /// Adds the shards that have not run. Their files are known to the list alone.
+    ///
+    /// - Returns: how many there are.
+    private func addAbsent(_ plan: ShardPlan, to shards: inout Set<Int>) -> Int {
+        let there = Set(WorkPath(global.workPath).shards().filter { $0.count == plan.count }.map(\.index))
+        let absent = (1...plan.count).filter { !there.contains($0) }
+        guard !absent.isEmpty else { return 0 }
+        shards.formUnion(absent)
+        context.errors.writeLine(
+            "\(absent.count) of \(Formatting.count(plan.count, "shard")) \(absent.count == 1 ? "has" : "have") not run yet: "
+                + "their files are not known here.")
+        return absent.count
     }
 
     // MARK: Refreshing
@@ -115,8 +147,11 @@ private struct MissingDocument: Encodable {
     let id: String
     let url: String
     let state: String
+    /// The shard of a divided barrel, as `3/16`.
+    let shard: String?
 
-    init(_ record: TaskRecord) {
+    init(_ record: TaskRecord, _ shard: Shard?) {
+        self.shard = shard?.description
         id = record.id.hex
         url = URLMasking.mask(record.task.url)
         state = record.state.rawValue

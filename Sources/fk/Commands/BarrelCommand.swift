@@ -143,7 +143,7 @@ struct BarrelQueryCommand: Command {
 
     func run() async throws -> Int32 {
         let workPath = WorkPath(global.workPath)
-        let reader = StoreReader(workPath)
+        let reader = StoreReader(workPath, addsShards: true)
         guard workPath.exists else {
             if case .list = query { return list(reader, []) }
             throw DownloadError(.notFound, "There are no barrels: the work path \(workPath.root) does not exist.")
@@ -202,7 +202,9 @@ struct BarrelQueryCommand: Command {
     }
 
     private func export(_ reader: StoreReader, _ options: BarrelExportOptions) throws -> Int32 {
-        BarrelExport(view: try BarrelView(reader, options.name), context: context).write(as: options.format)
+        let view = try BarrelView(
+            reader, options.name, where: options.missing ? { $0.state != .complete } : { _ in true })
+        return BarrelExport(view: view, context: context).write(as: options.format)
     }
 
     private func write(_ table: TableWriter) { table.write(global, context) }
@@ -216,11 +218,12 @@ struct BarrelView {
     let options: BarrelOptions
     let records: [TaskRecord]
 
-    init(_ reader: StoreReader, _ name: String) throws {
+    /// - Parameter isWanted: chooses members; the default takes all.
+    init(_ reader: StoreReader, _ name: String, where isWanted: (TaskRecord) -> Bool = { _ in true }) throws {
         self.name = name
         let barrel = try reader.barrel(name)
         options = barrel.options
-        records = reader.records(barrel.members.map(\.id))
+        records = reader.records(barrel.members.map(\.id)).filter(isWanted)
     }
 
     var complete: Int { records.count { $0.state == .complete } }

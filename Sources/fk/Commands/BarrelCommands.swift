@@ -128,7 +128,8 @@ enum BarrelCommands {
         options: [
             .value(
                 "format", nil, "FORMAT", hint: .choices(BarrelExportOptions.Format.allCases.map(\.rawValue)),
-                "urls (default), json, aria2, metalink, sha256sums or lock")
+                "urls (default), json, aria2, metalink, sha256sums or lock"),
+            .flag("missing", nil, "only members that are not complete"),
         ],
         examples: [
             .init("fk barrel export photos --format aria2 > photos.txt", "a list with names, folders and digests"),

@@ -26,8 +26,8 @@ struct MetricsCommand: Command {
         if workPath.exists {
             try workPath.open(create: false)
             let answers = Answers(global, context)
-            let reader = StoreReader(workPath)
-            metrics.engineRuns = EngineLock.isHeld(workPath)
+            let reader = StoreReader(workPath, addsShards: true)
+            metrics.engineRuns = reader.isEngineRunning
             metrics.barrels = reader.barrelNames().count
             metrics.rateLimit = try StandingLimit.read(in: workPath)
             let now = Date()

@@ -13,7 +13,7 @@ struct ListCommand: Command {
         var records: [TaskRecord] = []
         if workPath.exists {
             try workPath.open(create: false)
-            let reader = StoreReader(workPath)
+            let reader = StoreReader(workPath, addsShards: true)
             let answers = Answers(global, context)
             if let name = options.query.barrel {
                 records = reader.records(try reader.barrel(name).members.map(\.id)) { answers.warn([$0.description]) }
@@ -55,11 +55,11 @@ struct InfoCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let reader = try global.openReader()
+        let reader = try global.openQuery()
         let records = try options.reference.records(reader)
         if options.raw {
             for record in records {
-                let document = try InfoFile.rawPayload(reader.workPath.infoPath(record.id))
+                let document = try InfoFile.rawPayload(reader.home(of: record.id).infoPath(record.id))
                 JSONOutput(context.output).line(json: Array(document.utf8))
             }
         } else if global.json {
@@ -87,11 +87,10 @@ struct WhyCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let reader = try global.openReader()
-        let isRunning = EngineLock.isHeld(reader.workPath)
+        let reader = try global.openQuery()
         for record in try options.reference.records(reader) {
             let text = RecordText(record)
-            let reason = text.reason(engineRuns: isRunning)
+            let reason = text.reason(engineRuns: EngineLock.isHeld(reader.home(of: record.id)))
             if global.json {
                 JSONOutput(context.output).document(WhyDocument(record, reason: reason))
             } else {

@@ -199,9 +199,12 @@ struct BarrelExportOptions: Sendable {
 
     var name: String
     var format: Format
+    /// True leaves out complete members.
+    var missing: Bool
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
+        missing = arguments.has("missing")
         format = try arguments.choice("format", "--format", of: Format.self) ?? .urls
     }
 }

@@ -40,10 +40,17 @@ struct GlobalOptions: Sendable, Hashable {
     /// Opens an existing work path for reading.
     ///
     /// - Throws: `.notFound`, `.workPathUnusable` or `.laterVersion`.
-    func openReader() throws -> StoreReader {
+    func openReader() throws -> StoreReader { try openReader(addsShards: false) }
+
+    /// Opens an existing work path for a query, which adds its shards up.
+    ///
+    /// - Throws: same as `openReader`.
+    func openQuery() throws -> StoreReader { try openReader(addsShards: true) }
+
+    private func openReader(addsShards: Bool) throws -> StoreReader {
         let workPath = WorkPath(workPath)
         try workPath.open(create: false)
-        return StoreReader(workPath)
+        return StoreReader(workPath, addsShards: addsShards)
     }
 
     /// A command to suggest, with the work path if it was given.

@@ -66,6 +66,8 @@ struct ShardOptions: Sendable {
                 (shard, plan) = try request.resolve(recorded, of: list, in: context.environment)
                 if plan != recorded { try plan.replace(barrel, in: root) }
             }
+            // A shard without files has one as well: then it is known that it ran.
+            try root.shard(shard).open(create: true)
             var own = global
             own.workPath = root.shard(shard).root
             // Suggested commands have to name it.

@@ -14,6 +14,11 @@ final class TinyDisk: Sendable {
         try self.init(try TemporaryFolder(), mount: ["-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs"])
     }
 
+    /// A file system that has space, and room for so many files and folders.
+    convenience init(inodes: Int) throws {
+        try self.init(try TemporaryFolder(), mount: ["-t", "tmpfs", "-o", "size=10m,nr_inodes=\(inodes)", "tmpfs"])
+    }
+
     /// Needs mkfs.btrfs, root, and a free loop device.
     static let isCopyOnWritePossible = (try? TinyDisk.copyOnWrite()) != nil
     static let copyOnWriteReason: String = "needs mkfs.btrfs and leave to mount a loop device"

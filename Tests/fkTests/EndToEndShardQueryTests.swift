@@ -1,0 +1,113 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("Queries over a divided list, end to end", .timeLimit(.minutes(1))) struct EndToEndShardQueryTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+    private let count = 12
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        for index in 0..<count { server.serve("/\(index)", body(index)) }
+        try sandbox.put(
+            ((0..<count).map { server.url("/\($0)") } + [server.url("/gone")]).joined(separator: "\n"), "list")
+    }
+
+    private func body(_ index: Int) -> [UInt8] { Bytes.pattern(count: 1_000 + index, seed: UInt64(index)) }
+
+    private func shard(of name: String) -> Int {
+        var task = TaskDescription(url: server.url("/\(name)"))
+        task.directory = "\(sandbox.files)/got"
+        return Shard(of: task.id, count: 3).index
+    }
+
+    private func urls(_ records: [JSON]) -> [String] { records.map { $0.text("url") ?? "" } }
+
+    @Test("Each query adds the shards up: a member counts once, as its shard has it, in the order of the list")
+    func queries() async throws {
+        #expect(try await sandbox.fk("barrel", "create", "set", "-i", "list", "-d", "got").status == 0)
+        let all = (0..<count).map { server.url("/\($0)") } + [server.url("/gone")]
+        for shard in [1, 3] { _ = try await sandbox.fk("barrel", "run", "set", "--shard", "\(shard)/3") }
+        let done = (0..<count).filter { shard(of: "\($0)") != 2 }
+        let hasFailed = shard(of: "gone") != 2
+
+        let list = try await sandbox.json("list").array
+        #expect(urls(list) == all)
+        #expect(list.count { $0.text("state") == "complete" } == done.count)
+        #expect(list.count { $0.text("state") == "error" } == (hasFailed ? 1 : 0))
+        #expect(urls(try await sandbox.json("list", "--state", "complete").array) == done.map { server.url("/\($0)") })
+
+        let shown = try await sandbox.json("barrel", "show", "set")
+        #expect(urls(shown.array("members")) == all)
+        #expect(shown.number("total") == count + 1 && shown.number("complete") == done.count)
+        #expect(shown.number("received") == done.reduce(0) { $0 + 1_000 + $1 })
+        let barrels = try await sandbox.json("barrel", "list").array
+        #expect(barrels.count == 1 && barrels[0].number("complete") == done.count)
+
+        let info = try await sandbox.json("info", server.url("/\(done[0])"))
+        #expect(info.text("state") == "complete" && info.text("path") == "\(sandbox.files)/got/\(done[0])")
+        #expect(try await sandbox.json("why", server.url("/\(done[0])")).text("state") == "complete")
+
+        let metrics = try await sandbox.json("metrics")
+        #expect((metrics["tasks"] as? [String: Any])?["complete"] as? Int == done.count)
+        #expect(metrics.number("barrels") == 1)
+        let text = try await sandbox.fk("metrics").output
+        #expect(text.components(separatedBy: "fk_tasks{state=\"complete\"}").count == 2, "one sample of each series")
+    }
+
+    @Test("missing names each file with its shard, and the array to submit again") func missing() async throws {
+        #expect(try await sandbox.fk("barrel", "create", "set", "-i", "list", "-d", "got").status == 0)
+        let numbers = ["SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_STEP": "5", "SLURM_ARRAY_TASK_COUNT": "3"]
+        let first = try sandbox.start(
+            ["barrel", "run", "set", "--shard", "auto"],
+            environment: numbers.merging(["SLURM_ARRAY_TASK_ID": "10", "SLURM_ARRAY_TASK_MAX": "20"]) { $1 })
+        _ = await first.end()
+        let rest = (0..<count).map(String.init).filter { shard(of: $0) != 1 } + ["gone"]
+        let result = try await sandbox.fk("barrel", "missing", "set")
+        #expect(result.status == 1)
+        let lines = result.output.split(separator: "\n").map(String.init)
+        #expect(lines.dropLast() == rest.map { "\(server.url("/\($0)")) \(shard(of: $0))/3" }[...])
+        let shards = Set(rest.map(shard)).sorted().map { "\(10 + ($0 - 1) * 5)" }
+        #expect(lines.last == "--array=\(shards.joined(separator: ","))")
+        let documents = try await sandbox.fk("barrel", "missing", "set", "--json")
+        #expect(try JSON(documents.output).array.map { $0.text("shard") ?? "" } == rest.map { "\(shard(of: $0))/3" })
+
+        // What is missing is a list for another barrel.
+        let export = try await sandbox.fk("barrel", "export", "set", "--missing")
+        #expect(export.output.split(separator: "\n").map(String.init) == rest.map { server.url("/\($0)") })
+    }
+
+    @Test("A barrel that only the shards know") func shardsOnly() async throws {
+        for shard in 1...3 {
+            _ = try await sandbox.fk("get", "-i", "list", "-d", "got", "-b", "set", "--shard", "\(shard)/3")
+        }
+        let shown = try await sandbox.json("barrel", "show", "set")
+        #expect(shown.number("total") == count + 1 && shown.number("complete") == count)
+        #expect(try await sandbox.json("list").array.count == count + 1)
+        let result = try await sandbox.fk("barrel", "missing", "set")
+        #expect(result.status == 1)
+        #expect(
+            result.output == "\(server.url("/gone")) \(shard(of: "gone"))/3\n--array=\(shard(of: "gone"))\n")
+        server.serve("/gone", body(3))
+        #expect(
+            try await sandbox.fk(
+                "get", "-i", "list", "-d", "got", "-b", "set", "--shard", "\(shard(of: "gone"))/3"
+            ).status == 0)
+        let end = try await sandbox.fk("barrel", "missing", "set")
+        #expect(end.status == 0 && end.output == "")
+    }
+
+    @Test("Shards that never ran are missing, although nobody knows their files") func neverRan() async throws {
+        _ = try await sandbox.fk("get", "-i", "list", "-d", "got", "-b", "set", "--shard", "2/3")
+        let result = try await sandbox.fk("barrel", "missing", "set")
+        #expect(result.status == 1)
+        #expect(result.output.split(separator: "\n").last.map(String.init)?.hasPrefix("--array=1") == true)
+        #expect(result.errors.contains("2 of 3 shards have not run yet"))
+    }
+}
