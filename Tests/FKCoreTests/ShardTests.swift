@@ -146,5 +146,8 @@ import Testing
         #expect(NetworkFileSystem.type(of: "/mnt/my data/local/w", in: mounts) == "tmpfs")
         #expect(NetworkFileSystem.type(of: "/mnt/my datax", in: mounts) == "ext4")
         #expect(NetworkFileSystem.type(of: "/x", in: "") == nil)
+        #if os(Linux)
+            #expect(NetworkFileSystem.type(of: "/proc/self", in: NetworkFileSystem.mounts()) == "proc")
+        #endif
     }
 }

@@ -40,10 +40,12 @@ package enum NetworkFileSystem {
         #else
             let magic = fk_file_system(path)
             guard magic == fuse else { return name(ofMagic: magic) }
-            let mounts = (try? FileIO.contents(of: "/proc/self/mounts", limit: 1 << 20)) ?? []
-            return type(of: path, in: String(decoding: mounts, as: UTF8.self)).flatMap(name(ofType:))
+            return type(of: path, in: mounts()).flatMap(name(ofType:))
         #endif
     }
+
+    /// The mounts of this process, a line each; empty on other systems than Linux.
+    static func mounts() -> String { (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? "" }
 
     static func name(ofMagic magic: UInt32) -> String? { magics[magic] }
 
