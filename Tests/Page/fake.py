@@ -56,6 +56,7 @@ class Fake:
         self.samples = []
         self.refusals = 0
         self.is_mute = False
+        self.on_call = lambda method: None
         self.born = time.time()
         self.calls = []
         self.connections = set()
@@ -353,6 +354,7 @@ class Fake:
                 result["error"] = {"code": 1, "message": str(refusal)}
             if not self.is_mute:
                 send(result)
+            self.on_call(request["method"])
 
         async def notify():
             seen = self.revision
@@ -380,6 +382,7 @@ class Fake:
                     asyncio.ensure_future(answer(json.loads(data)))
         finally:
             notifier.cancel()
+            writer.close()
 
 
 if __name__ == "__main__":

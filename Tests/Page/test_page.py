@@ -470,6 +470,8 @@ class StateTests(PageCase):
             self.fake.change(task, waiting=self.fake.waiting("no space", 60))
         self.fake.mode.update(free=1 << 20)
         self.banner("The disk is full: 3 tasks wait for space. 1.0 MiB are free.")
+        self.fake.change(self.named("complete")[0], state="error", error=self.fake.error("no-space", "There is no space on the disk."))
+        self.banner("Not enough space on the disk: 1 task failed. 1.0 MiB are free. Make room, then retry.")
 
 
 class EmptyTests(PageCase):
@@ -485,6 +487,15 @@ class EmptyTests(PageCase):
         page.key("Tab")
         page.run("document.getElementById('add-form').requestSubmit()")
         page.until(f"{NAMES}.includes('first.bin')")
+
+
+    def test_a_task_between_the_list_and_the_subscription_is_not_missed(self):
+        def on_call(method):
+            if method == "fk.tasks" and not self.fake.tasks:
+                self.fake.make(1, "https://example.com/between.bin", "between.bin", state="suspend")
+        self.fake.on_call = on_call
+        page = self.open(until=None)
+        page.until(f"{NAMES}.includes('between.bin')", seconds=6)
 
 
 class SecretTests(PageCase):

@@ -230,7 +230,6 @@ class Connection {
     this.pending.clear();
     const delay = [1, 2, 4, 8, 15][Math.min(this.failures, 4)];
     this.failures += 1;
-    this.retryAt = Date.now() + delay * 1000;
     this.timer = setTimeout(() => this.open(), delay * 1000);
     this.events.lost();
   }
@@ -571,7 +570,11 @@ function subscribe() {
     const key = ids.join(" ") + document.hidden;
     if (key === list.subscribed) return;
     list.subscribed = key;
-    server.call("fk.subscribe", { ids, interval: document.hidden ? 5 : 0.5 }).catch(() => { list.subscribed = null; });
+    server.call("fk.subscribe", { ids, interval: document.hidden ? 5 : 0.5 }).then((status) => {
+      takeStatus(status);
+      // What changed after the list was read and before this is in no notification.
+      if (store.page && status.revision !== store.page.revision) refreshSoon();
+    }).catch(() => { list.subscribed = null; });
   }, 150);
 }
 
@@ -943,6 +946,24 @@ function noteEnds(states) {
   }, 20000);
 }
 
+/** Tasks that failed for lack of space: the newest failed tasks are looked at when their number changes. */
+const space = { seen: null, failed: 0, at: 0 };
+
+async function lookForSpace() {
+  const count = store.status?.states?.error ?? 0;
+  if (count === space.seen || performance.now() - space.at < 5000 || !store.isLive) return;
+  space.at = performance.now();
+  space.seen = count;
+  if (count === 0) space.failed = 0;
+  else {
+    try {
+      const page = await server.call("fk.tasks", { states: ["error"], sort: "finished", ascending: false, limit: 200 });
+      space.failed = page.tasks.filter((task) => task.error?.code === "no-space").length;
+    } catch { space.seen = null; }
+  }
+  showStatus();
+}
+
 const banners = new Map();
 
 /** A warning above the page; an empty text removes it. Its text is read once, when it changes. */
@@ -1000,6 +1021,7 @@ function showStatus() {
   banner("silent", "bad", isOwned && status.silentSeconds >= 5 ? `Process ${status.ownerPid} has shown no sign of life for ${duration(status.silentSeconds)}: it is stopped or hung. Continue it with: kill -CONT ${status.ownerPid}` : "");
   const full = status.waiting?.["no space"] ?? 0;
   const free = typeof status.free === "number" ? ` ${bytes(status.free)} are free.` : "";
+  banner("space", "bad", space.failed > 0 ? `Not enough space on the disk: ${counted(space.failed, "task")} failed.${free} Make room, then retry.` : "");
   banner("full", "bad", full > 0 ? `The disk is full: ${counted(full, "task")} ${full === 1 ? "waits" : "wait"} for space.${free} They continue when there is room.` : "");
 }
 
@@ -1687,7 +1709,7 @@ async function loadBarrels() {
 function tickLost() {
   if (store.isLive || $("secret-dialog").open) return;
   ended.wasLost = true;
-  for (const key of ["owner", "nobody", "silent", "full", "mute"]) banner(key, "", "");
+  for (const key of ["owner", "nobody", "silent", "full", "space", "mute"]) banner(key, "", "");
   banner("lost", "bad", "The connection to fk rpc is lost. The page shows what it knew last and tries again by itself. If fk rpc has ended, start it again; nothing is lost.",
     button("Try now", () => { server.failures = 0; server.open(); }));
 }
@@ -1709,6 +1731,7 @@ function everySecond() {
   // Not all of the status is in notifications: who runs the downloads, and the space on the disk.
   if (seconds % 3 === 0) server.call("fk.status").then(takeStatus).catch(failed);
   if (seconds % 10 === 0) refreshSoon();
+  lookForSpace();
 }
 
 function submit(id, action) {
