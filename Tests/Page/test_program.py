@@ -26,6 +26,9 @@ from files import Files
 FK = Path(os.environ.get("FK") or ROOT / ".build/debug/fk")
 IS_BUILT = FK.exists() and FK.with_name("fk-rpc").exists()
 
+# Neither a work path nor a proxy of the machine.
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("FK_") and not key.lower().endswith("_proxy")}
+
 
 def text_of(selector):
     return f"(document.querySelector('{selector}')?.textContent ?? '')"
@@ -38,10 +41,9 @@ class Program:
         self.folder = folder
         (folder / "downloads").mkdir(exist_ok=True)
         self.output = open(folder / "output", "w+")
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("FK_") and not key.lower().endswith("_proxy")}
         self.process = subprocess.Popen(
             [FK, "rpc", "--work-path", folder / "work", "-d", folder / "downloads", "--listen", f"127.0.0.1:{port}", *words], cwd=folder,
-            env=environment, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
+            env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
         limit = time.monotonic() + 30
         while not (match := re.search(r"http://127\.0\.0\.1:(\d+)/", self.text())):
             if self.process.poll() is not None or time.monotonic() > limit:
@@ -230,6 +232,32 @@ class ProgramTests(ProgramCase):
         self.page.until(f"!{text_of('#banners')}.includes('lost')", seconds=30)
         self.until_row("long.bin", "complete", 30)
         self.assertEqual((self.folder / "downloads/long.bin").read_bytes(), Files.bytes(0, 4 << 20))
+
+    def test_another_process_runs_the_downloads(self):
+        self.page.until("store.isLive")
+        self.allowed = ["WebSocket", "ERR_CONNECTION_REFUSED"]
+        self.program.end()
+        get = subprocess.Popen([FK, "get", "--work-path", self.folder / "work", "-d", self.folder / "downloads", "-x", "1", self.files.url("shared.bin", 64 << 20, 1 << 20)],
+                               env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(get.wait)
+        self.addCleanup(get.kill)
+        limit = time.monotonic() + 20
+        while not list((self.folder / "downloads").glob(".shared.bin.*")) and time.monotonic() < limit:
+            time.sleep(.05)
+        self.program = Program(self.folder, *self.words, port=self.program.port)
+        self.page.until(f"{text_of('#engine')} === 'Process {get.pid} runs the downloads'", seconds=30)
+        self.page.until(f"{text_of('#banners')}.includes('This page follows and steers it')")
+        self.until_row("shared.bin", "running")
+        self.choose("shared.bin")
+        self.page.key(" ")
+        self.says("suspended")
+        self.until_row("shared.bin", "kept")
+        # Its only file is suspended: it ends, and fk rpc takes over.
+        get.wait(20)
+        self.page.until(f"{text_of('#engine')} === 'Runs the downloads'", seconds=30)
+        self.page.until(f"{text_of('#banners')} === ''")
+        self.page.key(" ")
+        self.until_row("shared.bin", "running")
 
     def test_names_from_servers_are_text(self):
         self.add(self.files.url("%3Cimg%20src=x%20onerror=alert(1)%3E.bin", 4096))
