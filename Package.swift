@@ -35,6 +35,7 @@ let package = Package(
             name: "TwoProcesses", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TwoProcesses"),
         .executableTarget(name: "OneFile", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/OneFile"),
         .executableTarget(name: "FetchList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FetchList"),
+        .executableTarget(name: "FreshLink", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FreshLink"),
         .executableTarget(name: "PhotoList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PhotoList"),
         .executableTarget(
             name: "ModelDownloader", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/ModelDownloader"),

@@ -3,7 +3,7 @@
 //     FetchList LIST FOLDER [BASE-URL]
 //
 // BASE-URL says where the names of a checksum list are. Sizes and digests of the list are checked before a file gets its
-// name. Exit status: 0 when every file of the list is there.
+// name. FOLDER/files.lock then has the digest of every file. Exit status: 0 when every file of the list is there.
 
 import FKCore
 import FKMiddleware
@@ -38,6 +38,11 @@ do {
                 print("failed: \(error)")
                 failures += 1
             }
+        }
+        // The files that are there, with their digests: import the lock elsewhere, and get the same files.
+        if failures == 0 {
+            let lock = folder.appendingPathComponent("files.lock")
+            for fault in try await list.export(as: .lock, to: lock) { print("not in the lock: \(fault)") }
         }
         return failures
     }

@@ -1,6 +1,7 @@
 """What is measured: each work names its goal, and how every program is told to do it."""
 
 import filecmp
+import hashlib
 import os
 import shutil
 import signal
@@ -36,6 +37,7 @@ TLS = (
 RECORDS = (
     "Each file has an info file on disk. *libcurl and the files, in C* has the least that this costs. The rest is spread over queue, "
     "records and rules ([Many small files](../Performance.md#many-small-files)).")
+DIGEST = "A core of this machine computes SHA-256 at about 1.8 GB/s (`openssl speed -evp sha256`), on the thread that receives."
 ROUND_TRIP = "The difference is about one of the 32 round trips that each connection makes."
 
 
@@ -89,7 +91,7 @@ class Bench:
                 (directory / name).write_bytes(os.urandom(size))
         return names
 
-    def lists(self, base, folder, names):
+    def url_lists(self, base, folder, names):
         """One list of URLs, and the same for curl, which wants to be told the names."""
         urls = self.nginx.folder / f"{folder}.urls"
         config = self.nginx.folder / f"{folder}.curl"
@@ -225,7 +227,7 @@ class Bench:
 
     def small(self):
         names = self.make_small("small", self.scale(2_000), 8192)
-        urls, config = self.lists(self.nginx.plain, "small", names)
+        urls, config = self.url_lists(self.nginx.plain, "small", names)
         return self.side_by_side(
             f"{len(names):,} x 8 KiB, 16 at once", self.with_floor(self.many_commands(urls, config, 16), urls),
             lambda folder: self.same_small(folder, "small", names),
@@ -233,7 +235,7 @@ class Bench:
 
     def tiny(self):
         names = self.make_small("tiny", self.scale(50_000), 1024)
-        urls, config = self.lists(self.nginx.plain, "tiny", names)
+        urls, config = self.url_lists(self.nginx.plain, "tiny", names)
         check = lambda folder: self.same_small(folder, "tiny", names)
         rows = self.side_by_side(
             f"{len(names):,} x 1 KiB, 16 at once, in memory",
@@ -248,11 +250,11 @@ class Bench:
         names = self.make_small("far", self.scale(500), 8192)
         plain, tls = Relay(self.nginx.port, 0.025), Relay(self.nginx.tls_port, 0.025)
         check = lambda folder: self.same_small(folder, "far", names)
-        urls, config = self.lists(f"http://127.0.0.1:{plain.port}", "far", names)
+        urls, config = self.url_lists(f"http://127.0.0.1:{plain.port}", "far", names)
         rows = self.side_by_side(
             f"{len(names)} x 8 KiB at 50 ms, HTTP/1.1, 16 connections", self.many_commands(urls, config, 16), check,
             [Goal("seconds", 1.0, "best", ROUND_TRIP)])
-        urls, config = self.lists(f"https://localhost:{tls.port}", "far", names)
+        urls, config = self.url_lists(f"https://localhost:{tls.port}", "far", names)
         # Each program with the number of requests at once that it was fastest with here; wget2 opens 16 connections.
         commands = self.many_commands(
             urls, config, 100, curl=["--http2", "-k"], aria2=["--check-certificate=false"],
@@ -406,4 +408,50 @@ class Bench:
             shutil.rmtree(folder)
         return [Row("SIGKILL at 120 MiB/s: sent again after each kill, without the bytes in the sockets", "MB", twice, [Goal("MB", 1.0)])]
 
-    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "start", "kills")
+    def digests(self):
+        """SHA-256 while a file arrives, beside the same file without a digest."""
+        path = self.make_file("big", self.scale(1 << 30))
+        url = f"{self.nginx.plain}/big"
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        rows = self.side_by_side(
+            f"{path.stat().st_size >> 20} MiB over loopback, with its SHA-256", {
+                "fk --checksum": lambda folder: self.get(folder, "--checksum", f"sha-256={digest}", url),
+                "without the digest": lambda folder: self.get(folder, url),
+            }, lambda folder: self.same(folder, path),
+            [Goal("seconds", 1.1, "without the digest", DIGEST)],
+            rounds=self.rounds + 4, touch=path.stat().st_size * 5 // 4)
+        return [row for row in rows if row.unit != "MB"]
+
+    def lists(self):
+        """Lists with digests: imported, and their files verified again."""
+        count = self.scale(10_000)
+        folder = self.fresh()
+        metalink = folder / "list.meta4"
+        with open(metalink, "w") as file:
+            file.write('<metalink xmlns="urn:ietf:params:xml:ns:metalink">')
+            for number in range(count):
+                digest = hashlib.sha256(str(number).encode()).hexdigest()
+                urls = "".join(f"<url priority='{host}'>http://m{host}.example/{number}</url>" for host in (1, 2, 3))
+                file.write(f'<file name="{number // 100}/{number}.bin"><size>1048576</size><hash type="sha-256">{digest}</hash>{urls}</file>\n')
+            file.write("</metalink>")
+        imported = [
+            measure.run([self.fk, "barrel", "import", "all", metalink, "--work-path", folder / f"w{number}"], folder)
+            for number in range(3)]
+        rows = [Row(f"a Metalink of {count:,} files: import", "s",
+                    {"fk": round(statistics.median(cost.seconds for cost in imported), 3)}, [Goal("seconds", 2.0)])]
+        shutil.rmtree(folder)
+        for name, size, number, most in (
+            ("files of 1 KiB", 1024, self.scale(100_000), 10.0), ("file of 1 GiB", self.scale(1 << 30), 1, 1.5),
+        ):
+            names = self.make_small(f"verified{size}", number, size)
+            urls, _ = self.url_lists(self.nginx.plain, f"verified{size}", names)
+            folder = self.fresh(self.disk)
+            measure.run(self.get(folder, "-j", "16", "-i", urls), folder)
+            verify = lambda: measure.run([self.fk, "verify", "--all", "-q", "--work-path", folder / ".work"], folder)
+            rows.append(Row(f"{number:,} {name}: verify, in the page cache", "s",
+                            {"fk": round(statistics.median(verify().seconds for _ in range(3)), 3)}, [Goal("seconds", most)]))
+            shutil.rmtree(folder)
+        return rows
+
+    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "start", "kills", "digests", "lists")

@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import Foundation
 import Testing
 
 @Suite("Public: manifests") struct PublicManifestTests {
@@ -39,5 +40,37 @@ import Testing
     @Test("What is wrong is said with its place") func fault() {
         let error = #expect(throws: ManifestError.self) { try Manifest(parsing: Array("[\n{]".utf8)) }
         #expect(error?.form == .json && error?.line == 2 && error?.column == 2)
+    }
+}
+
+@Suite("Public: exports of barrels", .timeLimit(.minutes(1))) struct PublicExportTests {
+    @Test(
+        "A barrel's list is written to a file or comes in parts, and brings the same tasks again",
+        arguments: Manifest.Output.allCases)
+    func export(as output: Manifest.Output) async throws {
+        let bench = try PublicBench()
+        for name in ["b", "a"] { bench.transport.serve("/\(name)", Array("the file \(name)".utf8)) }
+        let barrel = try await bench.downloader.barrel("books")
+        for result in try await barrel.add([bench.builder("/b"), bench.builder("/a")]) {
+            _ = try await result.get().file
+        }
+        let file = bench.folder.appendingPathComponent("list")
+        #expect(try await barrel.export(as: output, to: file) == [])
+        let written = Array(try Data(contentsOf: file))
+        var parts: [UInt8] = []
+        for try await part in barrel.exported(as: output) { parts += part }
+        #expect(parts == written)
+        var reading = Manifest.Reading()
+        reading.baseURL = PublicBench.url("/")
+        let manifest = try Manifest(parsing: written, as: output == .sha256sums ? .checksums : nil, reading)
+        #expect(manifest.entries.map(\.name) == ["a", "b"])
+        #expect(manifest.entries.map { $0.sources.first?.url } == ["a", "b"].map { PublicBench.url("/\($0)") })
+        #expect(manifest.entries.allSatisfy { $0.checksum?.algorithm == .sha256 })
+        try await barrel.delete()
+        let gone = await #expect(throws: DownloadError.self) { try await barrel.export(as: output, to: file) }
+        #expect(gone?.code == .notFound)
+        #expect(Array(try Data(contentsOf: file)) == written)
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.folder.path)
+        #expect(!names.contains { $0.hasPrefix(".list") })
     }
 }

@@ -48,6 +48,28 @@ struct EngineMirrorTests {
 
     private func hosts(_ bench: Bench) -> [String] { bench.transport.requests.map { $0.urlRequest.url?.host ?? "" } }
 
+    @Test("secret headers go to the origin of the task's URL alone; the others to every mirror")
+    func secrets() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "c.example" ? .file([1, 2, 3], to: request) : .status(404)
+        }
+        let id = try await bench.add(Self.a) {
+            $0.mirrors = [
+                "http://a.example/other", "http://a.example:81/f", "https://a.example/f", "http://c.example/f",
+            ]
+            $0.options.headers = [
+                .init("Authorization", "Basic c2VjcmV0"), .init("Cookie", "a=secret"), .init("X-Key", "secret"),
+                .init("Accept-Language", "de"),
+            ]
+            $0.options.secretHeaders = ["x-key"]
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Accept-Language") == ["de", "de", "de", "de", "de"])
+        for name in ["Authorization", "Cookie", "X-Key"] {
+            #expect(bench.sent(name).map { $0 != "-" } == [true, true, false, false, false], "\(name)")
+        }
+    }
+
     @Test("the same file under other validators: B sends the rest and the seam once more", arguments: sizes)
     func joined(_ size: Int) async throws {
         let content = Bytes.pattern(count: size)

@@ -75,6 +75,17 @@ import Testing
         for (_, bytes) in try tree(sandbox.folder.path) {
             #expect(bytes.firstRange(of: Array("hf_secret123".utf8)) == nil)
         }
+        // Another process runs the downloads: the command with the token says at once that the other has none.
+        let (gate, server) = (Gate(), try FaultServer())
+        server.serve("/f", Bytes.pattern(count: 400_000), stallingAt: 300_000, gate)
+        let run = try sandbox.start("get", server.url("/f"))
+        #expect(try await sandbox.record(server.url("/f")) { $0.received > 0 } != nil)
+        let told = try await sandbox.fk("barrel", "import", "other", "hf:owner/repo", "-d", "other")
+        #expect(
+            told.errors.contains("runs the downloads of this work path. It has only the hub's token"), "\(told.errors)")
+        #expect(!told.errors.contains("hf_secret123"))
+        gate.open()
+        _ = await run.end()
         // The members have the digests of the hub: LFS has SHA-256, others git's id.
         let sums = try await sandbox.json("barrel", "show", "model").array("members").compactMap { $0.text("checksum") }
         #expect(sums.count { $0.hasPrefix("sha-256=") } == 2 && sums.count { $0.hasPrefix("git-blob-sha-1=") } == 5)

@@ -194,6 +194,30 @@ struct EndToEndVerifyTests {
         #expect(try await sandbox.fk("barrel", "missing", "none").status == 4)
     }
 
+    @Test("barrel refresh of a lock's member: changed, the old file stays, and the message's command takes the new one")
+    func refreshBound() async throws {
+        let new = Bytes.pattern(count: 4_000, seed: 9)
+        try sandbox.put(
+            "{\"fk-lock\":1}\n{\"name\":\"f\",\"size\":\(small.count),\"sha-256\":\"\(Bytes.sha256(small))\","
+                + "\"url\":\"\(server.url("/small"))\"}\n", "l.lock")
+        #expect(try await sandbox.fk("get", "-q", "-b", "b", "-i", "l.lock").status == 0)
+        server.route("/small") { .ranged(new, for: $0, etag: "\"v2\"") }
+        let refresh = try await sandbox.fk("barrel", "refresh", "b")
+        #expect(refresh.status == 1 && refresh.output == "changed f\n", "\(refresh)")
+        #expect(refresh.errors.contains("The old file stays"), "\(refresh.errors)")
+        #expect(try sandbox.bytes("f") == small)
+        #expect(try await sandbox.fk("verify", "--all").output == "right f\n")
+        let line = try #require(refresh.errors.split(separator: "\n").first { $0.contains("To take the new one: ") })
+        let command = try #require(line.split(separator: "one: ", maxSplits: 1).last)
+        let words = command.split(separator: " && ").map { $0.split(separator: " ").dropFirst().map(String.init) }
+        for words in words {
+            let result = try await sandbox.fk(words.map { $0.replacing("'", with: "") })
+            #expect(result.status == 0, "\(words): \(result.errors)")
+        }
+        #expect(try sandbox.bytes("f") == new)
+        #expect(try await sandbox.fk("barrel", "refresh", "b").output == "unchanged f\n")
+    }
+
     @Test("barrel refresh: unchanged, changed and fetched anew, gone; the old file stays until the new one is whole")
     func refresh() async throws {
         let (old, new) = (small, Bytes.pattern(count: 70_000, seed: 9))

@@ -67,6 +67,20 @@ import Testing
         #expect(labels([]) == [])
     }
 
+    @Test("Permanent lines tell files of one name apart") func seenNames() {
+        var seen = SeenNames()
+        func label(_ url: String) -> String? { seen.add(info(url)) }
+        #expect(label("http://a/1/x.zip") == nil && label("http://a/1/x.zip") == nil)
+        #expect(
+            label("http://a/2/x.zip") == "2" && label("http://b/3/x.zip") == "b" && label("http://a/1/x.zip") == "1")
+        #expect(label("http://a/1/x.zip?v=1") == "v=1" && label("http://a/1/y.zip") == nil)
+        #expect(label("http://a/1/x.zip?token=1") == "token=***" && label("http://a/1/x.zip?token=2")?.count == 12)
+        for index in 0..<5_000 { #expect(label("http://a/\(index)") == nil) }
+        #expect(label("http://b/x.zip") == nil, "only the newest names are kept")
+        let line = FinishedLine(name: "x.zip", label: "2", outcome: .complete, bytes: 5)
+        #expect(line.text(columns: nil, usesColor: false, usesUnicode: true).hasPrefix("✓ x.zip (2)  "))
+    }
+
     @Test("The end of a run lists failures with their reasons, and one command that tries them again") func failures() {
         var failures = RunFailures()
         func lines(_ count: Int) -> [String] { failures.lines(failed: count) { "\($0) --work-path /w" } }

@@ -139,6 +139,20 @@ import Testing
         #expect(model.handle(.character("+"), rows: 24) == [.request(.limit(rate: nil, barrel: nil))])
     }
 
+    @Test("With a barrel chosen, the limit is the barrel's") func barrelLimit() {
+        var member = info("run", .action)
+        member.barrels = ["books"]
+        member.bytesPerSecond = 3_000_000
+        var model = model([member, info("other", .action)])
+        _ = model.handle(.character("b"), rows: 24)
+        #expect(frame(&model).last?.contains("+ - limit of the barrel") == true)
+        #expect(model.handle(.character("-"), rows: 24) == [.limitBarrel("books", isRaised: false, rate: 3_000_000)])
+        _ = model.handle(.enter, rows: 24)
+        #expect(model.handle(.character("+"), rows: 24) == [.limitBarrel("books", isRaised: true, rate: 3_000_000)])
+        _ = model.handle(.escape, rows: 24)
+        #expect(model.handle(.character("-"), rows: 24) == [.request(.limit(rate: 1 << 30, barrel: nil))])
+    }
+
     @Test("Answers are shown until the next key") func answers() {
         var model = model(mixed)
         let result = VerbResult(

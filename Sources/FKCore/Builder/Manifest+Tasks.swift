@@ -16,6 +16,7 @@ extension Manifest.Entry {
     /// | `name` | file name, and a subfolder of `folder` |
     /// | `size` | `options.size` |
     /// | `digests` | `options.checksum`: the strongest |
+    /// | `pieces` | compared while they arrive: the strongest; of a single piece `options.checksum`, if there is none |
     /// | `headers`, `options` | header fields and options of the same meaning |
     /// | `signature` | the attributes `signature` and `signature-type` |
     ///
@@ -42,6 +43,7 @@ extension Manifest.Entry {
         var own = options
         if let checksum { own.checksum = checksum }
         if bindsSize, let size { own.size = size }
+        try Self.take(pieces.filter { $0.count > 0 }, as: &own)
         Aria2Options.apply(self.options, url: first.url, to: &own)
         if !headers.isEmpty {
             let all = (own.headers ?? []) + headers
@@ -55,6 +57,23 @@ extension Manifest.Entry {
             ]
         }
         return task
+    }
+
+    /// A file without pieces of its own has none, whatever the shared options say.
+    private static func take(_ pieces: [Manifest.Pieces], as options: inout TaskOptions) throws(EntryFault) {
+        options.pieces = nil
+        if let single = pieces.first(where: { $0.count == 1 }) {
+            guard options.checksum == nil, let algorithm = Checksum.Algorithm(rawValue: single.algorithm.rawValue)
+            else {
+                return
+            }
+            options.checksum = try? Checksum(algorithm, hex: Digester.hex(single.bytes))
+        } else if !pieces.isEmpty {
+            guard let digests = pieces.lazy.compactMap({ PieceDigests($0) }).first else {
+                throw EntryFault("the digests of its pieces are longer than \(PieceDigests.maxBytes >> 20) MiB")
+            }
+            options.pieces = digests
+        }
     }
 
     private static func normalize(_ url: String) throws(EntryFault) -> String {

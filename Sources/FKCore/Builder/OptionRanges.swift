@@ -43,7 +43,7 @@ extension TaskOptions {
     public func validate() throws(DownloadError) { try OptionRange.check(fault) }
 
     /// The error message of `validate`; nil if all options are valid.
-    var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first }
+    var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault }
 
     private var numberFault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)

@@ -95,6 +95,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// unchanged: they are cloned or copied, and verified. Otherwise the file is fetched. nil, the default, means false.
     public var reuse: Bool?
 
+    /// The digests of the file's pieces, from a list; nil, the default, without any.
+    package var pieces: PieceDigests?
     /// `timeout` in seconds.
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
@@ -104,13 +106,23 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile
-        case insecure, proxy, netrc, existing, reuse
+        case insecure, proxy, netrc, existing, reuse, pieces
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }
 
     /// Creates options that leave everything to the downloader.
     public init() {}
+
+    /// The header fields for a URL of the task. Another origin than that of the task's own URL, such as a mirror's, gets none of
+    /// the secret ones, as curl and browsers do with redirects: they belong to the server that they were given for.
+    func headers(for url: String, of task: String) -> [ResponseHead.Field] {
+        guard let headers, !headers.isEmpty, url != task, URLOrigin(url) != URLOrigin(task) else {
+            return headers ?? []
+        }
+        let secret = Set((secretHeaders ?? []).map { $0.lowercased() }).union(EchoMasking.alwaysSecret)
+        return headers.filter { !secret.contains($0.name.lowercased()) }
+    }
 
     /// The downloader's transport options, overridden by this task's.
     func transportOptions(over base: TransportOptions) -> TransportOptions {

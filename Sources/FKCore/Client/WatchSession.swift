@@ -94,6 +94,11 @@ package actor WatchSession {
     /// The record of a task as it is now; nil if the task is gone or cannot be read.
     package func record(_ id: TaskID) -> TaskRecord? { try? StoreReader(workPath).record(id) }
 
+    /// The rate limit of a barrel's members in bytes a second; nil for none.
+    package func limit(ofBarrel name: String) -> Int64? {
+        (try? BarrelFile.read(name, in: workPath))?.options.rateLimit.flatMap { $0 > 0 ? $0 : nil }
+    }
+
     private func reportOwner() async {
         let pid: Int32? = if case .process(let pid, _) = await access.owner { pid } else { nil }
         guard ownerPid != .some(pid) else { return }

@@ -110,6 +110,7 @@ package enum AskedAgain {
         // The known checksum describes this file and proves it after a power cut.
         var task = task
         if file == .own, let checksum = known.options.checksum { task.options.checksum = checksum }
+        if file == .own, task.options.pieces == nil, let pieces = known.options.pieces { task.options.pieces = pieces }
         return (task, .nothing)
     }
 }
@@ -119,6 +120,7 @@ extension TaskOptions {
     fileprivate var onTheWire: TaskOptions {
         var options = self
         options.checksum = nil
+        options.pieces = nil
         options.rateLimit = nil
         options.minFree = nil
         options.maxAttempts = nil

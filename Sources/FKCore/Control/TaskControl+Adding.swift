@@ -154,8 +154,13 @@ extension TaskControl {
 
     private static func create(_ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath) -> Made {
         record.flatMap { record in
-            guard let record else { return .success(nil) }
+            guard var record else { return .success(nil) }
             do {
+                if record.task.hasOptions, record.task.options.pieces != nil {
+                    // An existing task decides first (`readmit`).
+                    if access(workPath.infoPath(record.id), F_OK) == 0 { return .success(nil) }
+                    try PieceDigestFile.store(&record.task, in: workPath)
+                }
                 return .success((record, try InfoFile.create(at: workPath.infoPath(record.id), record: record)))
             } catch let error as DownloadError where error.code == .fileExists {
                 // The portion contains the task twice, or another request has created it.
@@ -168,6 +173,14 @@ extension TaskControl {
 
     private static func notMade(_ error: any Error) -> DownloadError {
         DownloadError(wrapping: error, code: .disk, message: "The task could not be made.")
+    }
+
+    /// Writes the digests of pieces beside the info file, where the description has any.
+    private func keepingPieces(_ description: TaskDescription) throws -> TaskDescription {
+        guard description.hasOptions, description.options.pieces != nil else { return description }
+        var description = description
+        try PieceDigestFile.store(&description, in: book.workPath)
+        return description
     }
 
     /// - Returns: the result, and the checksum to compare with the finished file; nil if there is nothing to compare.
@@ -184,10 +197,10 @@ extension TaskControl {
                 entry = known
                 book.writeRecovery(entry)
                 try check(description)
-                checksum = try readmit(entry, as: description, mayRun: mayRun)
+                checksum = try readmit(entry, as: try keepingPieces(description), mayRun: mayRun)
                 join(entry, group: addition.group)
             } else {
-                let (record, info) = try new ?? book.makeAgain(description, id, barrel: barrel)
+                let (record, info) = try new ?? book.makeAgain(keepingPieces(description), id, barrel: barrel)
                 entry = TaskEntry(record: record, info: info, isNew: true)
                 entry.group = addition.group ?? CommandGroups.none
                 book.insert(entry)

@@ -12,11 +12,15 @@ final class EngineInbox: Sendable {
         case end(TaskID, RangeReceiver)
         /// A mirror has answered the trial request of the lane with this number.
         case trial(TaskID, lane: Int, MirrorTrial)
+        /// Pieces of the file were compared with a list's digests.
+        case pieces(TaskID, PieceResult)
 
         /// The task that the event belongs to.
         var id: TaskID {
             switch self {
-            case .request(let id, _, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _): id
+            case .request(let id, _, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _),
+                .pieces(let id, _):
+                id
             }
         }
     }

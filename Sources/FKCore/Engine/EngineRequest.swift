@@ -292,6 +292,7 @@ extension TaskDescription {
         for mirror in mirrors { size += 2 * mirror.utf8.count + 4 }
         for (name, value) in attributes { size += 2 * (name.utf8.count + value.utf8.count) + 8 }
         for field in options.headers ?? [] { size += 2 * (field.name.utf8.count + field.value.utf8.count) + 40 }
+        size += (options.pieces?.bytes?.count ?? 0) * 3 / 2
         for name in options.secretHeaders ?? [] { size += 2 * name.utf8.count + 4 }
         return size + 2 * (options.proxy?.utf8.count ?? 0)
     }

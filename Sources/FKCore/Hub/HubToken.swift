@@ -26,6 +26,15 @@ package enum HubToken {
         return clean(String(decoding: data, as: UTF8.self))
     }
 
+    /// True if the token is in the environment of this process alone, so that no other process finds it.
+    package static func isPrivate(in environment: [String: String]) -> Bool {
+        guard let token = find(in: environment) else { return false }
+        var rest = environment
+        rest["HF_TOKEN"] = nil
+        rest["HUGGING_FACE_HUB_TOKEN"] = nil
+        return find(in: rest) != token
+    }
+
     private static func path(in environment: [String: String]) -> String? {
         func value(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         if let path = value("HF_TOKEN_PATH") { return path }

@@ -25,29 +25,10 @@ extension Manifest {
     ///
     /// If the format requires a name, a URL or a SHA-256, entries without it are left out and reported.
     public func written(as output: Output) -> Written {
-        switch output {
-        case .lock: LockWriter.write(self)
-        case .sha256sums: SumsWriter.write(self)
-        case .metalink: MetalinkWriter.write(self)
-        case .json: JSONListWriter.write(self)
-        }
-    }
-
-    /// Calls `body` for every entry with a unique name, in order. The others are left out.
-    func eachNamed(_ form: Form, _ written: inout Written, _ body: (Entry, String, inout Written) -> Void) {
-        var last: String?
-        for entry in sortedEntries {
-            guard let name = entry.name else {
-                written.leaveOut(entry, form, "it has no name")
-                continue
-            }
-            guard last?.isExactly(name) != true else {
-                written.leaveOut(entry, form, "another entry has the same name")
-                continue
-            }
-            last = name
-            body(entry, name, &written)
-        }
+        var writer = ManifestWriter(output, facts)
+        for entry in sortedEntries { writer.add(entry) }
+        writer.finish()
+        return Written(bytes: writer.take(), leftOut: writer.leftOut)
     }
 
     /// The entries sorted by the bytes of their names. Entries without a name are last, sorted by URL.
@@ -64,94 +45,148 @@ extension Manifest {
     }
 }
 
+/// Writes a list entry by entry.
+package struct ManifestWriter {
+    private let output: Manifest.Output
+    private var bytes: [UInt8] = []
+    /// The name of the last entry.
+    private var last: String?
+    /// The number of entries so far that were not left out.
+    private var count = 0
+    /// The entries that the format cannot represent, and the reasons.
+    package private(set) var leftOut: [ManifestError] = []
+
+    /// Begins a list.
+    package init(_ output: Manifest.Output, _ facts: Manifest.Facts) {
+        self.output = output
+        switch output {
+        case .lock: bytes = LockWriter.header(facts)
+        case .sha256sums: break
+        case .metalink: bytes = MetalinkWriter.header
+        case .json: bytes = Array("[".utf8)
+        }
+    }
+
+    /// Adds an entry. Entries come in the order of the bytes of their names, those without a name last.
+    package mutating func add(_ entry: Manifest.Entry) {
+        let text: Result<[UInt8], EntryFault>
+        switch output {
+        case .lock: text = named(entry, LockWriter.line)
+        case .sha256sums: text = named(entry, SumsWriter.line)
+        case .metalink: text = named(entry, MetalinkWriter.file)
+        case .json:
+            let isFirst = count == 0
+            text = Result { () throws(EntryFault) in try JSONListWriter.line(entry, isFirst: isFirst) }
+        }
+        switch text {
+        case .success(let text):
+            bytes += text
+            count += 1
+        case .failure(let fault):
+            let name = entry.name ?? entry.sources.first.map { URLMasking.mask($0.url) } ?? ""
+            leftOut.append(ManifestError(form: form, "'\(name)' is left out: \(fault.reason)"))
+        }
+    }
+
+    /// Ends the list.
+    package mutating func finish() {
+        switch output {
+        case .lock, .sha256sums: break
+        case .metalink: bytes += MetalinkWriter.end
+        case .json: bytes += "\n]\n".utf8
+        }
+    }
+
+    /// Removes and returns the text since the last call, in UTF-8.
+    package mutating func take() -> [UInt8] {
+        defer { bytes = [] }
+        return bytes
+    }
+
+    private var form: Manifest.Form {
+        switch output {
+        case .lock: .lock
+        case .sha256sums: .checksums
+        case .metalink: .metalink4
+        case .json: .json
+        }
+    }
+
+    private mutating func named(
+        _ entry: Manifest.Entry, _ write: (Manifest.Entry, String) throws(EntryFault) -> [UInt8]
+    ) -> Result<[UInt8], EntryFault> {
+        guard let name = entry.name else { return .failure(EntryFault("it has no name")) }
+        if last?.isExactly(name) == true { return .failure(EntryFault("another entry has the same name")) }
+        last = name
+        return Result { () throws(EntryFault) in try write(entry, name) }
+    }
+}
+
 /// Writes the format of `sha256sum --check`. Backslashes and line ends in a name are escaped, and the line then
 /// begins with a backslash.
 enum SumsWriter {
-    static func write(_ manifest: Manifest) -> Manifest.Written {
-        var written = Manifest.Written(bytes: [], leftOut: [])
-        manifest.eachNamed(.checksums, &written) { entry, name, written in
-            guard let digest = entry.digests.first(where: { $0.algorithm == .sha256 }) else {
-                return written.leaveOut(entry, .checksums, "its SHA-256 is not known")
-            }
-            let isEscaped = name.utf8.contains { $0 == UInt8(ascii: "\\") || $0 == 0x0a || $0 == 0x0d }
-            if isEscaped { written.bytes.append(UInt8(ascii: "\\")) }
-            written.bytes += digest.hex.utf8
-            // sha256sum reads a single `-` as standard input.
-            written.bytes += name.isExactly("-") ? "  ./".utf8 : "  ".utf8
-            for byte in name.utf8 {
-                switch byte {
-                case UInt8(ascii: "\\"): written.bytes += "\\\\".utf8
-                case 0x0a: written.bytes += "\\n".utf8
-                case 0x0d: written.bytes += "\\r".utf8
-                default: written.bytes.append(byte)
-                }
-            }
-            written.bytes.append(0x0a)
+    static func line(_ entry: Manifest.Entry, _ name: String) throws(EntryFault) -> [UInt8] {
+        guard let digest = entry.digests.first(where: { $0.algorithm == .sha256 }) else {
+            throw EntryFault("its SHA-256 is not known")
         }
-        return written
+        var bytes: [UInt8] = []
+        let isEscaped = name.utf8.contains { $0 == UInt8(ascii: "\\") || $0 == 0x0a || $0 == 0x0d }
+        if isEscaped { bytes.append(UInt8(ascii: "\\")) }
+        bytes += digest.hex.utf8
+        // sha256sum reads a single `-` as standard input.
+        bytes += name.isExactly("-") ? "  ./".utf8 : "  ".utf8
+        for byte in name.utf8 {
+            switch byte {
+            case UInt8(ascii: "\\"): bytes += "\\\\".utf8
+            case 0x0a: bytes += "\\n".utf8
+            case 0x0d: bytes += "\\r".utf8
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(0x0a)
+        return bytes
     }
 }
 
 /// Writes lock files in the format that `LockParser` describes.
 enum LockWriter {
-    static func write(_ manifest: Manifest) -> Manifest.Written {
-        var written = Manifest.Written(bytes: [], leftOut: [])
+    static func header(_ facts: Manifest.Facts) -> [UInt8] {
         var header = JSONLine()
         header.add("fk-lock", LockParser.version)
-        header.add("barrel", manifest.facts.barrel)
-        header.add("origin", manifest.facts.origin)
-        header.add("commit", manifest.facts.commit)
-        written.bytes = header.ended
-        manifest.eachNamed(.lock, &written) { entry, name, written in
-            guard let url = entry.sources.first?.url else {
-                return written.leaveOut(entry, .lock, "it has no address")
-            }
-            var line = JSONLine()
-            line.add("name", name)
-            line.add("size", entry.size)
-            line.add(entry.digests)
-            line.add("url", url)
-            line.add(mirrors: entry.sources.dropFirst())
-            line.add(entry.pieces)
-            written.bytes += line.ended
-        }
-        return written
+        header.add("barrel", facts.barrel)
+        header.add("origin", facts.origin)
+        header.add("commit", facts.commit)
+        return header.ended
+    }
+
+    static func line(_ entry: Manifest.Entry, _ name: String) throws(EntryFault) -> [UInt8] {
+        guard let url = entry.sources.first?.url else { throw EntryFault("it has no address") }
+        var line = JSONLine()
+        line.add("name", name)
+        line.add("size", entry.size)
+        line.add(entry.digests)
+        line.add("url", url)
+        line.add(mirrors: entry.sources.dropFirst())
+        line.add(entry.pieces)
+        return line.ended
     }
 }
 
 /// Writes an array of objects, one on each line, with the members of JSON exports of barrels.
 enum JSONListWriter {
-    static func write(_ manifest: Manifest) -> Manifest.Written {
-        var written = Manifest.Written(bytes: Array("[".utf8), leftOut: [])
-        var separator = "\n"
-        for entry in manifest.sortedEntries {
-            guard let url = entry.sources.first?.url else {
-                written.leaveOut(entry, .json, "it has no address")
-                continue
-            }
-            var line = JSONLine()
-            line.add("url", url)
-            line.add(mirrors: entry.sources.dropFirst())
-            line.add("directory", entry.directory)
-            line.add("fileName", entry.name)
-            line.add("expected", entry.size)
-            line.add("checksum", entry.checksum?.description)
-            var digests = JSONLine()
-            digests.add(entry.digests)
-            if !entry.digests.isEmpty { line.add("digests", object: digests) }
-            line.add(entry.pieces)
-            written.bytes += separator.utf8
-            written.bytes += line.ended.dropLast()
-            separator = ",\n"
-        }
-        written.bytes += "\n]\n".utf8
-        return written
-    }
-}
-
-extension Manifest.Written {
-    mutating func leaveOut(_ entry: Manifest.Entry, _ form: Manifest.Form, _ reason: String) {
-        let name = entry.name ?? entry.sources.first.map { URLMasking.mask($0.url) } ?? ""
-        leftOut.append(ManifestError(form: form, "'\(name)' is left out: \(reason)"))
+    static func line(_ entry: Manifest.Entry, isFirst: Bool) throws(EntryFault) -> [UInt8] {
+        guard let url = entry.sources.first?.url else { throw EntryFault("it has no address") }
+        var line = JSONLine()
+        line.add("url", url)
+        line.add(mirrors: entry.sources.dropFirst())
+        line.add("directory", entry.directory)
+        line.add("fileName", entry.name)
+        line.add("expected", entry.size)
+        line.add("checksum", entry.checksum?.description)
+        var digests = JSONLine()
+        digests.add(entry.digests)
+        if !entry.digests.isEmpty { line.add("digests", object: digests) }
+        line.add(entry.pieces)
+        return Array((isFirst ? "\n" : ",\n").utf8) + line.ended.dropLast()
     }
 }

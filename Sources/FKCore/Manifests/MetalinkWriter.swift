@@ -4,20 +4,22 @@ import FKMiddleware
 ///
 /// Metalink has no name for the id of a git blob, so it is not written.
 enum MetalinkWriter {
-    static func write(_ manifest: Manifest) -> Manifest.Written {
-        var written = Manifest.Written(bytes: [], leftOut: [])
-        var text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metalink xmlns=\"\(MetalinkParser.namespace4)\">\n"
-        text += "  <generator>fk/\(Version.text)</generator>\n"
-        manifest.eachNamed(.metalink4, &written) { entry, name, written in
-            guard !entry.sources.isEmpty else { return written.leaveOut(entry, .metalink4, "it has no address") }
-            guard name.unicodeScalars.allSatisfy(XMLCursor.isAllowed) else {
-                return written.leaveOut(entry, .metalink4, "XML does not allow a character of its name")
-            }
-            write(entry, name, to: &text)
+    static var header: [UInt8] {
+        Array(
+            ("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metalink xmlns=\"\(MetalinkParser.namespace4)\">\n"
+                + "  <generator>fk/\(Version.text)</generator>\n").utf8)
+    }
+
+    static var end: [UInt8] { Array("</metalink>\n".utf8) }
+
+    static func file(_ entry: Manifest.Entry, _ name: String) throws(EntryFault) -> [UInt8] {
+        guard !entry.sources.isEmpty else { throw EntryFault("it has no address") }
+        guard name.unicodeScalars.allSatisfy(XMLCursor.isAllowed) else {
+            throw EntryFault("XML does not allow a character of its name")
         }
-        text += "</metalink>\n"
-        written.bytes = Array(text.utf8)
-        return written
+        var text = ""
+        write(entry, name, to: &text)
+        return Array(text.utf8)
     }
 
     private static func write(_ entry: Manifest.Entry, _ name: String, to text: inout String) {

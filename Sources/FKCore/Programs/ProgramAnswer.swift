@@ -84,7 +84,7 @@ struct ProgramAnswer: Sendable, Hashable {
             } catch let error as Fault {
                 throw error
             } catch {
-                throw Fault("wrote a URL that cannot be used: \((error as? DownloadError)?.message ?? "")")
+                throw Fault("wrote a URL that cannot be used: \((error as? DownloadError)?.message.prefix(300) ?? "")")
             }
         case .fields, .other: throw Fault("wrote a url that is not a text")
         }

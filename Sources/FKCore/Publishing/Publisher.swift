@@ -82,6 +82,10 @@ struct Publisher {
         let digest: String
         if let known = run.digest, known.algorithm == checksum.algorithm {
             digest = known.hex
+        } else if let follower = run.follower, follower.algorithm == checksum.algorithm,
+            let length = entry.record.expected
+        {
+            digest = try await run.offThread { () throws(DownloadError) in try follower.finish(at: length) }
         } else {
             let part = part
             digest = try await run.offThread { () throws(DownloadError) in try part.digest(checksum.algorithm) }

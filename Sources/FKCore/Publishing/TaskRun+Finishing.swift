@@ -4,6 +4,7 @@ import FKMiddleware
 extension TaskRun {
     /// Publishes the file once all bytes are there: at once if nothing has to be waited for.
     func finishSoon() {
+        if hasOpenPieces { return wants(.comparePieces) }
         let publisher = Publisher(run: self)
         guard publisher.waitsForNothing else { return wants(.finish) }
         do throws(DownloadError) {

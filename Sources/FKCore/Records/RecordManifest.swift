@@ -1,21 +1,79 @@
 import FKMiddleware
 import Foundation
 
-/// Makes a list of the records of tasks, as `Manifest.written` writes it.
-package enum RecordManifest {
-    /// The list of some tasks.
+/// Writes the tasks of a list of ids as a `Manifest.Output`, a portion at a time.
+///
+/// It reads each record twice: once for the folder that all names are relative to, and once in the order of the names. Only
+/// ids and names are held.
+package struct RecordManifest {
+    private let reader: StoreReader
+    private let needsSHA256: Bool
+    private var writer: ManifestWriter
+    /// The tasks that are not written yet, by name in reverse order.
+    private var rest: [(id: TaskID, name: String)] = []
+    /// True if `next` has nothing more to return.
+    package var isAtEnd: Bool { hasEnded }
+    private var hasEnded = false
+
+    /// The number of records that are read at once.
+    private static let portion = 1_024
+
+    /// Begins a list.
     ///
     /// - Parameters:
+    ///   - ids: unknown tasks are left out.
     ///   - folder: the folder that the names of the list are relative to, unless a task has its file elsewhere: then it
     ///     is the deepest folder of all files. The default is nil: always the deepest folder.
-    ///   - needsSHA256: true reads finished files whose SHA-256 is not known, on all processors.
-    package static func make(_ records: [TaskRecord], below folder: String? = nil, needsSHA256: Bool) -> Manifest {
-        let places = records.map(place)
-        let base = base(of: places, preferring: folder)
-        let entries = Parallel.map(Array(zip(records, places))) { record, place in
-            entry(record, Self.name(of: place, below: base), needsSHA256: needsSHA256)
+    ///   - needsSHA256: true reads finished files whose SHA-256 is not known, on all processors. The default is true.
+    package init(
+        _ reader: StoreReader, _ ids: [TaskID], as output: Manifest.Output, _ facts: Manifest.Facts = .init(),
+        below folder: String? = nil, needsSHA256: Bool = true
+    ) {
+        self.reader = reader
+        self.needsSHA256 = needsSHA256
+        writer = ManifestWriter(output, facts)
+        var base: String?
+        for start in stride(from: 0, to: ids.count, by: Self.portion) {
+            for record in reader.records(ids[start..<min(start + Self.portion, ids.count)]) {
+                let place = Self.place(record)
+                if let known = base {
+                    base = Self.common(known, place)
+                } else if let folder, Self.isBelow(place, folder) {
+                    base = folder
+                } else {
+                    base = place.folderPart
+                }
+                rest.append((record.id, place))
+            }
         }
-        return Manifest(form: .lock, entries: entries)
+        let root = base ?? "/"
+        for index in rest.indices { rest[index].name = Self.name(of: rest[index].name, below: root) }
+        rest.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        rest.reverse()
+    }
+
+    /// The entries that the format cannot represent, and the reasons.
+    package var leftOut: [ManifestError] { writer.leftOut }
+
+    /// The next part of the text in UTF-8; nil at the end.
+    package mutating func next() -> [UInt8]? {
+        if hasEnded { return nil }
+        let portion = Array(rest.suffix(Self.portion).reversed())
+        rest.removeLast(portion.count)
+        let records = reader.records(portion.map(\.id))
+        let names = Dictionary(portion.map { ($0.id, $0.name) }) { first, _ in first }
+        let (reader, needsSHA256) = (reader, needsSHA256)
+        let entries = Parallel.map(records) { record in
+            var entry = Self.entry(record, names[record.id] ?? "", needsSHA256: needsSHA256)
+            entry.pieces = reader.pieceDigests(of: record).flatMap(Manifest.Pieces.init).map { [$0] } ?? []
+            return entry
+        }
+        for entry in entries { writer.add(entry) }
+        if rest.isEmpty {
+            writer.finish()
+            hasEnded = true
+        }
+        return writer.take()
     }
 
     /// The path of the finished file, or the path that it will have as far as that is known.
@@ -26,11 +84,11 @@ package enum RecordManifest {
         return (record.task.directory ?? "/").path(of: name)
     }
 
-    private static func base(of places: [String], preferring folder: String?) -> String {
-        if let folder, places.allSatisfy({ isBelow($0, folder) }) { return folder }
-        var base = places.first?.folderPart ?? "/"
-        for place in places { while !isBelow(place, base) { base = base.folderPart } }
-        return base
+    /// The deepest folder of `folder` and a file.
+    private static func common(_ folder: String, _ place: String) -> String {
+        var folder = folder
+        while !isBelow(place, folder) { folder = folder.folderPart }
+        return folder
     }
 
     private static func isBelow(_ path: String, _ folder: String) -> Bool {

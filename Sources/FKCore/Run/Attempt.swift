@@ -17,6 +17,8 @@ struct Attempt {
     private(set) var dropReason: String?
     /// True if the next attempt begins without a byte.
     private(set) var dropsAll = false
+    /// True if bytes of several sources were combined.
+    private var isCombined = false
     /// True if an existing file is not the expected one. No other URL changes that.
     private var isExistingRefused = false
 
@@ -35,6 +37,8 @@ struct Attempt {
 
     mutating func dropAll() { dropsAll = true }
 
+    mutating func combine() { isCombined = true }
+
     mutating func refuseExisting() { isExistingRefused = true }
 
     // MARK: What follows
@@ -50,6 +54,8 @@ struct Attempt {
         _ error: DownloadError, of record: TaskRecord, from url: String, received: Int64, isResumed: Bool,
         policy: RetryPolicy, random: Double
     ) -> RetryRules.Decision {
+        // One source alone follows (`TaskRun.isAlone`).
+        if isCombined, dropsAll, error.code == .checksumMismatch { return .askAgain }
         let plan = isExistingRefused ? [url] : record.plan
         var policy = policy
         if let maxAttempts = record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }

@@ -23,6 +23,10 @@ final class Lane {
     var mirror: String?
     /// Set while it only checks whether the mirror has the same file.
     var trial: HeldPiece?
+    /// The start of the wrong piece that it fetches again; nil for any other lane.
+    var repairs: Int64?
+    /// `TaskRun.reopens` at its last request.
+    var reopens = 0
     /// Its connection; nil if it uses the connection of the task's slot.
     var permit: HostPermit?
     /// The start of the range that it has requested and not received yet.

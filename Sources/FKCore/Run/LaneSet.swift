@@ -57,6 +57,8 @@ struct LaneSet {
     private(set) var growth: LaneGrowth
     /// The mirrors that further connections may use.
     var mirrors: MirrorSources
+    /// Pieces of the file that are fetched again, each by a lane of its own (`repair`).
+    var holes: [Range<Int64>] = []
     /// What follows once the last lane has ended; nil while none is to end.
     private(set) var afterLanes: AfterLanes?
     /// The measurement at the start of the present step.
@@ -117,6 +119,23 @@ struct LaneSet {
         return lane
     }
 
+    /// A lane that fetches a wrong piece again, from a source that needs no trial.
+    ///
+    /// - Parameter mirror: nil for the attempt's own URL.
+    mutating func repair(_ index: Int, at offset: Int64, from mirror: String?) -> Lane {
+        let lane = add()
+        lane.index = index
+        lane.mirror = mirror
+        lane.repairs = offset
+        return lane
+    }
+
+    /// True for an unfinished range whose missing bytes are of pieces that are fetched again.
+    func isHole(_ range: SavedRange) -> Bool {
+        guard !SegmentPlanner.isFinished(range), let end = range.end else { return false }
+        return holes.contains { $0.contains(range.position) } && holes.contains { $0.contains(end - 1) }
+    }
+
     private mutating func add() -> Lane {
         lastNumber += 1
         let lane = Lane(number: lastNumber)
@@ -146,7 +165,10 @@ struct LaneSet {
             ranges = SegmentPlanner.split(ranges, index, at: claim)
             running.insert(ranges.count - 1)
         }
-        switch SegmentPlanner.nextStep(ranges, running: running, connections: growth.limit) {
+        let reserved = Set(holes.isEmpty ? [] : ranges.indices.filter { isHole(ranges[$0]) })
+        switch SegmentPlanner.nextStep(
+            ranges, running: running, connections: growth.limit, reserved: reserved)
+        {
         case .fetch(let index): lane.index = index
         case .split(_, let at): lane.claim = at
         case .none: return false

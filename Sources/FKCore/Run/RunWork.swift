@@ -13,6 +13,8 @@ struct RunWork {
     enum Step {
         /// All bytes are there: verify, final name, response chain.
         case finish
+        /// All bytes are there, and pieces have to be compared with a list's digests.
+        case comparePieces
         /// A file with this name existed before. It is compared, and then counts as the result.
         case keepExisting(String)
         /// A finished file with this SHA-256 may have the bytes already.

@@ -15,6 +15,7 @@ extension TaskRun {
             if let lane = laneSet.lane(of: receiver) { responseEnded(lane, receiver) }
         case .trial(_, let number, let trial):
             if let lane = laneSet[number], lane.trial != nil { trialEnded(lane, trial) }
+        case .pieces(_, let result): piecesCompared(result)
         }
     }
 
@@ -29,8 +30,10 @@ extension TaskRun {
             diskError = error
         }
         entry.foldCounters()
-        if let piece = receiver.piece { entry.record.add(piece) }
+        let isIntact = lane.reopens == reopens
+        if isIntact, let piece = receiver.piece { entry.record.add(piece) }
         sums.merge(receiver.sums)
+        noteOrigin(of: receiver, lane)
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = diskError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }
@@ -77,8 +80,15 @@ extension TaskRun {
             entry.record.closeRange(index, at: receiver.position)
         }
         entry.record.noteEnd(isVerified: summary.lengthVerified)
-        if let digester = receiver.digester, receiver.position == entry.record.expected {
+        if lane.reopens == reopens, let digester = receiver.digester, receiver.position == entry.record.expected {
             digest = (digester.algorithm, digester.hex())
+        }
+        if lane.reopens == reopens, let follower = receiver.follower, receiver.position == entry.record.expected {
+            self.follower = follower
+        }
+        if lane.repairs != nil {
+            laneEnded(lane)
+            return compareArrived()
         }
         laneIsFree(lane)
     }

@@ -20,10 +20,11 @@ extension TaskRun {
         schedule.hosts.isOpen(source.map { HostName.site($0) } ?? entry.host, now: clock.now)
     }
 
-    /// True if ranges may be combined: under one strong validator (RFC 9110 section 15.3.7.2), with a known length.
+    /// True if ranges may be combined: under one strong validator (RFC 9110 section 15.3.7.2), or if a digest vouches for the
+    /// bytes, with a known length.
     var mayDivide: Bool {
         guard entry.record.expected != nil, head?["Accept-Ranges"]?.lowercased() != "none",
-            let validator = entry.record.validator, ResumeRules.strongValidator(validator) != nil
+            let validator = entry.record.validator, isVouched || ResumeRules.strongValidator(validator) != nil
         else { return false }
         return (entry.record.source ?? entry.record.task.url) == url
     }
@@ -63,6 +64,7 @@ extension TaskRun {
     /// A lane's request has failed. The attempt fails if it was the last lane; otherwise the others continue.
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
         let others = lanes.count - 1
+        if let offset = lane.repairs, repairFailed(lane, at: offset, error) { return laneEnded(lane) }
         if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
             schedule.hosts.noteShared(host(of: lane))
             return ask(with: lane)
@@ -89,7 +91,9 @@ extension TaskRun {
         releasePermit(of: lane)
         switch next {
         case .wait: break
-        case .more: grow()
+        case .more:
+            grow()
+            startRepairs()
         // Pending claims have no work left.
         case .surplus: lanes.forEach { unwant($0) }
         case .last where stop != nil: stopped()

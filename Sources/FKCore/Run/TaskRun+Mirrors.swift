@@ -13,7 +13,7 @@ extension TaskRun {
     /// An https file gets no http mirror, and a server with a public address gives no private one.
     func takeOfferedMirrors(_ head: ResponseHead) {
         // Most responses have no links.
-        guard laneSet.growth.limit > 1,
+        guard laneSet.growth.limit > 1, !isAlone,
             !head.carried.isEmpty || head.fields.contains(where: { $0.name.caseInsensitiveEquals("Link") })
         else { return }
         let values = (head.carried + head.fields).filter { $0.name.caseInsensitiveEquals("Link") }.map(\.value)
@@ -79,7 +79,8 @@ extension TaskRun {
             return laneEnded(lane)
         }
         let verdict = trial.verdict(
-            length: length, validator: entry.record.validator, isDigestKnown: entry.expectedDigest != nil)
+            length: length, validator: entry.record.validator, isDigestKnown: entry.expectedDigest != nil,
+            isVouched: isVouched)
         switch verdict {
         case .same(let validator):
             laneSet.mirrors.prove(url, by: validator)

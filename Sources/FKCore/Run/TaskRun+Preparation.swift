@@ -13,12 +13,16 @@ extension TaskRun {
         use(try prepare(in: folder))
         laneSet = LaneSet(
             limit: room.limits.connections(of: entry),
-            mirrors: MirrorSources(own: url, plan: entry.record.plan))
+            mirrors: MirrorSources(own: url, plan: isAlone ? [] : entry.record.plan))
         // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
         if let digest = reusableDigest { return wants(.reuse(digest)) }
         fetchNext()
     }
+
+    /// True if the attempt uses one source, because the whole file has had another digest than expected. Several sources
+    /// would not show which one is wrong.
+    var isAlone: Bool { attempt.previousError?.code == .checksumMismatch && entry.record.received == 0 }
 
     var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
 
@@ -140,7 +144,7 @@ extension TaskRun {
     /// True if the part file was written to after the task's last attempt. The file's time decides only if neither its length
     /// nor a digest would show the change.
     private func isEdited(_ part: PartFile) -> Bool {
-        guard let time = entry.record.partTime, entry.expectedDigest == nil,
+        guard let time = entry.record.partTime, entry.expectedDigest == nil, !entry.hasPieceDigests,
             part.openedLength >= entry.record.ranges.map(\.position).max() ?? 0
         else { return false }
         return !FileIdentity.isSameTime(part.openedTime, time)

@@ -10,6 +10,7 @@ extension TaskRun {
     /// Requests the first missing range, or finishes the file if no byte is missing. No lane is in use.
     func fetchNext() {
         guard let lane = laneSet.first(entry.record.ranges) else { return finishSoon() }
+        aim(lane)
         ask(with: lane)
     }
 
@@ -30,10 +31,13 @@ extension TaskRun {
             maxSize: entry.record.task.options.maxSize, size: entry.record.task.options.size,
             isOtherSource: lane.mirror == nil && entry.record.received > 0
                 && url != entry.record.source ?? entry.record.task.url,
-            isDigestKnown: entry.expectedDigest != nil)
-        let ask =
+            isDigestKnown: entry.expectedDigest != nil, isVouched: isVouched)
+        lane.reopens = reopens
+        var ask =
             lane.nextAsk
             ?? ResumeRules.ask(for: range, known: known, heldBefore: known.isOtherSource ? held(before: range) : 0)
+        // The digest of the piece decides, and not the bytes before it.
+        if lane.repairs != nil { ask.overlap = 0 }
         lane.nextAsk = nil
         lane.lastAsk = ask
         lane.known = known
@@ -58,7 +62,10 @@ extension TaskRun {
     private func request(_ url: String, ask: RangeAsk) -> URLRequest {
         // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
         var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
-        for field in entry.record.task.options.headers ?? [] { request.add(field) }
+        if entry.record.task.hasOptions {
+            let task = entry.record.task
+            for field in task.options.headers(for: url, of: task.url) { request.add(field) }
+        }
         // A request without fields has none to remove.
         if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
         return request
@@ -175,6 +182,8 @@ extension TaskRun {
             entry.record.startOver(length: length)
             entry.rangesChanged = true
             sums = PieceSums()
+            laneSet.holes = []
+            ledger?.restart()
             files.counters.store(0, receiver.position)
             receiver.assign(index: 0)
         default: return

@@ -52,10 +52,20 @@ final class TaskRun {
     private(set) var forgottenNote = "forgotten"
     /// The digest of the whole file, if its bytes arrived in order.
     var digest: (algorithm: Checksum.Algorithm, hex: String)?
+    /// Computes the digest of a large file whose bytes arrived in order.
+    var follower: DigestFollower?
     /// The checksums of the pieces that have arrived in this attempt.
     var sums = PieceSums()
     /// The checksums of all pieces of the finished file, once they are known (`settleSums`).
     var finishedSums: [UInt32]?
+    /// The pieces that were compared with a list's digests; nil until they are needed.
+    var ledger: PieceLedger?
+    /// True if the digests of pieces are lost.
+    var isWithoutPieces = false
+    /// True while pieces are compared and others arrive.
+    var isComparing = false
+    /// The number of pieces that were dropped because they are wrong.
+    var reopens = 0
     /// True if the record on disk says that the task is complete.
     var isRecordedComplete = false
     /// A failure of the local disk. It replaces the result of the transfer.
@@ -163,6 +173,7 @@ final class TaskRun {
         if stop != nil { return stopped() }
         switch step {
         case .finish: await finish()
+        case .comparePieces: await comparePieces()
         case .keepExisting(let name): await keepExisting(name)
         case .reuse(let digest): await reuse(digest)
         case .prove: await prove()
@@ -220,6 +231,7 @@ final class TaskRun {
         work.tick(isInMiddleware: isInMiddleware)
         recordSlowSmallFile()
         counters?.flush()
+        watchPieces()
     }
 
     // MARK: Failing
@@ -263,6 +275,9 @@ final class TaskRun {
         }
     }
 
+    /// Bytes of several sources are in the file.
+    func noteCombined() { attempt.combine() }
+
     /// The existing file is not the expected one.
     func refuseExisting() { attempt.refuseExisting() }
 
@@ -281,6 +296,7 @@ final class TaskRun {
         work.stop(stop)
         lanes.forEach { $0.cancel() }
         opened?.part.abandon()
+        follower?.abandon()
     }
 
     /// Stops the run and keeps the bytes. Another attempt begins with other options.

@@ -299,6 +299,12 @@ extension TaskRecord {
     /// Divides the file into these ranges, one for each connection.
     mutating func divide(into ranges: [SavedRange]) { self.ranges = ranges }
 
+    /// The bytes of a piece are wrong and count as missing. All other ranges keep their numbers.
+    mutating func reopen(_ piece: Range<Int64>) {
+        ranges = SegmentPlanner.reopen(ranges, piece)
+        pieces = nil
+    }
+
     /// Stores the positions of the connections.
     mutating func fold(_ counters: LiveCounters) {
         for index in ranges.indices { ranges[index].position = ranges[index].clamped(counters.value(index)) }

@@ -24,6 +24,7 @@ import Foundation
 ///   middlewares       ProgramList
 ///   tasks/ab/<id>.info        InfoFile
 ///   tasks/ab/<id>.pieces      PieceFile
+///   tasks/ab/<id>.digests     PieceDigestFile
 ///   barrels/<name>.barrel     BarrelFile
 ///   mailbox/  replies/        Mailbox
 ///   files/ab/<id>/            files of tasks without a destination of their own
@@ -111,6 +112,9 @@ package struct WorkPath: Sendable, Hashable {
 
     /// The checksums of the pieces of a task's finished file.
     package func piecesPath(_ id: TaskID) -> String { infoPath(id).dropLast(4) + "pieces" }
+
+    /// The digests that a list has given for the pieces of a task's file.
+    package func digestsPath(_ id: TaskID) -> String { infoPath(id).dropLast(4) + "digests" }
 
     /// The folder for the files of a task without a destination of its own. This type never creates it.
     package func filesFolder(_ id: TaskID) -> String {

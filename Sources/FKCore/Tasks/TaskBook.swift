@@ -169,6 +169,7 @@ final class TaskBook {
     func remove(_ entry: TaskEntry) {
         unlink(workPath.infoPath(entry.id))
         if entry.record.expected ?? .max > PieceSums.pieceLength { unlink(workPath.piecesPath(entry.id)) }
+        if entry.hasPieceDigests { unlink(workPath.digestsPath(entry.id)) }
         drop(entry)
     }
 

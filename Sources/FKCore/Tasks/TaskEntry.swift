@@ -122,6 +122,9 @@ final class TaskEntry {
         run?.noteBytes()
     }
 
+    /// True if a list has given digests for the pieces of the file.
+    var hasPieceDigests: Bool { record.task.hasOptions && record.task.options.pieces != nil }
+
     // MARK: Changes
 
     /// Changes the state in memory. Returns false if it had that state already.

@@ -55,6 +55,9 @@ struct MirrorSources: Sendable {
     /// True if some mirror may still become usable.
     var isUndecided: Bool { mirrors.contains { $0.status == .untried || $0.status == .onTrial } }
 
+    /// The mirrors that were not refused, in order.
+    var usable: [String] { mirrors.filter { $0.status != .refused }.map(\.url) }
+
     func validator(of url: String) -> Validator? {
         guard case .proven(let validator) = mirrors.first(where: { $0.url == url })?.status else { return nil }
         return validator

@@ -54,7 +54,8 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
     ///   - length: the length of the file being fetched.
     ///   - validator: the validator of the file being fetched, from another server.
     ///   - isDigestKnown: true if a digest of the whole file will be compared at the end.
-    func verdict(length: Int64, validator: Validator?, isDigestKnown: Bool) -> Verdict {
+    ///   - isVouched: `ResumeRules.Known.isVouched`; the default is false.
+    func verdict(length: Int64, validator: Validator?, isDigestKnown: Bool, isVouched: Bool = false) -> Verdict {
         guard let head else { return .refused(reason: failure?.message ?? "it did not answer") }
         guard head.status == 206, let answer = head["Content-Range"].flatMap(ContentRange.init),
             answer.unit == "bytes", let range = answer.range
@@ -70,7 +71,7 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
             return .refused(reason: "it encodes the body in another way than the server of the stored bytes")
         }
         let own = ResumeRules.validator(of: head)
-        guard ResumeRules.strongValidator(own) != nil else {
+        guard isVouched || ResumeRules.strongValidator(own) != nil else {
             return .refused(reason: "it has no strong validator: ranges could be of several versions")
         }
         let comparison = ResumeRules.compareMirrors(validator, own)
@@ -78,6 +79,6 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
         guard received == held else {
             return .refused(reason: "the bytes from \(start) are not the ones we hold: another file")
         }
-        return comparison == .same || isDigestKnown || Set(held).count > 1 ? .same(own) : .provesNothing
+        return comparison == .same || isDigestKnown || isVouched || Set(held).count > 1 ? .same(own) : .provesNothing
     }
 }

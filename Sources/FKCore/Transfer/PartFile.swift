@@ -122,7 +122,7 @@ final class PartFile: Sendable {
     /// Makes functions that read the whole file end soon with `.cancelled`, because the digest is no longer needed.
     func abandon() { isAbandoned.store(true, ordering: .relaxed) }
 
-    private func checkWanted() throws(DownloadError) {
+    func checkWanted() throws(DownloadError) {
         if isAbandoned.load(ordering: .relaxed) {
             throw DownloadError(.cancelled, "Reading \(path) was stopped.")
         }

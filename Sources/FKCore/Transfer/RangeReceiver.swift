@@ -71,8 +71,14 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private(set) var outcome: Outcome?
     /// The offset in the file of the next byte.
     private(set) var position: Int64
-    /// The digest of the file while its bytes arrive in order from 0; nil as soon as they do not.
+    /// The offset of the first byte that was written; nil if none was.
+    private(set) var start: Int64?
+    /// The digest of the file while its bytes arrive in order from 0; nil as soon as they do not, and for a large file.
     private(set) var digester: Digester?
+    /// Computes the digest of a large file whose bytes arrive in order from 0.
+    private(set) var follower: DigestFollower?
+    /// The position up to which the follower may read.
+    private var followed: Int64 = 0
     /// The written piece with its checksum.
     var piece: PieceChecksum? {
         pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: crc.value) }
@@ -160,7 +166,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
             algorithm != .gitBlob || total != nil
         {
-            digester = Digester(algorithm, length: total ?? 0)
+            if let total, total >= DigestFollower.minLength {
+                follower = DigestFollower(algorithm, length: total, of: plan.part)
+            } else {
+                digester = Digester(algorithm, length: total ?? 0)
+            }
         }
         if overlap > 0 {
             do throws(DownloadError) {
@@ -232,11 +242,16 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 if pieceStart == nil { pieceStart = position }
                 crc.update(bytes)
             }
+            if start == nil { start = position }
             if wantsSums { sums.add(bytes, at: position) }
             position += Int64(bytes.count)
             // A piece that is not full is the last one available, and the next one may take long.
             plan.counters.store(index, position, moreFollows: bytes.count == Self.fullPiece)
             digester?.update(bytes)
+            if let follower, position - followed >= DigestFollower.step {
+                followed = position
+                follower.advance(to: position)
+            }
         }
         return isExcess ? .enough : .consumed
     }
@@ -249,6 +264,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             outcome = .ended(.failure(refusal))
         }
         if outcome == nil { outcome = .ended(result) }
+        if case .failure = result { follower?.abandon() }
         onEnd(self)
     }
 

@@ -67,10 +67,13 @@ package enum ResumeRules {
         package var isOtherSource: Bool
         /// True if a digest of the whole file will be compared at the end.
         package var isDigestKnown: Bool
+        /// True if a digest that no server gave, of the pieces or of the whole file, vouches for the bytes. Ranges may then
+        /// be joined without a strong validator, unless the validators say that they differ.
+        package var isVouched: Bool
         /// Creates the facts; the default is that nothing is known.
         package init(
             length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil, size: Int64? = nil,
-            isOtherSource: Bool = false, isDigestKnown: Bool = false
+            isOtherSource: Bool = false, isDigestKnown: Bool = false, isVouched: Bool = false
         ) {
             self.length = length
             self.validator = validator
@@ -78,6 +81,7 @@ package enum ResumeRules {
             self.size = size
             self.isOtherSource = isOtherSource
             self.isDigestKnown = isDigestKnown
+            self.isVouched = isVouched
         }
     }
 
@@ -214,14 +218,19 @@ package enum ResumeRules {
         switch compare(head, known) {
         case .different: false
         case .same: true
+        case .unknown where known.isVouched && isOfKnownLength(head, known): true
         case .unknown where known.isOtherSource:
-            ask.overlap > 0 && known.length != nil && ContentRange(head["Content-Range"] ?? "")?.total == known.length
+            ask.overlap > 0 && isOfKnownLength(head, known)
         // True if bytes will be compared, if no stored byte could be of another version, or if the server answered
         // 206 to a date in If-Range. Such a 206 confirms the date, and the field itself may be missing in it. A 206
         // to an ETag must contain it (section 15.3.7): one without it comes from a server that ignored If-Range.
         case .unknown:
             ask.overlap > 0 || (ask.start == 0 && segments <= 1) || ask.ifRange.map { !isStrongTag($0) } ?? false
         }
+    }
+
+    private static func isOfKnownLength(_ head: ResponseHead, _ known: Known) -> Bool {
+        known.length != nil && ContentRange(head["Content-Range"] ?? "")?.total == known.length
     }
 
     // MARK: 416

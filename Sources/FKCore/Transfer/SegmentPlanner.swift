@@ -39,11 +39,14 @@ package enum SegmentPlanner {
     ///   - ranges: with their current positions.
     ///   - running: the indexes of the ranges that connections fill now.
     ///   - connections: the number of connections the file may use.
-    package static func nextStep(_ ranges: [SavedRange], running: Set<Int>, connections: Int) -> Step {
+    ///   - reserved: the indexes of ranges that it must not fetch or split; the default is none.
+    package static func nextStep(
+        _ ranges: [SavedRange], running: Set<Int>, connections: Int, reserved: Set<Int> = []
+    ) -> Step {
         guard running.count < connections else { return .none }
-        if let free = nextRange(in: ranges, running: running) { return .fetch(free) }
+        if let free = nextRange(in: ranges, running: running.union(reserved)) { return .fetch(free) }
         guard ranges.count < maxRanges,
-            let largest = running.filter({ ranges.indices.contains($0) })
+            let largest = running.filter({ ranges.indices.contains($0) && !reserved.contains($0) })
                 .max(by: { (remaining(ranges[$0]) ?? 0, $1) < (remaining(ranges[$1]) ?? 0, $0) }),
             let rest = remaining(ranges[largest]), let end = ranges[largest].end
         else { return .none }
@@ -63,6 +66,31 @@ package enum SegmentPlanner {
         var result = ranges
         result[index].end = at
         result.append(SavedRange(start: at, end: end))
+        return result
+    }
+
+    /// The ranges in which the received bytes of `hole` count as missing. Each range that has more bytes behind the hole keeps
+    /// its number for them, so that a connection that fills it continues; the other parts are added to the list.
+    static func reopen(_ ranges: [SavedRange], _ hole: Range<Int64>) -> [SavedRange] {
+        var result = ranges
+        for (index, range) in ranges.enumerated() {
+            let start = max(range.start, hole.lowerBound)
+            let end = min(range.end ?? .max, hole.upperBound)
+            guard start < end, range.position > start else { continue }
+            var parts: [SavedRange] = []
+            if end < range.end ?? .max {
+                parts.append(
+                    SavedRange(
+                        start: end, end: range.end, position: max(end, range.position), synced: max(end, range.synced)))
+            }
+            if range.start < start {
+                parts.append(
+                    SavedRange(start: range.start, end: start, position: start, synced: min(start, range.synced)))
+            }
+            parts.append(SavedRange(start: start, end: end))
+            result[index] = parts[0]
+            result += parts.dropFirst()
+        }
         return result
     }
 

@@ -11,7 +11,8 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
     public enum Result: Sendable, Hashable {
         /// The server has the same version.
         case unchanged
-        /// The server has another version, or cannot say. The file is fetched again, and the old one stays until then.
+        /// The server has another version, or cannot say. The file is fetched again, and the old one stays until then. A file
+        /// with `isBound` stays.
         case changed
         /// The server has no such file any more (404 or 410). The finished file stays.
         case gone
@@ -27,6 +28,9 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
     public var path: String
     /// The answer.
     public var result: Result
+    /// True if the task's checksum, size or digests of pieces, such as those of a lock file, bind the file. Another version
+    /// would be refused, so a changed file is not fetched again.
+    public var isBound = false
 }
 
 /// Asks servers whether finished files have changed, with conditional requests (RFC 9110 section 13.1). It needs no engine.
@@ -87,7 +91,8 @@ package struct FileRefresher: Sendable {
     private func refresh(_ record: TaskRecord) async -> RefreshedFile {
         RefreshedFile(
             id: record.id, url: record.task.url, path: record.path ?? "",
-            result: RefreshRules.decide(await ask(record), known: record.validator, length: record.expected))
+            result: RefreshRules.decide(await ask(record), known: record.validator, length: record.expected),
+            isBound: record.task.hasOptions && record.task.options.bindsBytes)
     }
 
     /// The head of the answer to a conditional request.
@@ -99,7 +104,7 @@ package struct FileRefresher: Sendable {
             return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: URLMasking.mask(url)))
         }
         var request = URLRequest(url: address)
-        for field in options.headers ?? [] { request.add(field) }
+        for field in options.headers(for: url, of: record.task.url) { request.add(field) }
         for (name, value) in RefreshRules.conditions(record.validator) {
             request.setValue(value, forHTTPHeaderField: name)
         }
@@ -151,6 +156,11 @@ private final class HeadProbe: TransportHandler {
         case .success: onEnd(.failure(DownloadError(.protocolViolation, "The server sent no head.")))
         }
     }
+}
+
+extension TaskOptions {
+    /// True if another version of the file would be refused.
+    fileprivate var bindsBytes: Bool { checksum != nil || size != nil || pieces != nil }
 }
 
 /// What is asked for a finished file, and what the answer means.

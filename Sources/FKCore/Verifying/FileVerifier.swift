@@ -43,10 +43,11 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
 /// | known | right if |
 /// | --- | --- |
 /// | a digest: the task's, or the server's | the file has it |
+/// | a list's digests of its pieces | all of them are equal |
 /// | checksums of its pieces, computed while it arrived | all of them are equal |
 /// | neither | it is unverifiable |
 ///
-/// If the digest differs, the pieces tell where. It reads without an engine, and changes nothing.
+/// If the digest differs, the pieces tell where. The list's count before our own. It reads without an engine, and changes nothing.
 package struct FileVerifier: Sendable {
     private let workPath: WorkPath
 
@@ -86,8 +87,9 @@ package struct FileVerifier: Sendable {
             return file
         }
         let checksum = record.task.options.checksum ?? record.validator?.digest
+        let listed = StoreReader(workPath).pieceDigests(of: record)
         let pieces = pieces(of: record)
-        guard checksum != nil || pieces != nil else {
+        guard checksum != nil || pieces != nil || listed != nil else {
             (file.result, file.reason) = (.unverifiable, "neither a digest nor checksums of its pieces are known")
             if let expected = record.expected, content.length != expected, record.isForeign != true {
                 (file.result, file.reason) = (.damaged, "it has \(content.length) of \(expected) bytes")
@@ -95,7 +97,13 @@ package struct FileVerifier: Sendable {
             return file
         }
         do {
-            (file.result, file.damaged, file.reason) = try content.compare(checksum, pieces, expected: record.expected)
+            if let listed, let length = record.expected, listed.fit(length) {
+                (file.result, file.damaged, file.reason) = try content.compare(
+                    checksum, ListedCheck(listed, length: length), expected: length)
+            } else {
+                (file.result, file.damaged, file.reason) = try content.compare(
+                    checksum, SumCheck(pieces ?? []), expected: record.expected)
+            }
         } catch {
             (file.result, file.reason) = (.damaged, (error as? DownloadError)?.message ?? "\(error)")
         }
@@ -137,17 +145,20 @@ private final class OpenFile {
     deinit { FileIO.close(descriptor) }
 
     /// Reads the file once.
-    func compare(
-        _ checksum: Checksum?, _ pieces: [PieceChecksum]?, expected: Int64?
+    ///
+    /// - Parameter checks: of its pieces, in order.
+    func compare<Check: PieceCheck>(
+        _ checksum: Checksum?, _ checks: Check, expected: Int64?
     ) throws -> (VerifiedFile.Result, [Range<Int64>], String) {
+        var checks = checks
         let digester = checksum.map { Digester($0.algorithm, length: length) }
         let buffer = UnsafeMutableRawBufferPointer.allocate(
             byteCount: Int(PieceSums.pieceLength), alignment: 4096)
         defer { buffer.deallocate() }
         var damaged: [Range<Int64>] = []
         var offset: Int64 = 0
-        /// Reads up to `end`, and adds the bytes to the digest.
-        func read(to end: Int64, _ crc: inout CRC32C) throws {
+        /// Reads up to `end`, and adds the bytes to the digests.
+        func read(to end: Int64, isPiece: Bool) throws {
             while offset < end {
                 let wanted = UnsafeMutableRawBufferPointer(
                     rebasing: buffer[..<Int(min(end - offset, Int64(buffer.count)))])
@@ -155,39 +166,37 @@ private final class OpenFile {
                 if count == 0 { return }
                 let bytes = UnsafeRawBufferPointer(rebasing: wanted[..<count])
                 digester?.update(bytes)
-                crc.update(bytes)
+                if isPiece { checks.update(bytes) }
                 offset += Int64(count)
             }
         }
         var isShort = false
-        for piece in pieces ?? [] {
+        for index in 0..<checks.count {
+            let piece = checks.range(index)
             // Pieces of one connection each may overlap; only those in order are of use here.
-            guard piece.start == offset else { continue }
-            var crc = CRC32C()
-            try read(to: piece.end, &crc)
-            if offset < piece.end { isShort = true }
-            if isShort || crc.value != piece.crc32c { damaged.append(piece.start..<piece.end) }
-            if isShort { offset = piece.end }
+            guard piece.lowerBound == offset else { continue }
+            checks.begin(index)
+            try read(to: piece.upperBound, isPiece: true)
+            if offset < piece.upperBound { isShort = true }
+            if isShort || !checks.isRight(index) { damaged.append(piece) }
+            if isShort { offset = piece.upperBound }
         }
-        var rest = CRC32C()
-        if !isShort { try read(to: .max, &rest) }
+        if !isShort { try read(to: .max, isPiece: false) }
         let isLengthRight = expected.map { $0 == length } ?? true
-        if let checksum, let digester {
-            if isLengthRight, !isShort, digester.hex() == checksum.hex {
-                return (.right, [], "its \(checksum.algorithm.rawValue) is right")
-            }
-            let reason =
-                isLengthRight
-                ? "its \(checksum.algorithm.rawValue) is \(digester.hex()), not \(checksum.hex)"
-                : "it has \(length) of \(expected ?? 0) bytes"
-            return (.damaged, Self.joined(damaged), reason)
+        guard isLengthRight else {
+            return (.damaged, Self.joined(damaged), "it has \(length) of \(expected ?? 0) bytes")
         }
-        if damaged.isEmpty, isLengthRight { return (.right, [], "it has the bytes that were received") }
-        if !isLengthRight { return (.damaged, Self.joined(damaged), "it has \(length) of \(expected ?? 0) bytes") }
+        if let checksum, let digester {
+            let name = checksum.algorithm.rawValue
+            let digest = digester.hex()
+            if !isShort, digest == checksum.hex { return (.right, [], "its \(name) is right") }
+            return (.damaged, Self.joined(damaged), "its \(name) is \(digest), not \(checksum.hex)")
+        }
+        if damaged.isEmpty { return (.right, [], checks.rightReason) }
         let verb = damaged.count == 1 ? "differs" : "differ"
         return (
             .damaged, Self.joined(damaged),
-            "\(damaged.count) of \(Plural.count(pieces?.count ?? 0, "piece")) \(verb) from what was received"
+            "\(damaged.count) of \(Plural.count(checks.count, "piece")) \(verb) from \(checks.source)"
         )
     }
 
@@ -202,4 +211,62 @@ private final class OpenFile {
         }
         return joined
     }
+}
+
+/// Compares the pieces of a file, one after another.
+private protocol PieceCheck {
+    /// The number of pieces.
+    var count: Int { get }
+    /// What is said of a file whose pieces are all right.
+    var rightReason: String { get }
+    /// What the pieces are compared with.
+    var source: String { get }
+    /// The bytes of a piece.
+    func range(_ index: Int) -> Range<Int64>
+    /// Begins a piece.
+    mutating func begin(_ index: Int)
+    /// Adds bytes to the present piece.
+    mutating func update(_ bytes: UnsafeRawBufferPointer)
+    /// True if the present piece has its digest.
+    func isRight(_ index: Int) -> Bool
+}
+
+/// The checksums of the received bytes.
+private struct SumCheck: PieceCheck {
+    private let pieces: [PieceChecksum]
+    private var crc = CRC32C()
+
+    init(_ pieces: [PieceChecksum]) { self.pieces = pieces }
+
+    var count: Int { pieces.count }
+    var rightReason: String { "it has the bytes that were received" }
+    var source: String { "what was received" }
+    func range(_ index: Int) -> Range<Int64> { pieces[index].start..<pieces[index].end }
+    mutating func begin(_ index: Int) { crc = CRC32C() }
+    mutating func update(_ bytes: UnsafeRawBufferPointer) { crc.update(bytes) }
+    func isRight(_ index: Int) -> Bool { crc.value == pieces[index].crc32c }
+}
+
+/// The digests of a list.
+private struct ListedCheck: PieceCheck {
+    private let digests: PieceDigests
+    private let length: Int64
+    private var digester: Digester
+
+    init(_ digests: PieceDigests, length: Int64) {
+        self.digests = digests
+        self.length = length
+        digester = Digester(digests.algorithm)
+    }
+
+    var count: Int { digests.count }
+    var rightReason: String { "its pieces have the list's \(digests.algorithm.rawValue)" }
+    var source: String { "the list" }
+    func range(_ index: Int) -> Range<Int64> { digests.range(index, of: length) }
+    mutating func begin(_ index: Int) {
+        let range = range(index)
+        digester = Digester(digests.algorithm, length: range.upperBound - range.lowerBound)
+    }
+    mutating func update(_ bytes: UnsafeRawBufferPointer) { digester.update(bytes) }
+    func isRight(_ index: Int) -> Bool { digester.bytes() == digests[index] }
 }

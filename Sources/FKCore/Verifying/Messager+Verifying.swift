@@ -54,7 +54,7 @@ extension Control {
     }
 
     /// Asks servers, with conditional requests, whether finished files have changed. Changed files are fetched again; the old
-    /// file stays until the new one is whole.
+    /// file stays until the new one is whole. Files with `RefreshedFile.isBound` are not fetched.
     ///
     /// - Returns: an answer for each finished file.
     /// - Throws: `.notFound` if nothing matches.
@@ -66,7 +66,7 @@ extension Control {
             defer { refresher.close() }
             var files: [RefreshedFile] = []
             await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector)) { files.append($0) }
-            _ = try await renew(files.filter { $0.result == .changed }.map { Renewal($0.id) })
+            _ = try await renew(files.filter { $0.result == .changed && !$0.isBound }.map { Renewal($0.id) })
             return files
         }
     }

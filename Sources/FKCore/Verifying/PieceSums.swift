@@ -15,6 +15,8 @@ struct PieceSums: Sendable {
         var crc32c: UInt32
     }
 
+    /// Bytes whose runs do not count, because they were wrong and were fetched again.
+    private var spoiled: [Range<Int64>] = []
     /// Completed runs, none of them beyond the end of a piece.
     private(set) var runs: [Run] = []
     /// The run that is being added to.
@@ -44,6 +46,9 @@ struct PieceSums: Sendable {
         (start, end, crc) = (-1, -1, CRC32C())
     }
 
+    /// The bytes were wrong and are fetched again: the checksums of their pieces are not known.
+    mutating func spoil(_ bytes: Range<Int64>) { spoiled.append(bytes) }
+
     /// Adds the runs of another connection.
     mutating func merge(_ other: PieceSums) {
         var other = other
@@ -68,6 +73,11 @@ struct PieceSums: Sendable {
             table[index] = run.crc32c
         }
         for index in isTwice { table[index] = nil }
+        for bytes in spoiled {
+            let first = Int(bytes.lowerBound / Self.pieceLength)
+            let last = Int((bytes.upperBound - 1) / Self.pieceLength)
+            for index in first...max(first, last) where index < table.count { table[index] = nil }
+        }
         return table
     }
 

@@ -34,7 +34,9 @@ struct BarrelCheckCommand: Command {
         discussion: [
             "Asks with conditional requests, and prints a line for each finished member: unchanged, changed or gone, and its "
                 + "name. Changed files are fetched again; the old file stays until the new one is whole. Files that are gone "
-                + "stay. Exit status 1: a server could not be asked, or a changed file could not be fetched."
+                + "stay. A file that a lock file or --checksum binds to a digest or size is not fetched: the message has the "
+                + "command that takes the new version. Exit status 1: a server could not be asked, or a changed file could "
+                + "not be fetched."
         ],
         operands: [OperandSpec("name", "the barrel")], options: RunOptions.specs.filter { $0.long != "detach" },
         examples: [.init("fk barrel refresh photos", "fetch the photos that have changed")],
@@ -116,7 +118,12 @@ struct BarrelCheckCommand: Command {
             case .gone: result = "gone"
             case .changed:
                 result = "changed"
-                changed.append(file.id)
+                if file.isBound {
+                    failures += 1
+                    sayBound(file, name)
+                } else {
+                    changed.append(file.id)
+                }
             case .failed(let error):
                 failures += 1
                 context.errors.writeLine("fk: \(Escaping.visible("\(name): \(error.fullText)"))")
@@ -139,6 +146,21 @@ struct BarrelCheckCommand: Command {
             if end != ExitStatus.done { status = end }
         }
         return status
+    }
+}
+
+extension BarrelCheckCommand {
+    /// The file of a lock or a checksum: the command that takes the new version drops both.
+    fileprivate func sayBound(_ file: RefreshedFile, _ name: String) {
+        let words = [
+            "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o", name, file.url,
+        ]
+        let accept = words.map(Paths.shellWord).joined(separator: " ")
+        let forget = global.suggested("fk forget \(file.id.short)")
+        context.errors.writeLine(
+            "fk: \(Escaping.visible(name)): the server has another version, and the digest or size that the list or --checksum "
+                + "has for the file binds it. The old file stays. To take the new one: "
+                + "\(forget) && \(global.suggested("fk \(accept)"))")
     }
 }
 

@@ -82,6 +82,7 @@ struct BarrelEditCommand: Command {
         do {
             if let hub = options.hub {
                 let manifest = try await hub.files(settings.options)
+                warnOfToken()
                 guard !manifest.entries.isEmpty || manifest.faultCount > 0 else {
                     throw options.arguments.error(
                         "\(hub.reference): no file of the repository is chosen. See --include and --exclude.")
@@ -92,6 +93,19 @@ struct BarrelEditCommand: Command {
         } catch let error as ListInput.Fault {
             throw options.arguments.error(error.description)
         }
+    }
+
+    /// A token is never stored, so the process that runs the downloads needs one of its own. It is told here, where the token
+    /// is, and not by a 401 later.
+    private func warnOfToken() {
+        let workPath = WorkPath(global.workPath)
+        guard HubToken.isPrivate(in: context.environment), EngineLock.isHeld(workPath),
+            let pid = EngineLock.holder(workPath)?.pid
+        else { return }
+        context.warn(
+            "process \(pid) runs the downloads of this work path. It has only the hub's token of its own environment, not this "
+                + "HF_TOKEN. If the repository needs a token, save it with the hub's client (hf auth login), or run the barrel "
+                + "from here once that process has ended.")
     }
 
     private func add(_ tasks: [TaskDescription], to name: String, _ refused: Int) async throws -> Int32 {
@@ -217,10 +231,12 @@ struct BarrelView {
     let name: String
     let options: BarrelOptions
     let records: [TaskRecord]
+    let workPath: WorkPath
 
     /// - Parameter isWanted: chooses members; the default takes all.
     init(_ reader: StoreReader, _ name: String, where isWanted: (TaskRecord) -> Bool = { _ in true }) throws {
         self.name = name
+        workPath = reader.workPath
         let barrel = try reader.barrel(name)
         options = barrel.options
         records = reader.records(barrel.members.map(\.id)).filter(isWanted)

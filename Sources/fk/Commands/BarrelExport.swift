@@ -25,13 +25,15 @@ struct BarrelExport {
     }
 
     private func write(_ output: Manifest.Output, needsSHA256: Bool) -> Int32 {
-        var manifest = RecordManifest.make(view.records, below: view.options.directory, needsSHA256: needsSHA256)
-        manifest.facts.barrel = view.name
-        manifest.facts.origin = view.options.origin
-        manifest.facts.commit = view.options.commit
-        let written = manifest.written(as: output)
-        context.output.write(String(decoding: written.bytes, as: UTF8.self))
-        return leftOut(written.leftOut.map(\.reason))
+        var facts = Manifest.Facts()
+        facts.barrel = view.name
+        facts.origin = view.options.origin
+        facts.commit = view.options.commit
+        var list = RecordManifest(
+            StoreReader(view.workPath), view.records.map(\.id), as: output, facts, below: view.options.directory,
+            needsSHA256: needsSHA256)
+        while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
+        return leftOut(list.leftOut.map(\.reason))
     }
 
     private func writeAria2() -> Int32 {

@@ -61,6 +61,8 @@ struct WatchCommand: Command {
         }
         let usesUnicode = terminal.usesUnicode
         let workPath = WorkPath(global.workPath)
+        // One step after the other: each begins with the limit that the last one has set.
+        let steps = Locked<Task<Void, Never>?>(nil)
         let status = try await screen.run { effect in
             switch effect {
             case .request(let request): Task { screen.post(.answer(await session.perform(request))) }
@@ -72,6 +74,15 @@ struct WatchCommand: Command {
                         WatchDetails.lines($0, engineRuns: engineRuns, usesUnicode: usesUnicode)
                     }
                     screen.post(.details(id, lines ?? ["The task is gone."]))
+                }
+            case .limitBarrel(let name, let isRaised, let rate):
+                steps.withLock { last in
+                    last = Task { [last] in
+                        await last?.value
+                        let now = await session.limit(ofBarrel: name)
+                        let next = isRaised ? RateSteps.higher(than: now) : RateSteps.lower(than: now, rate: rate)
+                        screen.post(.answer(await session.perform(.limit(rate: next, barrel: name))))
+                    }
                 }
             case .quit, .redraw: break
             }

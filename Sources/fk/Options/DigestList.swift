@@ -67,16 +67,34 @@ struct DigestList: Sendable {
     /// A list with a single digest belongs to the file that the list is named after.
     private var fileName: String { isURL ? FileNameRules.name(url: place, head: nil) : place }
 
+    /// Reads a local list, which may be a pipe. It reads no more than one byte beyond the limit.
+    private func local() throws -> [UInt8] {
+        let descriptor = open(place, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable() }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+        defer { chunk.deallocate() }
+        while true {
+            let count = Glue.read(descriptor, chunk)
+            if count < 0 { throw unreadable() }
+            if count == 0 { return bytes }
+            bytes += UnsafeRawBufferPointer(rebasing: chunk[..<count])
+            guard bytes.count <= Self.limit else {
+                throw arguments.error(
+                    "--checksum: \(Escaping.visible(place)) is longer than \(Self.limit >> 20) MiB: is it a checksum list?"
+                )
+            }
+        }
+    }
+
+    private func unreadable() -> UsageError {
+        arguments.error("--checksum: \(Escaping.visible(place)) cannot be read: \(String(cString: strerror(errno))).")
+    }
+
     private func bytes(_ options: TaskOptions, sameOriginAs first: String?) async throws -> [UInt8] {
         guard isURL else {
-            do {
-                let bytes = try Data(contentsOf: URL(fileURLWithPath: place))
-                guard bytes.count <= Self.limit else { throw arguments.error("--checksum: the list is too long.") }
-                return Array(bytes)
-            } catch let error as CocoaError {
-                throw arguments.error(
-                    "--checksum: \(Escaping.visible(place)) cannot be read: \(error.localizedDescription)")
-            }
+            return try local()
         }
         let transport = try TransportKind.automatic.makeTransport()
         defer { transport.shutdown() }

@@ -19,7 +19,7 @@ enum DistinctNames {
         return labels
     }
 
-    private struct Parts {
+    fileprivate struct Parts {
         var host: String
         var folder: String
         var query: String
@@ -33,5 +33,45 @@ enum DistinctNames {
             query = url.query.map(String.init) ?? ""
             id = info.id.short
         }
+    }
+}
+
+/// The names of the tasks that a run has shown so far, for lines that stay: a task whose name was there before gets a label.
+/// It keeps the newest names, and a few tasks of each.
+struct SeenNames {
+    /// A task, as hash values of its parts.
+    private struct Task {
+        var id: String
+        var parts: [Int]
+    }
+
+    private var tasks: [ExactText: [Task]] = [:]
+    /// The names, oldest first.
+    private var order: [ExactText] = []
+    /// The most names, and the most tasks of one name.
+    private static let limit = (names: 4_096, tasks: 64)
+
+    /// Adds a task, and returns the label that tells it from the others of its name; nil if there are none.
+    mutating func add(_ info: DownloadInfo) -> String? {
+        let name = ExactText(info.shownName)
+        let parts = DistinctNames.Parts(info)
+        let texts = [parts.host, parts.folder, parts.query]
+        let own = Task(id: parts.id, parts: texts.map { ExactText($0).hashValue })
+        guard let known = tasks[name] else {
+            if order.count == Self.limit.names {
+                for old in order.prefix(Self.limit.names / 2) { tasks[old] = nil }
+                order.removeFirst(Self.limit.names / 2)
+            }
+            order.append(name)
+            tasks[name] = [own]
+            return nil
+        }
+        let others = known.filter { $0.id != own.id }
+        if others.count == known.count, known.count < Self.limit.tasks { tasks[name]?.append(own) }
+        guard !others.isEmpty else { return nil }
+        let kind = texts.indices.first { kind in
+            !texts[kind].isEmpty && others.allSatisfy { $0.parts[kind] != own.parts[kind] }
+        }
+        return kind.map { texts[$0] } ?? parts.id
     }
 }

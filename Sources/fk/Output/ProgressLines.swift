@@ -88,13 +88,19 @@ struct FinishedLine: Sendable, Hashable {
     }
 
     var name: String
+    /// Tells files of the same name apart; nil where the name is enough. It is escaped here.
+    var label: String?
     var outcome: Outcome
     var bytes: Int64
     /// The bytes received in `seconds`; fewer than `bytes` if an earlier run had received some.
     var fetched: Int64
     var seconds: Double?
 
-    init(name: String, outcome: Outcome, bytes: Int64, fetched: Int64? = nil, seconds: Double? = nil) {
+    init(
+        name: String, label: String? = nil, outcome: Outcome, bytes: Int64, fetched: Int64? = nil,
+        seconds: Double? = nil
+    ) {
+        self.label = label
         self.fetched = fetched ?? bytes
         self.name = name
         self.outcome = outcome
@@ -104,7 +110,7 @@ struct FinishedLine: Sendable, Hashable {
 
     /// The line, cut to `columns` unless that is nil.
     func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
-        let name = Escaping.visible(self.name)
+        let name = Escaping.visible(self.name) + (label.map { " (\(Escaping.visible($0)))" } ?? "")
         let (sign, style, rest) = parts(usesUnicode: usesUnicode)
         let mark = usesUnicode ? "…" : "~"
         guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }

@@ -21,6 +21,7 @@ final class RunPresenter: Sendable {
         var unchanged: Set<TaskID> = []
         var failures = 0
         var failed = RunFailures()
+        var names = SeenNames()
         /// When the last line about the run was written.
         var lastStatus = Date()
     }
@@ -118,6 +119,7 @@ final class RunPresenter: Sendable {
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
             if info.state == .action {
+                _ = state.names.add(info)
                 // All attempts and the time between them count together.
                 if state.started[info.id] == nil { state.started[info.id] = (Date(), info.count.received) }
                 // Bytes from before this run are not counted as received in it.
@@ -150,9 +152,10 @@ final class RunPresenter: Sendable {
         default: return
         }
         defer { if info.state == .complete { write(pathOf: info) } }
+        let label = state.withLock { $0.names.add(info) }
         view.finished(
             FinishedLine(
-                name: info.shownName, outcome: outcome, bytes: info.count.received,
+                name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
                 fetched: begin.map { info.count.received - $0.received },
                 seconds: begin.map { Date().timeIntervalSince($0.date) }))
     }

@@ -108,7 +108,7 @@ struct WatchFrame {
                     "Enter details", "b barrels", "+ - limit",
                 ]
             case .details: ["q quit", "Esc back", "space suspend/resume", "r retry", "c cancel", "f forget"]
-            case .barrels: ["q quit", "Esc back", "Enter members"]
+            case .barrels: ["q quit", "Esc back", "Enter members", "+ - limit of the barrel"]
             case .help: ["any key goes back"]
             }
         var text = ""

@@ -11,7 +11,7 @@ extension WatchModel {
         ("r", "retry a failed or cancelled task"),
         ("c", "cancel: stop and delete unfinished bytes; asks y/n"),
         ("f", "forget the task: its finished file stays, unfinished bytes are deleted"),
-        ("+, -", "raise or lower the rate limit of all tasks together"),
+        ("+, -", "raise or lower the rate limit of all tasks, or of the chosen barrel"),
         ("/", "filter by text in name, URL, state or barrel; Enter ends, Esc clears"),
         ("b", "sums by barrel; Enter shows the members"),
         ("?", "this help"),
@@ -32,8 +32,8 @@ extension WatchModel {
         case (_, .character("q")): return [.quit]
         case (_, .character("?")): open(.help)
         case (_, .character("b")): open(page == .barrels ? .list : .barrels)
-        case (_, .character("+")), (_, .character("=")): return limit(RateSteps.higher(than: limit))
-        case (_, .character("-")): return limit(RateSteps.lower(than: limit, rate: meters.rate ?? 0))
+        case (_, .character("+")), (_, .character("=")): return limit(isRaised: true)
+        case (_, .character("-")): return limit(isRaised: false)
         case (.barrels, _): barrelKey(key, page: rows - 4)
         case (.details, .escape), (.details, .enter): open(.list)
         case (.details, .up), (.details, .character("k")): top = max(0, top - 1)
@@ -102,7 +102,9 @@ extension WatchModel {
         }
     }
 
-    private mutating func limit(_ rate: Int64?) -> [Effect] {
+    private mutating func limit(isRaised: Bool) -> [Effect] {
+        if let name = chosenBarrel { return [.limitBarrel(name, isRaised: isRaised, rate: rate(ofBarrel: name))] }
+        let rate = isRaised ? RateSteps.higher(than: limit) : RateSteps.lower(than: limit, rate: meters.rate ?? 0)
         say("rate limit: \(rate.map { Formatting.rate(Double($0)) } ?? "none")")
         return [.request(.limit(rate: rate, barrel: nil))]
     }

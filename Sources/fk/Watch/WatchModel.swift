@@ -26,6 +26,10 @@ struct WatchModel: Sendable {
         case quit
         case request(EngineRequest)
         case load(TaskID)
+        /// Changes a barrel's rate limit by one step from its present value.
+        ///
+        /// - Parameter rate: of the barrel's tasks now, in bytes a second.
+        case limitBarrel(String, isRaised: Bool, rate: Double)
         case redraw
     }
 
@@ -250,6 +254,22 @@ struct WatchModel: Sendable {
         /// True if the length of a task is unknown.
         var isLowerBound = false
         var rate = 0.0
+    }
+
+    /// The barrel that is chosen: the selected one of the page of barrels, else the one whose members are listed; nil if the
+    /// list has all tasks.
+    var chosenBarrel: String? {
+        guard page == .barrels else { return barrel }
+        let sums = barrelSums()
+        return sums.indices.contains(barrelIndex) ? sums[barrelIndex].name : nil
+    }
+
+    /// The rate of a barrel's tasks in bytes a second.
+    func rate(ofBarrel name: String) -> Double {
+        tasks.values.reduce(0) { sum, task in
+            guard task.info.state == .action, task.info.barrels.containsExactly(name) else { return sum }
+            return sum + Double(task.info.bytesPerSecond)
+        }
     }
 
     /// The sums of all barrels, by name. Trashed and forgotten members are not among them.

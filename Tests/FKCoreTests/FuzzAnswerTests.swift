@@ -1,0 +1,127 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+/// Texts from servers and programs.
+@Suite("Fuzzed answers of servers and programs") struct FuzzAnswerTests {
+    private static let answers = [
+        "{\"url\":\"http://h/a?b=c\",\"headers\":{\"X-A\":\"b\",\"Cookie\":null},\"path\":\"/a/b\",\"id\":\"x\",\"attempt\":2}",
+        "{\"path\":\"/x\"}\n", "{}", " ",
+    ]
+
+    @Test("of middleware programs: usable, or a fault that can be shown", arguments: FuzzRun.shards)
+    func programs(shard: Int) async throws {
+        try await FuzzRun("program answers", usual: 10_000)(shard: shard, of: FuzzRun.shards.count) { random in
+            var bytes = Array(random.pick(Self.answers).utf8)
+            for _ in 0...random.below(3) {
+                if random.oneIn(3) {
+                    bytes.insert(contentsOf: NastyText.bytes(&random), at: random.below(bytes.count + 1))
+                } else {
+                    JSONMutation.apply(&bytes, &random)
+                }
+            }
+            for stage in MiddlewareProgram.Stage.allCases {
+                do throws(ProgramAnswer.Fault) {
+                    let answer = try ProgramAnswer(bytes, stage)
+                    if let url = answer.url, URLOrigin(url) == nil || URL(string: url) == nil {
+                        return "the URL \(url)"
+                    }
+                    for (name, value) in answer.headers {
+                        guard HTTPToken.isFieldName(name), value.map(HTTPToken.isFieldValue) ?? true else {
+                            return "the header \(name)"
+                        }
+                    }
+                    if let path = answer.path, path.utf8.first != 0x2f || path.utf8.contains(0) {
+                        return "the path \(path)"
+                    }
+                    if stage != .request, answer.url != nil || !answer.headers.isEmpty { return "of another stage" }
+                } catch {
+                    if error.text.unicodeScalars.contains(where: Escaping.isHidden) || error.text.utf8.count > 1_000 {
+                        return "a fault that cannot be shown: \(error.text.debugDescription)"
+                    }
+                }
+            }
+            return nil
+        }
+    }
+
+    private static let links = [
+        "<http://m/a>; rel=duplicate; pri=1, <b>; rel=\"next duplicate\"; pri=\"2\"; geo=de",
+        "</api/x?cursor=abc>; rel=\"next\"", "<a>;rel=x;;;=;a=\"\\\"\\\\\";b", "<>,,<",
+    ]
+
+    @Test("Link fields: every link has its target, in a time that grows with the text", arguments: FuzzRun.shards)
+    func linkFields(shard: Int) async throws {
+        try await FuzzRun("Link fields", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
+            var bytes = Array(random.pick(Self.links).utf8)
+            for _ in 0...random.below(4) {
+                switch random.below(3) {
+                case 0: Mutation.apply(&bytes, with: Array(random.pick(Self.links).utf8), &random)
+                case 1: bytes.insert(contentsOf: NastyText.bytes(&random), at: random.below(bytes.count + 1))
+                default:
+                    let piece = random.pick([
+                        "<", ">", ";", ",", "=", "\"", "\\", "rel", " ", "pri=99999999999999999999",
+                    ])
+                    bytes.insert(contentsOf: piece.utf8, at: random.below(bytes.count + 1))
+                }
+            }
+            let text = String(decoding: bytes, as: UTF8.self)
+            let found = LinkField.parse([text, text])
+            guard found.count <= 2 * text.utf8.count(where: { $0 == 0x3c }) else {
+                return "\(found.count) links of \(text)"
+            }
+            for link in found {
+                if link.target.utf8.contains(0x3e) { return "the target \(link)" }
+                if link.relations.contains(where: { $0 != $0.lowercased() || $0.contains(" ") }) {
+                    return "relations: \(link)"
+                }
+                _ = link.priority
+            }
+            return nil
+        }
+    }
+
+    @Test("base URLs: a name is below its folder, and is read again as the same name", arguments: FuzzRun.shards)
+    func bases(shard: Int) async throws {
+        try await FuzzRun("base URLs", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
+            let base = BaseURL(random.pick(["http://h/dir", "https://h:8/a/b/?x=1#f", "http://h", "http://h/ü/"]))
+            let name = ManifestName.plain(NastyText.make(&random))
+            guard ManifestName.fault(in: name) == nil else { return nil }
+            let url = base.url(of: name)
+            guard let normal = try? URLNormalizer.normalize(url) else { return "no URL: \(url)" }
+            let path = URLParts(normal).path
+            let part = path.utf8.split(separator: 0x2f).last.map { String(Substring($0)) } ?? ""
+            let last = name.utf8.split(separator: 0x2f).last.map { String(Substring($0)) } ?? ""
+            guard PercentCoding.decoded(Array(part.utf8)[...]).elementsEqual(last.utf8) else {
+                return "\(name.debugDescription): \(url)"
+            }
+            for reference in [name, "/" + name, "//o/" + name, NastyText.make(&random)] {
+                let resolved = base.resolve(reference)
+                if resolved.isEmpty { return "nothing for \(reference)" }
+                _ = InputURL.fault(in: resolved)
+            }
+            return nil
+        }
+    }
+
+    @Test("references to hubs, patterns and pages of their lists end in time", arguments: FuzzRun.shards)
+    func hubs(shard: Int) async throws {
+        try await FuzzRun("hubs", usual: 10_000)(shard: shard, of: FuzzRun.shards.count) { random in
+            let text = "hf:" + (random.oneIn(2) ? "datasets/" : "") + "o/" + NastyText.make(&random)
+            if let reference = try? HubReference(parsing: text) {
+                let again = try HubReference(parsing: reference.description)
+                if again != reference { return "\(text): \(reference), then \(again)" }
+            }
+            var pattern = ""
+            for _ in 0..<random.below(12) {
+                pattern += random.pick(["*", "?", "[", "]", "!", "a-", "a", "/", "\\", "**", NastyText.make(&random)])
+            }
+            _ = HubPattern(pattern).matches(
+                NastyText.make(&random) + "/" + String(repeating: "a", count: random.below(60)))
+            return nil
+        }
+    }
+}
