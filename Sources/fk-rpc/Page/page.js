@@ -1083,15 +1083,15 @@ function showBarrelButtons() {
   group.replaceChildren(
     button("Suspend", () => act("suspend", whole())), button("Resume", () => act("resume", whole())), button("Retry", () => act("retry", whole())),
     h("button", { type: "button", onclick: () => openLimit(barrel.name) }, h("span", { id: "barrel-limit" }, "Limit…")),
-    button("Delete group…", () => deleteBarrel(barrel.name)));
+    button("Delete barrel…", () => deleteBarrel(barrel.name)));
   setText($("barrel-limit"), barrel.rateLimit ? `Limit ${rateText(barrel.rateLimit)}` : "Limit…");
 }
 
 async function deleteBarrel(name) {
-  if (!(await confirmed("Delete this group?", `${visible(name)}: the group is deleted. Its tasks and files stay.`, "Delete the group"))) return;
+  if (!(await confirmed("Delete this barrel?", `${visible(name)}: the barrel is deleted. Its tasks and files stay.`, "Delete the barrel"))) return;
   try {
     await server.call("fk.deleteBarrel", { barrel: name });
-    say(`The group ${visible(name)} is deleted.`);
+    say(`The barrel ${visible(name)} is deleted.`);
     changeQuery({ barrel: null });
     refreshSoon(0);
   } catch (error) { failed(error); }
@@ -1278,7 +1278,7 @@ function factsOf(task) {
   if (task.rateLimit) rows.push(["Limit", rateText(task.rateLimit)]);
   if (task.attempts > 0) rows.push(["Attempts", task.maxAttempts ? `${task.attempts} of ${task.maxAttempts}` : String(task.attempts)]);
   if (task.error && stateOf(task) !== "error") rows.push(["Last error", visible(task.error.message)]);
-  if (task.error) rows.push(["Error", `${visible(task.error.code)}${task.error.status ? ` ${task.error.status}` : ""}${task.error.retryable ? ", may pass by itself" : ""}`]);
+  if (task.error) rows.push(["Error", `${visible(task.error.code)}${task.error.status ? ` ${task.error.status}` : ""}${task.error.retryable ? ", a retry may help" : ""}`]);
   if (task.error?.reason) rows.push(["Cause", visible(task.error.reason)]);
   if (task.insecure) rows.push(["Security", "any certificate is accepted"]);
   for (const [name, value] of Object.entries(task.attributes ?? {})) rows.push([visible(name), visible(value)]);
@@ -1710,7 +1710,7 @@ function tickLost() {
   if (store.isLive || $("secret-dialog").open) return;
   ended.wasLost = true;
   for (const key of ["owner", "nobody", "silent", "full", "space", "mute"]) banner(key, "", "");
-  banner("lost", "bad", "The connection to fk rpc is lost. The page shows what it knew last and tries again by itself. If fk rpc has ended, start it again; nothing is lost.",
+  banner("lost", "bad", "The connection to fk rpc is lost. The page shows the last known state and tries to connect again. If fk rpc has ended, start it again: received bytes are kept.",
     button("Try now", () => { server.failures = 0; server.open(); }));
 }
 
