@@ -21,6 +21,9 @@ public struct Builder: Sendable {
         description = TaskDescription(url: try URLNormalizer.normalize(url))
     }
 
+    /// Creates a builder for a description. Its URL is normalized already.
+    package init(description: TaskDescription) { self.description = description }
+
     /// Creates a builder for a `URL`.
     ///
     /// - Throws: same as `init(_:)` with a text.
@@ -98,6 +101,13 @@ public struct Builder: Sendable {
     public var priority: Int {
         get { description.priority }
         set { description.priority = newValue }
+    }
+
+    /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task. The default is
+    /// false.
+    public var startsSuspended: Bool {
+        get { description.startsSuspended ?? false }
+        set { description.startsSuspended = newValue ? true : nil }
     }
 
     /// The application's own key-value pairs. Middlewares and queries can read them. The default is none.

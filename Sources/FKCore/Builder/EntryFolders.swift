@@ -32,7 +32,7 @@ package struct EntryFolders {
     }
 
     /// The path with the symbolic links of its existing part resolved.
-    private static func resolved(_ path: String) -> String {
+    package static func resolved(_ path: String) -> String {
         var existing = path
         var missing: [String] = []
         while existing.utf8.count > 1 {

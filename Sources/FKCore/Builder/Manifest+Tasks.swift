@@ -18,6 +18,7 @@ extension Manifest.Entry {
     /// | `digests` | `options.checksum`: the strongest |
     /// | `pieces` | compared while they arrive: the strongest; of a single piece `options.checksum`, if there is none |
     /// | `headers`, `options` | header fields and options of the same meaning |
+    /// | the options `gid` and `pause` of aria2's lists | the attribute `gid`; `startsSuspended` |
     /// | `signature` | the attributes `signature` and `signature-type` |
     ///
     /// - Parameters:
@@ -51,10 +52,13 @@ extension Manifest.Entry {
             own.secretHeaders = HeaderField.secretNames(of: all)
         }
         task.options = own
+        if let gid = self.options.last(where: { $0.name == "gid" })?.value, GID.isWhole(gid) {
+            task.attributes[GID.attribute] = gid.lowercased()
+        }
+        if self.options.last(where: { $0.name == "pause" })?.value == "true" { task.startsSuspended = true }
         if let signature, signature.text.utf8.count <= AttributeRules.maxValueBytes {
-            task.attributes = [
-                SignatureKey.text: signature.text, SignatureKey.type: String(signature.mediaType.prefix(255)),
-            ]
+            task.attributes[SignatureKey.text] = signature.text
+            task.attributes[SignatureKey.type] = String(signature.mediaType.prefix(255))
         }
         return task
     }

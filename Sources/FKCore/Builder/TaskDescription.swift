@@ -154,6 +154,9 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     public var type: DownloadType = .background
     /// Tasks with a higher priority start earlier. The default is 0.
     public var priority: Int = 0
+    /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task and is not stored. nil,
+    /// the default, means false.
+    public var startsSuspended: Bool?
     /// The application's own key-value pairs. Middlewares and the info file get them. The default is none.
     public var attributes: [String: String] = [:]
     /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
@@ -205,6 +208,7 @@ extension TaskDescription: RecordObject {
         try visitor.field("fileName", &fileName)
         try visitor.field("type", &type)
         try visitor.field("priority", &priority)
+        try visitor.field("startsSuspended", &startsSuspended)
         try visitor.field("attributes", &attributes)
         try visitor.rare("options", &ownOptions, isRequired: true)
         if Visitor.isReading, ownOptions == TaskOptions() { ownOptions = nil }

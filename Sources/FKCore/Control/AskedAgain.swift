@@ -84,7 +84,8 @@ package enum AskedAgain {
         }
     }
 
-    private static func running(_ known: TaskDescription, _ task: TaskDescription) -> Effect {
+    /// What changed settings mean for a running task.
+    static func running(_ known: TaskDescription, _ task: TaskDescription) -> Effect {
         if task == known { return .nothing }
         let isSameOnTheWire =
             task.mirrors == known.mirrors && task.options.onTheWire == known.options.onTheWire

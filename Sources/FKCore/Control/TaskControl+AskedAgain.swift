@@ -115,7 +115,7 @@ extension TaskControl {
     }
 
     /// Applies the stored options to the running attempt.
-    private func adjust(_ entry: TaskEntry, from old: TaskOptions) {
+    func adjust(_ entry: TaskEntry, from old: TaskOptions) {
         guard let run = entry.run else { return }
         let new = entry.record.task.options
         // The digest is computed already or is in progress. Another one needs another attempt.

@@ -114,6 +114,11 @@ extension Engine {
         return number
     }
 
+    /// An engine of this process misses no change.
+    func observeStates(
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) -> UInt64 { observeStates(callback) }
+
     /// Registers a callback that runs each time the last open task has settled.
     package func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
         let number = reporter.observers.number()

@@ -63,6 +63,7 @@ extension Engine {
             case .markUsed(let selector):
                 return .done(note: "\(Plural.count(try book.markUsed(selector), "task")) marked as used")
             case .relink(let id, let url): return .done(note: try control.relink(id, to: url))
+            case .change(let changes): return .done(note: try control.change(changes))
             case .createBarrel(let name, let options):
                 return .done(note: try control.createBarrel(name, options: options))
             case .removeFromBarrel(let name, let urls):

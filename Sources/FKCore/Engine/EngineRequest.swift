@@ -129,6 +129,8 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     case markUsed(TaskSelector)
     /// Gives a task another address, which requests use in place of its URL.
     case relink(TaskID, to: String)
+    /// Changes options, mirrors and priorities of existing tasks.
+    case change([TaskChange])
     /// Creates a barrel, or replaces the settings of an existing one.
     case createBarrel(name: String, options: BarrelOptions)
     /// Removes members from a barrel. Their tasks stay.

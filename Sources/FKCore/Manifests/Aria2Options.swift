@@ -11,6 +11,8 @@ import FKMiddleware
 /// | `timeout`, `connect-timeout` | seconds for connecting and for silence: the larger one |
 /// | `all-proxy`, `http-proxy`, `https-proxy` | the proxy for the scheme of the URL |
 /// | `allow-overwrite`, `auto-file-renaming` | treatment of an existing file |
+/// | `gid` | the attribute `gid`: 16 hexadecimal digits |
+/// | `pause` | `true` creates the task suspended |
 /// | `no-netrc` | `false` reads user and password from `~/.netrc` |
 package enum Aria2Options {
     /// The supported options. Others are listed in `Manifest.ignoredOptions`.
@@ -18,7 +20,7 @@ package enum Aria2Options {
         "referer", "user-agent", "http-no-cache", "split", "max-connection-per-server", "max-download-limit",
         "max-tries",
         "timeout", "connect-timeout", "all-proxy", "http-proxy", "https-proxy", "allow-overwrite", "auto-file-renaming",
-        "no-netrc",
+        "no-netrc", "gid", "pause",
     ]
 
     /// All options of aria2 except `out`, `dir`, `checksum` and `header`.
@@ -47,7 +49,7 @@ package enum Aria2Options {
     ])
 
     /// The fault in the value of a supported option; nil for a valid value.
-    static func fault(in name: String, _ value: String) -> String? {
+    package static func fault(in name: String, _ value: String) -> String? {
         let isRight =
             switch name {
             case "split": number(value, 1...Int.max) != nil
@@ -56,9 +58,10 @@ package enum Aria2Options {
             case "timeout": number(value, 1...600) != nil
             case "connect-timeout": number(value, 1...600) != nil
             case "max-download-limit": rate(value) != nil
-            case "http-no-cache", "allow-overwrite", "auto-file-renaming", "no-netrc":
+            case "http-no-cache", "allow-overwrite", "auto-file-renaming", "no-netrc", "pause":
                 value == "true" || value == "false"
             case "all-proxy", "http-proxy", "https-proxy": value.isEmpty || (try? ProxyAddress(value)) != nil
+            case "gid": GID.number(value) != nil
             case "referer", "user-agent":
                 !value.unicodeScalars.contains { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }
             default: true
@@ -69,7 +72,7 @@ package enum Aria2Options {
     }
 
     /// The header fields for options. `referer=*` is the URL itself.
-    static func headers(_ options: [Manifest.Option], url: String) -> [ResponseHead.Field] {
+    package static func headers(_ options: [Manifest.Option], url: String) -> [ResponseHead.Field] {
         var fields: [ResponseHead.Field] = []
         if let value = last("referer", options), !value.isEmpty {
             fields.append(ResponseHead.Field("Referer", value == "*" ? url : value))
@@ -112,8 +115,8 @@ package enum Aria2Options {
         return value
     }
 
-    /// The rate in bytes a second.
-    private static func rate(_ text: String) -> Int64? {
+    /// The rate in bytes a second, with `K` and `M` as powers of 1024; nil for another text.
+    package static func rate(_ text: String) -> Int64? {
         let unit: Int64 =
             switch text.utf8.last {
             case UInt8(ascii: "K"), UInt8(ascii: "k"): 1 << 10

@@ -10,12 +10,12 @@ extension String {
     }
 
     /// The text after the last slash.
-    var lastPathPart: String {
+    package var lastPathPart: String {
         utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[utf8.index(after: $0)...]) } ?? self
     }
 
     /// The text before the last slash; `/` for a file in the root folder, empty without a slash.
-    var folderPart: String {
+    package var folderPart: String {
         guard let slash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
         return slash == utf8.startIndex ? "/" : String(self[..<slash])
     }

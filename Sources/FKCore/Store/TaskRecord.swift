@@ -82,8 +82,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     package init(task: TaskDescription, id: TaskID? = nil, number: UInt64, created: Date) {
         self.id = id ?? task.id
         self.task = task
+        self.task.startsSuspended = nil
         self.number = number
-        state = .idle
+        state = task.startsSuspended == true ? .suspend : .idle
         self.created = created
     }
 

@@ -1,0 +1,93 @@
+import FKMiddleware
+
+/// New settings of an existing task. Settings that are nil stay.
+public struct TaskChange: Codable, Sendable, Hashable {
+    /// The task.
+    public var id: TaskID
+    /// The new options, which replace all stored ones; nil, the default, keeps those.
+    public var options: TaskOptions?
+    /// The new mirrors, percent-encoded; nil, the default, keeps the stored ones.
+    public var mirrors: [String]?
+    /// The new priority. Tasks with a higher one start earlier. nil, the default, keeps the stored one.
+    public var priority: Int?
+
+    /// Creates a change that changes nothing yet.
+    public init(_ id: TaskID) { self.id = id }
+}
+
+extension Control {
+    /// Changes options, mirrors and priorities of existing tasks. Unlike `Builder.prepare`, it starts no task: a suspended
+    /// one stays suspended.
+    ///
+    /// - A waiting task with other options or mirrors is queued anew, with a fresh count of attempts. With another
+    ///   priority alone it only gets another place in the queue.
+    /// - A running task takes over a new checksum, rate limit, number of attempts, number of connections and
+    ///   `options.existing` at once. Any other change starts a new attempt; the bytes are kept if the server serves
+    ///   ranges.
+    /// - For any other task the change counts when it runs again.
+    ///
+    /// - Throws: `.notFound` if one of the tasks is missing, `.invalidArgument` for an option outside its range, `.invalidURL`
+    ///   or `.unsupportedScheme` for a mirror. No task is changed then. `.cancelled` for a closed downloader.
+    public func change(_ changes: [TaskChange]) async throws(DownloadError) {
+        if case .failed(let error) = await engine.perform(.change(changes), own: nil) { throw error }
+    }
+}
+
+extension TaskControl {
+    /// Changes settings of existing tasks.
+    ///
+    /// - Throws: the errors of `Control.change`.
+    func change(_ changes: [TaskChange]) throws -> String {
+        try tenure.checkOpen()
+        var checked: [(TaskEntry, TaskDescription)] = []
+        checked.reserveCapacity(changes.count)
+        for change in changes {
+            guard let entry = try book.findSome(.id(change.id)).first, entry.standing != .unknown else {
+                throw DownloadError(.notFound, "There is no task \(change.id.short).")
+            }
+            checked.append((entry, try change.applied(to: entry.record.task)))
+        }
+        for (entry, task) in checked where task != entry.record.task { apply(task, to: entry) }
+        return "\(Plural.count(changes.count, "task")) changed"
+    }
+
+    private func apply(_ task: TaskDescription, to entry: TaskEntry) {
+        let known = entry.record.task
+        entry.record.task = task
+        entry.isDirty = true
+        var moved = known
+        moved.priority = task.priority
+        guard moved != task else { return changePlace(of: entry) }
+        switch entry.record.state {
+        case .idle: requeue(entry)
+        case .action:
+            switch AskedAgain.running(known, task) {
+            case .adjust: adjust(entry, from: known.options)
+            case .restart: entry.run?.restart()
+            default: break
+            }
+        default: book.write(entry)
+        }
+    }
+
+    private func changePlace(of entry: TaskEntry) {
+        if schedule.ready.contains(entry.id) { schedule.ready.push(schedule.element(of: entry)) }
+        if entry.record.state != .action { book.write(entry) }
+    }
+}
+
+extension TaskChange {
+    /// The description after the change.
+    fileprivate func applied(to task: TaskDescription) throws(DownloadError) -> TaskDescription {
+        var task = task
+        if let options {
+            try options.validate()
+            task.options = options
+        }
+        if let mirrors {
+            task.mirrors = try mirrors.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
+        }
+        if let priority { task.priority = priority }
+        return task
+    }
+}

@@ -1,0 +1,22 @@
+import FKMiddleware
+
+extension Messager {
+    /// Registers a callback for every change of state of every task of the work path, whichever process runs it; `removeInfo`
+    /// removes it. A new task is a change. A task that was forgotten has the state `.unknown`. Progress is no change:
+    /// ask `running()` for it.
+    ///
+    /// - Parameters:
+    ///   - missed: called when changes of any task may have been missed, for example after another process has taken
+    ///     over: query all tasks again. It runs on the library's serial queue, like `callback`.
+    ///   - callback: receives the task as it is after the change.
+    public func addChanges(
+        missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) async -> Registration {
+        Registration(number: await engine.observeStates(missed: missed, callback))
+    }
+
+    /// Returns when the callbacks of all changes up to now have run on the library's serial queue.
+    package func waitForReports() async {
+        await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
+    }
+}

@@ -1,0 +1,75 @@
+import FKCore
+import FKMiddleware
+import Foundation
+import Testing
+
+@Suite("The public API: changes of existing tasks", .timeLimit(.minutes(1)))
+struct PublicChangeTests {
+    private let bench: PublicBench
+    private var downloader: Downloader { bench.downloader }
+
+    init() throws { bench = try PublicBench() }
+
+    private func add(_ path: String, suspended: Bool = true) async throws -> TaskID {
+        bench.transport.serve(path, PublicBench.pattern(1_000))
+        var builder = try Builder(PublicBench.url(path))
+        builder.startsSuspended = suspended
+        return try await builder.prepare(in: downloader)
+    }
+
+    @Test("a task that starts suspended requests nothing before its resume") func suspended() async throws {
+        let id = try await add("/a")
+        #expect(await downloader.messager.state(.id(id)) == .suspend)
+        #expect(bench.transport.requests.isEmpty)
+        try await downloader.control.resume(.id(id))
+        #expect(await downloader.messager.finished(id)?.state == .complete)
+        // Asked for again, it is the same task, and its state stays.
+        #expect(try await add("/a") == id)
+        #expect(await downloader.messager.state(.id(id)) == .complete)
+        await downloader.close()
+    }
+
+    @Test("options, mirrors and priority change, and a suspended task stays so") func change() async throws {
+        let id = try await add("/a")
+        var change = TaskChange(id)
+        var options = TaskOptions()
+        options.rateLimit = 5_000
+        change.options = options
+        change.mirrors = ["http://mirror.example/ä"]
+        change.priority = 7
+        try await downloader.control.change([change])
+        let record = try await downloader.messager.records().records.first
+        #expect(record?.priority == 7 && record?.mirrors == ["http://mirror.example/%C3%A4"])
+        #expect(await downloader.messager.state(.id(id)) == .suspend)
+        await downloader.close()
+    }
+
+    @Test("an impossible change changes no task") func refused() async throws {
+        let id = try await add("/a")
+        var good = TaskChange(id)
+        good.priority = 9
+        var bad = TaskChange(id)
+        bad.mirrors = ["nonsense"]
+        for wrong in [bad, TaskChange(TaskID(url: "http://nobody/"))] {
+            await #expect(throws: DownloadError.self) { try await downloader.control.change([good, wrong]) }
+        }
+        #expect(try await downloader.messager.records().records.first?.priority == 0)
+        await downloader.close()
+    }
+
+    @Test("a listener of all changes hears each state of each task, and nothing after its removal") func listener()
+        async throws
+    {
+        let (changes, continuation) = AsyncStream.makeStream(of: DownloadInfo.self)
+        let registration = await downloader.messager.addChanges { continuation.yield($0) }
+        let id = try await add("/a", suspended: false)
+        var states: [DownloadState] = []
+        for await info in changes where info.id == id {
+            states.append(info.state)
+            if info.state == .complete { break }
+        }
+        #expect(states.first == .idle && states.contains(.action))
+        await downloader.messager.removeInfo(registration)
+        await downloader.close()
+    }
+}
