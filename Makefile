@@ -38,10 +38,11 @@ help: ## list the targets
 demo: build ## build the release and show all of it on this machine
 	$(BIN) demo $(DEMOFLAGS)
 
-build: ## build the release: .build/release/fk
+build: ## build the release: .build/release/fk and fk-rpc
 	@.ci/needs build
 	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
 	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
+	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk-rpc
 
 # The fuzz tests come last and alone: they use all processors, and tests of terminals and time-outs would wait for them.
 test: ## install what the tests need and run them
@@ -102,10 +103,11 @@ format: ## format all sources
 SHARED := share/man/man1/fk.1 share/bash-completion/completions/fk share/zsh/site-functions/_fk \
   share/fish/vendor_completions.d/fk.fish
 
-install: build ## install fk, its manual page and completions under PREFIX (/usr/local); DESTDIR is honoured
+install: build ## install fk, fk-rpc, the manual page and completions under PREFIX (/usr/local); DESTDIR is honoured
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	for file in $(SHARED); do install -d "$(DESTDIR)$(PREFIX)/$$(dirname "$$file")" || exit; done
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/fk"
+	install -m 755 $(BIN)-rpc "$(DESTDIR)$(PREFIX)/bin/fk-rpc"
 	$(BIN) man > "$(DESTDIR)$(PREFIX)/share/man/man1/fk.1"
 	$(BIN) completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fk"
 	$(BIN) completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_fk"
@@ -113,7 +115,7 @@ install: build ## install fk, its manual page and completions under PREFIX (/usr
 	cd "$(DESTDIR)$(PREFIX)" && chmod 644 $(SHARED)
 
 uninstall: ## remove what install put there
-	rm -f "$(DESTDIR)$(PREFIX)/bin/fk"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/fk" "$(DESTDIR)$(PREFIX)/bin/fk-rpc"
 	for file in $(SHARED); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
 
 deb: build ## build a Debian package: .build/packages/fk_VERSION_ARCH.deb

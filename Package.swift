@@ -8,6 +8,7 @@ let package = Package(
         .library(name: "FKMiddleware", targets: ["FKMiddleware"]),
         .library(name: "FKCore", targets: ["FKCore"]),
         .executable(name: "fk", targets: ["fk"]),
+        .executable(name: "fk-rpc", targets: ["fk-rpc"]),
     ],
     targets: [
         .systemLibrary(
@@ -17,6 +18,8 @@ let package = Package(
             name: "CLibcrypto", pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
         .systemLibrary(name: "CSystem"),
+        // Without pkgConfig: a package that uses the library alone would be warned that it is not installed.
+        .systemLibrary(name: "CLibwebsockets", providers: [.apt(["libwebsockets-dev"]), .brew(["libwebsockets"])]),
         .target(
             name: "FKMiddleware",
             dependencies: [.target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
@@ -26,6 +29,10 @@ let package = Package(
                 "CSystem", "FKMiddleware", .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
             ]),
         .executableTarget(name: "fk", dependencies: ["FKCore", "FKMiddleware"]),
+        .target(name: "FKRPC", dependencies: ["FKCore", "FKMiddleware"]),
+        .executableTarget(
+            name: "fk-rpc", dependencies: ["FKRPC", "FKCore", "FKMiddleware", "CLibwebsockets"],
+            resources: [.embedInCode("Page")]),
         .executableTarget(
             name: "CustomMiddleware", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/CustomMiddleware"),
         .executableTarget(name: "PollingInfo", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PollingInfo"),
@@ -48,6 +55,8 @@ let package = Package(
         .testTarget(name: "FKCoreTests", dependencies: ["FKCore", "FKMiddleware", "TestSupport"]),
         // Sees what an application sees: neither internal nor package declarations.
         .testTarget(name: "FKCorePublicTests", dependencies: ["FKCore", "FKMiddleware"], packageAccess: false),
+        .testTarget(
+            name: "FKRPCTests", dependencies: ["fk", "fk-rpc", "FKRPC", "FKCore", "FKMiddleware", "TestSupport"]),
         .testTarget(name: "fkTests", dependencies: ["fk", "FKCore", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

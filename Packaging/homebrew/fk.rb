@@ -10,6 +10,8 @@ class Fk < Formula
   # Swift 6.3
   depends_on xcode: ["26.4", :build]
 
+  depends_on "libwebsockets"
+
   on_macos do
     depends_on macos: :sequoia
   end
@@ -24,6 +26,7 @@ class Fk < Formula
   def install
     # The program is built outside SwiftPM's sandbox, because Homebrew has its own.
     system "swift", "build", "--disable-sandbox", "-c", "release", "--product", "fk"
+    system "swift", "build", "--disable-sandbox", "-c", "release", "--product", "fk-rpc"
     system "make", "--assume-old=build", "install", "PREFIX=#{prefix}"
   end
 

@@ -17,6 +17,7 @@ enum CommandTable {
         ("Download", TransferCommands.all), ("Inspect", QueryCommands.all), ("Control", VerbCommands.all),
         ("Barrels (named groups)", BarrelCommands.all),
         ("Programs that check and change downloads", MiddlewareCommands.all),
+        ("Serve", RPCCommand.all),
         ("Tools", ToolCommands.all),
     ]
 

@@ -1,0 +1,152 @@
+import FKCore
+import FKMiddleware
+
+/// A task as aria2's methods show it. Every value is a string.
+struct Aria2Status {
+    /// The bytes of a piece, aria2's default.
+    static let pieceLength: Int64 = 1 << 20
+
+    let row: TaskRow
+    /// The ranges of the file if they were read; nil shows the received bytes as the beginning of the file.
+    var ranges: [SavedRange]?
+
+    init(_ row: TaskRow, ranges: [SavedRange]? = nil) {
+        self.row = row
+        self.ranges = ranges
+    }
+
+    /// aria2's word for a state.
+    static func word(_ state: DownloadState) -> String {
+        switch state {
+        case .action: "active"
+        case .idle: "waiting"
+        case .suspend, .prepare: "paused"
+        case .complete: "complete"
+        case .error: "error"
+        case .cancel, .unknown: "removed"
+        }
+    }
+
+    /// The path of the file, finished or not.
+    var filePath: String {
+        row.path ?? row.directory.map { $0 == "/" ? "/\(row.name)" : "\($0)/\(row.name)" } ?? row.name
+    }
+
+    private var total: Int64 { row.expected ?? (row.state == .complete ? row.received : 0) }
+    private var pieces: Int64 { (total + Self.pieceLength - 1) / Self.pieceLength }
+
+    /// Writes the object with these keys.
+    func write(_ keys: Aria2Keys, into text: inout JSONText) {
+        text.beginObject()
+        if keys.contains(.gid) { put("gid", GID.text(row.gid), &text) }
+        if keys.contains(.status) { put("status", Self.word(row.state), &text) }
+        if keys.contains(.totalLength) { put("totalLength", String(total), &text) }
+        if keys.contains(.completedLength) { put("completedLength", String(row.received), &text) }
+        if keys.contains(.uploadLength) { put("uploadLength", "0", &text) }
+        if keys.contains(.bitfield), let field = bitfield { put("bitfield", field, &text) }
+        if keys.contains(.downloadSpeed) { put("downloadSpeed", String(row.bytesPerSecond), &text) }
+        if keys.contains(.uploadSpeed) { put("uploadSpeed", "0", &text) }
+        if keys.contains(.pieceLength) { put("pieceLength", String(Self.pieceLength), &text) }
+        if keys.contains(.numPieces) { put("numPieces", String(pieces), &text) }
+        if keys.contains(.connections) { put("connections", String(row.connections), &text) }
+        if row.state.isEnded {
+            if keys.contains(.errorCode) { put("errorCode", String(Aria2ErrorCode.of(row)), &text) }
+            if keys.contains(.errorMessage) { put("errorMessage", row.error?.message ?? "", &text) }
+        }
+        if keys.contains(.dir) { put("dir", row.directory ?? "", &text) }
+        if keys.contains(.files) {
+            text.key("files")
+            writeFiles(into: &text)
+        }
+        text.endObject()
+    }
+
+    /// Writes the only file of the task, in an array.
+    func writeFiles(into text: inout JSONText) {
+        text.beginArray()
+        text.beginObject()
+        put("index", "1", &text)
+        put("path", filePath, &text)
+        put("length", String(total), &text)
+        put("completedLength", String(row.received), &text)
+        put("selected", "true", &text)
+        text.key("uris")
+        writeURIs(into: &text)
+        text.endObject()
+        text.endArray()
+    }
+
+    /// Writes the addresses of the file, in an array.
+    func writeURIs(into text: inout JSONText) {
+        text.beginArray()
+        let isUsed = row.state == .action || row.state.isEnded
+        for (index, url) in ([row.url] + row.mirrors).enumerated() {
+            text.beginObject()
+            put("uri", url, &text)
+            put("status", isUsed && (index == 0 || row.attempts > index) ? "used" : "waiting", &text)
+            text.endObject()
+        }
+        text.endArray()
+    }
+
+    /// One bit for each piece, the first in the highest bit of the first digit; nil while no piece exists.
+    var bitfield: String? {
+        let pieces = pieces
+        guard pieces > 0, row.received > 0 || row.state == .action else { return nil }
+        var bits = [UInt8](repeating: 0, count: Int((pieces + 7) / 8))
+        let done = ranges?.map { ($0.start, $0.position) } ?? [(0, row.state == .complete ? total : row.received)]
+        for (start, end) in done where end > start {
+            let first = (start + Self.pieceLength - 1) / Self.pieceLength
+            let last = end >= total ? pieces : end / Self.pieceLength
+            guard first < min(last, pieces) else { continue }
+            for piece in first..<min(last, pieces) { bits[Int(piece / 8)] |= 0x80 >> UInt8(piece % 8) }
+        }
+        return Digester.hex(bits)
+    }
+
+    private func put(_ name: StaticString, _ value: String, _ text: inout JSONText) {
+        text.key(name)
+        text.value(value)
+    }
+}
+
+/// aria2's exit statuses, which clients show with texts of their own.
+enum Aria2ErrorCode {
+    /// The code of an ended task: 0 for a complete one, 31 for a removed one.
+    static func of(_ row: TaskRow) -> Int {
+        switch row.state {
+        case .complete: 0
+        case .cancel: 31
+        default: row.error.map(of) ?? 1
+        }
+    }
+
+    /// The code of an error; 1 for one that aria2 does not know.
+    static func of(_ error: DownloadError) -> Int {
+        switch error.code {
+        case .timeout, .deadlineExceeded: 2
+        case .httpStatus: of(status: error.status ?? 0)
+        case .connect, .connectionLost, .tls, .proxy: 6
+        case .incompleteBody, .badRange: 8
+        case .noSpace: 9
+        case .fileExists: 13
+        case .destination: 16
+        case .disk: 17
+        case .nameLookup: 19
+        case .protocolViolation, .encodedBody, .changedOnServer: 22
+        case .redirect: 23
+        case .cancelled: 31
+        case .checksumMismatch: 32
+        default: 1
+        }
+    }
+
+    private static func of(status: Int) -> Int {
+        switch status {
+        case 401, 403, 407: 24
+        case 404, 410: 3
+        case 503: 29
+        default: 22
+        }
+    }
+}

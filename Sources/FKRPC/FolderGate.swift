@@ -1,0 +1,47 @@
+import FKCore
+import FKMiddleware
+
+/// Confines downloads to the folders that were named at the start, also through symbolic links.
+struct FolderGate: Sendable {
+    /// The allowed folders as absolute paths. The first is the default.
+    let folders: [String]
+
+    /// The folder for a task.
+    ///
+    /// - Parameter dir: an absolute path, or one below the default folder; nil and an empty text are the default.
+    /// - Throws: `RPCError` for a folder that is not allowed.
+    func folder(_ dir: String?) throws(RPCError) -> String {
+        let base = folders.first ?? "/"
+        guard let dir, !dir.isEmpty else { return base }
+        guard !dir.utf8.contains(0) else { throw refusal(dir) }
+        let path = Self.normalized(dir.hasPrefix("/") ? dir : "\(base)/\(dir)")
+        let real = EntryFolders.resolved(path)
+        for folder in folders where Self.isBelow(real, EntryFolders.resolved(folder)) {
+            // The name that was given is kept if it needs no link to be below its folder.
+            return Self.isBelow(path, folder) ? path : real
+        }
+        throw refusal(dir)
+    }
+
+    /// True if the path is a folder or below it.
+    private static func isBelow(_ path: String, _ folder: String) -> Bool {
+        let folder = normalized(folder)
+        return path == folder || folder == "/" || path.utf8.starts(with: "\(folder)/".utf8)
+    }
+
+    /// The path without `.`, `..`, double and final slashes.
+    static func normalized(_ path: String) -> String {
+        var parts: [Substring] = []
+        for part in path.split(separator: "/") where part != "." {
+            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    private func refusal(_ dir: String) -> RPCError {
+        let list = folders.map { Escaping.visible($0) }.joined(separator: ", ")
+        return RPCError(
+            "The folder \(Escaping.visible(dir)) is not allowed: downloads go to \(list) and below. fk rpc -d names them."
+        )
+    }
+}

@@ -1,0 +1,211 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// The options of a call as names and values. Clients send texts; numbers and truth values count as their texts.
+struct CallOptions: Sendable {
+    /// Every option with its values, `header` with all lines. Options that aria2 does not have are left out.
+    private(set) var values: [String: [String]] = [:]
+
+    init(_ members: [JSON.Member]) {
+        for member in members { values[member.name] = Self.texts(member.value) }
+    }
+
+    init(_ values: [String: String]) { self.values = values.mapValues { [$0] } }
+
+    private static func texts(_ value: JSON) -> [String]? {
+        switch value {
+        case .string(let text): [text]
+        case .bool(let value): [value ? "true" : "false"]
+        case .integer(let value): [String(value)]
+        case .array(let values): values.compactMap(\.string)
+        default: nil
+        }
+    }
+
+    subscript(_ name: String) -> String? { values[name]?.last }
+
+    /// Replaces the value of an option.
+    mutating func set(_ name: String, _ value: String) { values[name] = [value] }
+
+    /// Adds values of options that are not there.
+    mutating func merge(_ defaults: [String: [String]]) { values.merge(defaults) { own, _ in own } }
+
+    /// The header lines: a text with several lines, or a list.
+    var headers: [String] {
+        (values["header"] ?? []).flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
+    }
+
+    /// Those of aria2's options that have an effect on a task.
+    var ofTask: [Manifest.Option] {
+        values.sorted { $0.key < $1.key }.compactMap { name, texts in
+            guard Aria2Options.used.contains(name), let text = texts.last, !text.isEmpty else { return nil }
+            return Manifest.Option(name, text)
+        }
+    }
+
+    /// Checks the values.
+    ///
+    /// - Throws: aria2's error for the first impossible one.
+    func check() throws(RPCError) {
+        for option in ofTask where Aria2Options.fault(in: option.name, option.value) != nil {
+            throw Self.problem(option.name)
+        }
+        for line in headers { _ = try Self.header(line) }
+        if let text = self["checksum"], !text.isEmpty { _ = try Self.digest(text) }
+    }
+
+    static func problem(_ name: String) -> RPCError {
+        RPCError("We encountered a problem while processing the option '--\(name)'.")
+    }
+
+    static func header(_ line: String) throws(RPCError) -> ResponseHead.Field {
+        do throws(InvalidHeader) { return try HeaderField.parse(line) } catch { throw problem("header") }
+    }
+
+    /// `sha-256=HEX`.
+    static func digest(_ text: String) throws(RPCError) -> ManifestDigest {
+        let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+        guard parts.count == 2, let algorithm = ManifestDigest.Algorithm(name: parts[0]),
+            let digest = ManifestDigest(algorithm, hex: parts[1])
+        else { throw problem("checksum") }
+        return digest
+    }
+}
+
+extension RPCService {
+    /// The description of a new task.
+    ///
+    /// - Parameter given: the options of the call; those that clients have set for all new tasks complete them.
+    func describe(_ uris: [String], _ given: CallOptions) throws(RPCError) -> TaskDescription {
+        guard !uris.isEmpty else { throw RPCError("URI is not provided.") }
+        let options = globals.completing(given)
+        try options.check()
+        var urls: [String] = []
+        var fault: DownloadError?
+        for uri in uris {
+            do throws(DownloadError) { urls.append(try URLNormalizer.normalize(uri)) } catch { fault = fault ?? error }
+        }
+        guard !urls.isEmpty else {
+            throw RPCError("No URI to download." + (fault.map { " \($0.message)" } ?? ""))
+        }
+        var entry = Manifest.Entry(name: nil, sources: urls.map { Manifest.Source($0) })
+        entry.options = options.ofTask
+        entry.headers = try headers(options, url: urls[0])
+        if let text = options["checksum"], !text.isEmpty { entry.digests = [try CallOptions.digest(text)] }
+        let folder = try gate.folder(options["dir"])
+        if let out = options["out"], !out.isEmpty {
+            if let reason = ManifestName.fault(in: out) {
+                throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
+            }
+            entry.name = out
+        }
+        do throws(EntryFault) {
+            var folders = EntryFolders()
+            var task = try entry.task(in: folder, TaskOptions(), &folders)
+            // aria2 numbers a name that is taken, unless it is told otherwise.
+            if task.options.existing == nil { task.options.existing = .rename }
+            return task
+        } catch {
+            throw RPCError("The task cannot be made: \(error.reason).")
+        }
+    }
+
+    private func headers(_ options: CallOptions, url: String) throws(RPCError) -> [ResponseHead.Field] {
+        var fields = Aria2Options.headers(options.ofTask, url: url)
+        for line in options.headers { fields.append(try CallOptions.header(line)) }
+        if let user = options["http-user"], !user.isEmpty,
+            !fields.contains(where: { $0.name.lowercased() == "authorization" })
+        {
+            let login = Data("\(user):\(options["http-passwd"] ?? "")".utf8).base64EncodedString()
+            fields.append(ResponseHead.Field("Authorization", "Basic \(login)"))
+        }
+        return fields
+    }
+
+    var gate: FolderGate { FolderGate(folders: settings.folders) }
+
+    /// Gives a description that is the same as a known task the next free name, because aria2 downloads the same URL twice.
+    func distinct(_ task: TaskDescription, _ taken: Set<TaskID> = []) -> TaskDescription {
+        var task = task
+        let name = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+        guard isKnown(task, taken) else { return task }
+        if task.fileName == nil {
+            // A failed or removed task has left the name free.
+            task.fileName = name
+            if !isKnown(task, taken), !isTaken(name, in: task.directory) { return task }
+        }
+        var number = 1
+        repeat {
+            task.fileName = FileNameRules.numbered(name, number)
+            number += 1
+        } while isKnown(task, taken) || isTaken(task.fileName ?? "", in: task.directory)
+        return task
+    }
+
+    private func isKnown(_ task: TaskDescription, _ taken: Set<TaskID>) -> Bool {
+        table.rows[task.id] != nil || taken.contains(task.id)
+    }
+
+    /// True if the folder has such a file, or will have it.
+    private func isTaken(_ name: String, in directory: String?) -> Bool {
+        guard let directory else { return false }
+        if access("\(directory)/\(name)", F_OK) == 0 { return true }
+        return table.rows.values.contains { row in
+            row.name == name && row.directory == directory && row.state != .error && row.state != .cancel
+        }
+    }
+
+    /// Adds tasks and returns their rows.
+    ///
+    /// - Parameter position: their place in the queue; nil appends them.
+    func add(_ tasks: [TaskDescription], barrel: String? = nil, at position: Int?) async throws(RPCError) -> [Result<
+        TaskRow, RPCError
+    >] {
+        let results: [Result<TaskID, DownloadError>]
+        do throws(DownloadError) {
+            results = try await Builder.prepare(
+                tasks.map { Builder(description: $0) }, barrel: barrel, in: downloader)
+        } catch { throw RPCError(error) }
+        await reread(results.compactMap { try? $0.get() })
+        if let position {
+            for (index, result) in results.enumerated() {
+                if case .success(let id) = result, table.queuePlace(of: id) != nil {
+                    _ = try await move(id, to: position + index)
+                }
+            }
+        }
+        return results.map { result in
+            switch result {
+            case .success(let id):
+                table.rows[id].map { .success($0) } ?? .failure(RPCError("The task has gone at once."))
+            case .failure(let error): .failure(RPCError(error))
+            }
+        }
+    }
+
+    /// Moves a waiting task.
+    ///
+    /// - Returns: its new place.
+    func move(_ id: TaskID, to place: Int) async throws(RPCError) -> Int {
+        guard let from = table.queuePlace(of: id) else {
+            throw RPCError("GID#\(table.rows[id].map { GID.text($0.gid) } ?? "") not found in the waiting queue.")
+        }
+        let queue = table.queue
+        let to = min(max(place, 0), queue.count - 1)
+        let changes = QueueMove.priorities(queue, from: from, to: to).map { id, priority in
+            var change = TaskChange(id)
+            change.priority = priority
+            return change
+        }
+        guard !changes.isEmpty else { return to }
+        try await change(changes)
+        return to
+    }
+
+    /// Changes settings of tasks, and reads them again.
+    func change(_ changes: [TaskChange]) async throws(RPCError) {
+        do throws(DownloadError) { try await downloader.control.change(changes) } catch { throw RPCError(error) }
+        await reread(changes.map(\.id))
+    }
+}

@@ -1,0 +1,112 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// The documents of the page's methods. Members are named as in `fk info --json`.
+enum PageDocuments {
+    /// A row of a list.
+    static func row(_ row: TaskRow) -> [JSON.Member] {
+        [
+            .init("id", .string(row.id.hex)), .init("gid", .string(GID.text(row.gid))),
+            .init("number", .integer(Int64(clamping: row.number))),
+            .init("url", .string(URLMasking.mask(row.url))), .init("name", .string(row.name)),
+            .init("state", .string(row.state.rawValue)), .init("received", .integer(row.received)),
+            .init("expected", JSON(row.expected)), .init("bytesPerSecond", .integer(row.bytesPerSecond)),
+            .init("path", JSON(row.path)), .init("attempts", JSON(row.attempts)),
+            .init("barrels", .array(row.barrels.map { .string($0) })),
+            .init("error", row.error.map(error) ?? .null), .init("waiting", row.waiting.map(waiting) ?? .null),
+            .init("created", JSON(row.created)), .init("started", JSON(row.started)),
+            .init("finished", JSON(row.finished)),
+        ]
+    }
+
+    /// The row with everything from its record.
+    static func details(_ row: TaskRow, _ record: TaskRecord, isOwned: Bool) -> JSON {
+        let options = record.task.options
+        let history = record.history.map(verdict)
+        let verdicts = record.history.filter { !internalSources.contains($0.by) }.map(verdict)
+        let attributes = record.task.attributes.sorted { $0.key < $1.key }
+        return .object(
+            self.row(row) + [
+                .init("reason", .string(reason(row, isOwned: isOwned))),
+                .init("link", JSON(record.link.map(URLMasking.mask))),
+                .init("maxAttempts", options.maxAttempts.map { JSON($0) } ?? .null),
+                .init("mirrors", .array(record.task.mirrors.map { .string(URLMasking.mask($0)) })),
+                .init("directory", JSON(record.task.directory)), .init("fileName", JSON(record.task.fileName)),
+                .init("checksum", JSON(options.checksum?.description)),
+                .init("attributes", .object(attributes.map { .init($0.key, .string($0.value)) })),
+                .init("insecure", .bool(options.insecure ?? false)), .init("rateLimit", JSON(options.rateLimit)),
+                .init("connections", JSON(row.connections)),
+                .init(
+                    "ranges",
+                    .array(
+                        record.ranges.map {
+                            .members([
+                                "start": .integer($0.start), "end": JSON($0.end), "position": .integer($0.position),
+                            ])
+                        })),
+                .init("history", .array(history)), .init("verdicts", .array(verdicts)),
+            ])
+    }
+
+    /// The sources of history lines that are no middlewares.
+    private static let internalSources: Set<String> = [
+        "attempt", "checksum", "coding", "connection", "deadline", "existing", "mirror", "options", "part", "proof",
+        "range", "relink", "repair", "resume", "reuse",
+    ]
+
+    private static func verdict(_ line: Verdict) -> JSON {
+        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
+    }
+
+    static func error(_ error: DownloadError) -> JSON {
+        .members([
+            "code": .string(error.code.rawValue), "message": .string(error.message),
+            "reason": JSON(error.underlying.map { String($0.prefix(500)) }),
+            "status": error.status.map { JSON($0) } ?? .null, "retryable": .bool(error.isRetryable),
+        ])
+    }
+
+    private static func waiting(_ waiting: Waiting) -> JSON {
+        .members([
+            "reason": .string(waiting.reason.rawValue), "until": JSON(waiting.until), "host": JSON(waiting.host),
+            "limit": waiting.limit.map { JSON($0) } ?? .null,
+        ])
+    }
+
+    /// Why the task is in its state, as one sentence.
+    static func reason(_ row: TaskRow, isOwned: Bool) -> String {
+        switch row.state {
+        case .complete: "it is complete"
+        case .error: row.error?.message ?? "it failed"
+        case .suspend: "it was suspended"
+        case .cancel: "it was cancelled"
+        case .action: "it is running"
+        case .prepare, .idle, .unknown:
+            row.waiting.map(reason) ?? (isOwned ? "it is queued: all slots are taken" : "it is queued")
+        }
+    }
+
+    private static func reason(_ waiting: Waiting) -> String {
+        let time = waiting.until.map(Timestamp.text)
+        switch waiting.reason {
+        case .slot: return waiting.limit.map { "all \($0) slots are taken" } ?? "all slots are taken"
+        case .host:
+            let host = waiting.host ?? "its host"
+            if let time { return "waiting until \(time) because \(host) asked for it" }
+            return waiting.limit.map { "\(host) has \($0) of \($0) connections" }
+                ?? "\(host) has as many connections as it may have"
+        case .retry: return "the last attempt failed and the next one is due" + (time.map { " at \($0)" } ?? "")
+        case .noSpace:
+            return "there was no space on the disk; the next attempt is due" + (time.map { " at \($0)" } ?? "")
+        case .engine: return "no process runs the downloads"
+        case .queue: return "the queue is not active"
+        }
+    }
+
+    /// The number of tasks in each state.
+    static func states(_ states: [DownloadState: Int]) -> JSON {
+        let shown: [DownloadState] = [.idle, .action, .suspend, .cancel, .error, .complete]
+        return .object(shown.map { .init($0.rawValue, JSON(states[$0] ?? 0)) })
+    }
+}

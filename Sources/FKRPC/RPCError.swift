@@ -1,0 +1,43 @@
+import FKMiddleware
+
+/// An error of the RPC, with aria2's codes.
+package struct RPCError: Error, Hashable, Sendable {
+    /// 1 for a method that failed; the codes of JSON-RPC 2.0 for a request that is none.
+    package var code: Int
+    /// A sentence for people. Clients compare some of aria2's, such as `Unauthorized`, word for word.
+    package var message: String
+
+    /// Creates an error; the default code is 1.
+    package init(_ message: String, code: Int = 1) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The error of the engine.
+    package init(_ error: DownloadError) { self.init(error.message) }
+
+    /// The body is not JSON.
+    package static let parse = RPCError("Parse error.", code: -32700)
+    /// The JSON is no request.
+    package static let invalidRequest = RPCError("Invalid Request.", code: -32600)
+    /// The parameters are not an array.
+    package static let invalidParams = RPCError("Invalid params.", code: -32602)
+    /// The secret is missing or wrong.
+    package static let unauthorized = RPCError("Unauthorized")
+
+    /// There is no such method.
+    package static func noSuchMethod(_ name: String) -> RPCError {
+        RPCError("No such method: \(name)", code: -32601)
+    }
+
+    /// The HTTP status of an answer with this error. Clients show an error only if the status is one too.
+    package var status: Int {
+        switch code {
+        case 1, -32600: 400
+        case -32601: 404
+        default: 500
+        }
+    }
+
+    var json: JSON { .members(["code": JSON(code), "message": .string(message)]) }
+}

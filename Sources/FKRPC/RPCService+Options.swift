@@ -1,0 +1,224 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// aria2's methods about options.
+extension RPCService {
+    // MARK: Of a task
+
+    func option(_ params: Parameters) async throws(RPCError) -> JSON {
+        let row = try row(params.string(0))
+        guard let record = try? reader.record(row.id) else {
+            throw RPCError("Cannot get option for GID#\(GID.text(row.gid))")
+        }
+        let task = record.task
+        var shown = globals.shown(dir: row.directory ?? "")
+        for name in GlobalOptions.ofProgram { shown[name] = nil }
+        let options = task.options
+        if let name = task.fileName { shown["out"] = name }
+        if let checksum = options.checksum { shown["checksum"] = checksum.description }
+        if let rate = options.rateLimit { shown["max-download-limit"] = String(rate) }
+        if let most = options.maxAttempts { shown["max-tries"] = String(most > 1_000 ? 0 : most) }
+        if let seconds = options.timeoutSeconds { shown["timeout"] = String(Int(min(seconds, 1e9))) }
+        if case .fixed(let count) = options.connections {
+            shown["split"] = String(count)
+            shown["max-connection-per-server"] = String(min(count, 16))
+        }
+        // A proxy may contain a password.
+        if let proxy = options.proxy { shown["all-proxy"] = URLMasking.mask(proxy) }
+        shown["allow-overwrite"] = options.existing == .overwrite ? "true" : "false"
+        shown["auto-file-renaming"] = options.existing == .refuse ? "false" : "true"
+        if row.state == .suspend { shown["pause"] = "true" }
+        let secret = Set(options.secretHeaders ?? [])
+        var lines: [String] = []
+        for field in options.headers ?? [] {
+            switch field.name.lowercased() {
+            case "user-agent": shown["user-agent"] = field.value
+            case "referer": shown["referer"] = field.value
+            case let name where secret.contains(name) && URLMasking.isSecret(name: name): break
+            case "authorization", "cookie", "proxy-authorization": break
+            default: lines.append("\(field.name): \(field.value)")
+            }
+        }
+        if !lines.isEmpty { shown["header"] = lines.joined(separator: "\n") }
+        return Self.object(shown)
+    }
+
+    func changeOption(_ params: Parameters) async throws(RPCError) -> JSON {
+        let row = try queued(params.string(0), "Cannot change option for")
+        let given = CallOptions(try params.object(1))
+        try given.check()
+        guard let record = try? reader.record(row.id) else {
+            throw RPCError("Cannot change option for GID#\(GID.text(row.gid))")
+        }
+        var task = record.task
+        try apply(given, to: &task, url: row.url)
+        if let place = try place(given, of: task) {
+            task.directory = place.directory
+            task.fileName = place.fileName
+        }
+        if task.id == row.id {
+            if task.options != record.task.options {
+                var change = TaskChange(row.id)
+                change.options = task.options
+                try await self.change([change])
+            }
+        } else {
+            try await replace(row, record, by: task)
+        }
+        return "OK"
+    }
+
+    private func apply(_ given: CallOptions, to task: inout TaskDescription, url: String) throws(RPCError) {
+        var options = task.options
+        Aria2Options.apply(given.ofTask, url: url, to: &options)
+        var fields = options.headers ?? []
+        if given.values["header"] != nil {
+            fields.removeAll { !["user-agent", "referer"].contains($0.name.lowercased()) }
+            for line in given.headers { fields.append(try CallOptions.header(line)) }
+        }
+        for field in Aria2Options.headers(given.ofTask, url: url) {
+            fields.removeAll { $0.name.lowercased() == field.name.lowercased() }
+            fields.append(field)
+        }
+        if fields != options.headers ?? [] {
+            options.headers = fields.isEmpty ? nil : fields
+            options.secretHeaders = fields.isEmpty ? nil : HeaderField.secretNames(of: fields)
+        }
+        if let text = given["checksum"], !text.isEmpty { options.checksum = try CallOptions.digest(text).checksum }
+        task.options = options
+    }
+
+    /// The new folder and name of a file; nil if the call names none.
+    private func place(_ given: CallOptions, of task: TaskDescription) throws(RPCError) -> TaskDescription? {
+        guard given["dir"] != nil || given["out"] != nil else { return nil }
+        var entry = Manifest.Entry(name: task.fileName, sources: [.init(task.url)])
+        if let out = given["out"], !out.isEmpty {
+            if let reason = ManifestName.fault(in: out) {
+                throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
+            }
+            entry.name = out
+        }
+        let folder = try given["dir"].map { dir throws(RPCError) in try gate.folder(dir) } ?? task.directory
+        do throws(EntryFault) {
+            var folders = EntryFolders()
+            return try entry.task(in: folder, TaskOptions(), &folders)
+        } catch { throw RPCError("The file cannot be put there: \(error.reason).") }
+    }
+
+    /// Makes the task anew under another folder or name, which are part of its identity. Its gid stays.
+    private func replace(
+        _ row: TaskRow, _ record: TaskRecord, by task: TaskDescription
+    ) async throws(RPCError) {
+        guard row.received == 0, (try? reader.record(row.id))?.received == 0 else {
+            throw RPCError("Folder and name of GID#\(GID.text(row.gid)) cannot change: bytes have arrived already.")
+        }
+        var task = distinct(task)
+        task.attributes[GID.attribute] = GID.text(row.gid)
+        // It waits until the former task is gone, which has its gid.
+        task.startsSuspended = true
+        let new = try await add([task], barrel: record.barrels.first, at: nil)[0].get()
+        _ = try await perform(.forget, .id(row.id))
+        table.remove(new.id)
+        await reread([new.id])
+        if record.state != .suspend { _ = try await perform(.resume, .id(new.id)) }
+    }
+
+    // MARK: Of all tasks
+
+    func globalOption() async -> JSON {
+        var shown = globals.shown(dir: (try? gate.folder(globals["dir"])) ?? "")
+        let configure = await downloader.configure
+        let rate = (try? await downloader.control.rateLimit()) ?? configure.rateLimit
+        shown["max-overall-download-limit"] = String(rate ?? 0)
+        shown["max-concurrent-downloads"] = String(configure.maxAction)
+        return Self.object(shown)
+    }
+
+    func changeGlobalOption(_ params: Parameters) async throws(RPCError) -> JSON {
+        var given = CallOptions(try params.object(0))
+        try given.check()
+        var limit: Int64??
+        var jobs: Int?
+        if let text = given["max-overall-download-limit"] {
+            guard let rate = Aria2Options.rate(text) else { throw CallOptions.problem("max-overall-download-limit") }
+            limit = .some(rate == 0 ? nil : rate)
+        }
+        if let text = given["max-concurrent-downloads"] {
+            guard let count = Int(text), count > 0 else { throw CallOptions.problem("max-concurrent-downloads") }
+            jobs = min(count, 256)
+        }
+        if let dir = given["dir"] { given.set("dir", try gate.folder(dir)) }
+        if let path = given["save-session"], !path.isEmpty { given.set("save-session", try sessionPath(path)) }
+        do throws(DownloadError) {
+            if let limit { try await downloader.control.setRateLimit(limit) }
+            if let jobs {
+                var configure = await downloader.configure
+                configure.maxAction = jobs
+                try await downloader.update(configure)
+            }
+        } catch { throw RPCError(error) }
+        for (name, texts) in given.values { globals.set(name, texts) }
+        return "OK"
+    }
+
+    private static func object(_ values: [String: String]) -> JSON {
+        .object(values.sorted { $0.key < $1.key }.map { JSON.Member($0.key, .string($0.value)) })
+    }
+
+    // MARK: The session
+
+    /// The path of the file for `saveSession`: below an allowed folder.
+    private func sessionPath(_ path: String) throws(RPCError) -> String {
+        let whole = FolderGate.normalized(path.hasPrefix("/") ? path : "\(settings.folders.first ?? "")/\(path)")
+        let folder = try gate.folder(whole.folderPart)
+        let name = whole.lastPathPart
+        guard !name.isEmpty else { throw CallOptions.problem("save-session") }
+        return folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+    }
+
+    func saveSession() throws(RPCError) -> JSON {
+        guard let path = globals["save-session"], !path.isEmpty else { return "OK" }
+        let place = try sessionPath(path)
+        var text: [UInt8] = []
+        let ids =
+            (table.active.places + table.waiting.places).map(\.id)
+            + table.stopped.places.map(\.id).filter { table.rows[$0]?.state == .error }
+        for id in ids {
+            guard let row = table.rows[id], let record = try? reader.record(id) else { continue }
+            text += SessionList.entry(row, record.task).utf8
+        }
+        do {
+            try text.withUnsafeBytes { try FileIO.replace(place, aside: place + ".new", $0) }
+        } catch {
+            throw RPCError("Failed to serialize session to '\(place)': \(error)")
+        }
+        return "OK"
+    }
+}
+
+/// aria2's input list of tasks that are not complete.
+enum SessionList {
+    /// The lines of a task.
+    static func entry(_ row: TaskRow, _ task: TaskDescription) -> String {
+        var lines = [([row.url] + row.mirrors).joined(separator: "\t")]
+        func add(_ name: String, _ value: String?) { if let value { lines.append(" \(name)=\(value)") } }
+        add("gid", GID.text(row.gid))
+        add("dir", task.directory)
+        add("out", task.fileName)
+        if row.state == .suspend || row.state == .prepare { add("pause", "true") }
+        let options = task.options
+        add("checksum", options.checksum?.description)
+        for field in options.headers ?? [] { add("header", "\(field.name): \(field.value)") }
+        if case .fixed(let count) = options.connections { add("split", String(count)) }
+        add("max-download-limit", options.rateLimit.map { String($0) })
+        add("max-tries", options.maxAttempts.map { String($0 > 1_000 ? 0 : $0) })
+        switch options.existing {
+        case .overwrite: add("allow-overwrite", "true")
+        case .refuse: add("auto-file-renaming", "false")
+        case .rename: add("auto-file-renaming", "true")
+        case .skip, nil: break
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}

@@ -1,0 +1,143 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// The methods of the page that ask.
+extension RPCService {
+    static let pageMethods = [
+        "fk.status", "fk.barrels", "fk.tasks", "fk.task", "fk.rates", "fk.middlewares", "fk.add", "fk.import",
+        "fk.suspend", "fk.resume", "fk.retry", "fk.cancel", "fk.forget", "fk.trash", "fk.limit", "fk.relink",
+        "fk.deleteBarrel", "fk.subscribe",
+    ]
+
+    func page(_ method: String, _ params: [JSON], from peer: RPCPeer?) async throws(RPCError) -> JSON {
+        switch method {
+        case "fk.status":
+            _ = try PageCall(method, params, allowed: [])
+            return await status()
+        case "fk.barrels":
+            _ = try PageCall(method, params, allowed: [])
+            return await barrels()
+        case "fk.tasks": return try tasks(TaskQuery(PageCall(method, params, allowed: TaskQuery.members)))
+        case "fk.task": return try await details(PageCall(method, params, allowed: ["id"]))
+        case "fk.rates":
+            let seconds = try PageCall(method, params, allowed: ["seconds"])
+                .integer("seconds", in: 1...RateHistory.seconds, or: 60)
+            let samples = rates.last(seconds).map { JSON.integer($0) }
+            return .members(["end": JSON(Date()), "interval": 1, "samples": .array(samples)])
+        case "fk.middlewares":
+            _ = try PageCall(method, params, allowed: [])
+            return try middlewares()
+        case "fk.subscribe":
+            return try await subscribe(PageCall(method, params, allowed: ["ids", "interval", "off"]), peer)
+        default: return try await pageCommand(method, params)
+        }
+    }
+
+    /// The row of an id, the unique beginning of one, or a gid.
+    func row(named text: String) throws(RPCError) -> TaskRow {
+        if let id = TaskID(hex: text.lowercased()), let row = table.rows[id] { return row }
+        if GID.isWhole(text), let gid = GID.number(text), let id = table.id(ofGID: gid), let row = table.rows[id] {
+            return row
+        }
+        let digits = text.lowercased()
+        guard StoreReader.isIDPrefix(digits) else { throw RPCError("\(Escaping.visible(text)) is no id of a task.") }
+        let found = table.rows.values.lazy.filter { $0.id.hex.hasPrefix(digits) }.prefix(2)
+        guard let row = found.first else { throw RPCError("There is no task \(text).") }
+        guard found.count == 1 else { throw RPCError("Several tasks begin with \(text): give more digits.") }
+        return row
+    }
+
+    // MARK: Documents
+
+    func status() async -> JSON {
+        .object(
+            [
+                .init("version", .string(FKCore.Version.text)),
+                .init("folders", .array(settings.folders.map { .string($0) })),
+            ] + (await sums()))
+    }
+
+    /// The members that `fk.status` and `fk.onChange` share.
+    func sums() async -> [JSON.Member] {
+        var owner = "nobody"
+        var pid: Int64?
+        switch await downloader.owner {
+        case .thisDownloader: owner = "this"
+        case .process(let number, _):
+            owner = "process"
+            pid = Int64(number)
+        case .nobody: break
+        }
+        let limit = (try? await downloader.control.rateLimit()) ?? nil
+        let waits = table.waits.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
+        return [
+            .init("owner", .string(owner)), .init("ownerPid", JSON(pid)), .init("free", JSON(freeBytes)),
+            .init("waiting", .object(waits.map { .init($0.key.rawValue, JSON($0.value)) })),
+            .init("revision", .integer(Int64(clamping: table.revision))),
+            .init("bytesPerSecond", .integer(table.bytesPerSecond)), .init("rateLimit", JSON(limit)),
+            .init("total", JSON(table.count)), .init("states", PageDocuments.states(table.states)),
+        ]
+    }
+
+    /// Bytes that are free in the default folder; nil if unknown.
+    private var freeBytes: Int64? {
+        var status = statvfs()
+        guard let folder = settings.folders.first, statvfs(folder, &status) == 0 else { return nil }
+        return Int64(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize))
+    }
+
+    private func tasks(_ query: TaskQuery) throws(RPCError) -> JSON {
+        try spend(rows: query.limit)
+        let rows = query.rows(of: table)
+        let sums = RowSums(rows)
+        let window = rows.dropFirst(query.offset).prefix(query.limit)
+        return .members([
+            "revision": .integer(Int64(clamping: table.revision)), "total": JSON(rows.count),
+            "offset": JSON(query.offset), "received": .integer(sums.received), "expected": .integer(sums.expected),
+            "isExpectedKnown": .bool(sums.isExpectedKnown), "bytesPerSecond": .integer(sums.bytesPerSecond),
+            "states": PageDocuments.states(sums.states),
+            "tasks": .array(window.map { .object(PageDocuments.row($0)) }),
+        ])
+    }
+
+    private func details(_ call: PageCall) async throws(RPCError) -> JSON {
+        let row = try row(named: call.needed("id"))
+        let isOwned = await downloader.owner == .thisDownloader
+        guard let record = try? reader.record(row.id) else { throw RPCError("There is no task \(row.id.short).") }
+        return PageDocuments.details(row, record, isOwned: isOwned)
+    }
+
+    private func barrels() async -> JSON {
+        var documents: [JSON] = []
+        for name in await downloader.messager.barrels() {
+            guard let info = try? await downloader.messager.barrelInfo(name) else { continue }
+            let options = (try? reader.barrel(name))?.options
+            documents.append(
+                .members([
+                    "name": .string(name), "origin": JSON(options?.origin), "commit": JSON(options?.commit),
+                    "total": JSON(info.total), "complete": JSON(info.states[.complete] ?? 0),
+                    "error": JSON(info.states[.error] ?? 0), "received": .integer(info.count.received),
+                    "expected": JSON(info.count.expected), "isExpectedKnown": .bool(info.isExpectedKnown),
+                    "bytesPerSecond": .integer(Int64(info.bytesPerSecond)), "rateLimit": JSON(options?.rateLimit),
+                    "states": PageDocuments.states(info.states),
+                ]))
+        }
+        return .array(documents)
+    }
+
+    private func middlewares() throws(RPCError) -> JSON {
+        do throws(DownloadError) {
+            return .array(
+                try downloader.programs.list().map { program in
+                    .members([
+                        "name": .string(program.name), "stage": .string(program.stage.rawValue),
+                        "priority": JSON(program.priority), "barrel": JSON(program.barrel),
+                        "timeLimit": .number(program.timeLimit.inSeconds),
+                        "program": .array(program.arguments.map { .string($0) }),
+                        "directory": .string(program.directory),
+                    ])
+                })
+        } catch { throw RPCError(error) }
+    }
+}

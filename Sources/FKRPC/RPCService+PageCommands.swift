@@ -1,0 +1,202 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// The methods of the page that change something.
+extension RPCService {
+    func pageCommand(_ method: String, _ params: [JSON]) async throws(RPCError) -> JSON {
+        switch method {
+        case "fk.add":
+            return try await pageAdd(
+                PageCall(
+                    method, params,
+                    allowed: [
+                        "urls", "mirrors", "dir", "out", "barrel", "headers", "checksum", "rateLimit", "paused",
+                    ]))
+        case "fk.import":
+            return try await pageImport(
+                PageCall(
+                    method, params,
+                    allowed: ["text", "fileName", "dir", "barrel", "paused", "skipBad"]))
+        case "fk.limit": return try await limit(PageCall(method, params, allowed: ["rate", "barrel", "id"]))
+        case "fk.relink":
+            let call = try PageCall(method, params, allowed: ["id", "url"])
+            let row = try row(named: call.needed("id"))
+            let url = try call.needed("url")
+            do throws(DownloadError) { try await downloader.control.relink(row.id, to: url) } catch {
+                throw RPCError(error)
+            }
+            await reread([row.id])
+            return .members(["done": true])
+        case "fk.deleteBarrel":
+            let name = try PageCall(method, params, allowed: ["barrel"]).needed("barrel")
+            do throws(DownloadError) { try await downloader.messager.removeBarrel(name) } catch {
+                throw RPCError(error)
+            }
+            await reread(table.rows.values.filter { $0.barrels.contains(name) }.map(\.id))
+            return .members(["done": true])
+        default:
+            let name = String(method.dropFirst(3))
+            guard let verb = Verb(rawValue: name), Self.pageMethods.contains(method) else {
+                throw .noSuchMethod(method)
+            }
+            return try await apply(verb, PageCall(method, params, allowed: ["ids", "barrel", "all"]))
+        }
+    }
+
+    // MARK: Adding
+
+    private func pageAdd(_ call: PageCall) async throws(RPCError) -> JSON {
+        let urls = try call.texts("urls") ?? []
+        let mirrors = try call.texts("mirrors") ?? []
+        let out = try call.text("out")
+        guard !urls.isEmpty else { throw RPCError("fk.add needs urls.") }
+        guard urls.count == 1 || mirrors.isEmpty && out == nil else {
+            throw RPCError("fk.add: mirrors and out are for a single URL.")
+        }
+        var members: [JSON.Member] = []
+        if let dir = try call.text("dir") { members.append(.init("dir", .string(dir))) }
+        if let out { members.append(.init("out", .string(out))) }
+        if let checksum = try call.text("checksum") { members.append(.init("checksum", .string(checksum))) }
+        if let headers = try call.texts("headers") {
+            members.append(.init("header", .array(headers.map { .string($0) })))
+        }
+        let rate = try call.integer("rateLimit", in: 0...Int.max, or: 0)
+        if rate > 0 { members.append(.init("max-download-limit", .integer(Int64(rate)))) }
+        let paused = try call.truth("paused")
+        var tasks: [Result<TaskDescription, RPCError>] = []
+        var taken: Set<TaskID> = []
+        for url in urls {
+            do throws(RPCError) {
+                var task = distinct(try describe([url] + mirrors, CallOptions(members)), taken)
+                if paused { task.startsSuspended = true }
+                taken.insert(task.id)
+                tasks.append(.success(task))
+            } catch { tasks.append(.failure(error)) }
+        }
+        return .array(try await added(tasks, urls, barrel: call.text("barrel")))
+    }
+
+    /// Adds tasks and returns a document for each.
+    private func added(
+        _ tasks: [Result<TaskDescription, RPCError>], _ urls: [String], barrel: String?
+    ) async throws(RPCError) -> [JSON] {
+        var results = try await add(tasks.compactMap { try? $0.get() }, barrel: barrel, at: nil)[...]
+        var documents: [JSON] = []
+        for (task, url) in zip(tasks, urls) {
+            var result: Result<TaskRow, RPCError>
+            switch task {
+            case .success: result = results.popFirst() ?? .failure(RPCError("The task is missing."))
+            case .failure(let error): result = .failure(error)
+            }
+            switch result {
+            case .success(let row):
+                documents.append(
+                    .members([
+                        "id": .string(row.id.hex), "gid": .string(GID.text(row.gid)),
+                        "url": .string(URLMasking.mask(row.url)), "state": .string(row.state.rawValue), "new": true,
+                        "error": .null,
+                    ]))
+            case .failure(let error):
+                documents.append(
+                    .members([
+                        "id": .null, "gid": .null, "url": .string(URLMasking.mask(url)), "state": .null, "new": false,
+                        "error": .members(["code": "invalid-argument", "message": .string(error.message)]),
+                    ]))
+            }
+        }
+        return documents
+    }
+
+    private func pageImport(_ call: PageCall) async throws(RPCError) -> JSON {
+        let text = try call.needed("text")
+        let folder = try gate.folder(call.text("dir") ?? globals["dir"])
+        let paused = try call.truth("paused")
+        var reading = Manifest.Reading()
+        if call.has("skipBad") { reading.skipsBadEntries = try call.truth("skipBad") }
+        let manifest: Manifest
+        do throws(ManifestError) {
+            manifest = try Manifest(parsing: Array(text.utf8), fileName: try? call.text("fileName"), reading)
+        } catch { throw RPCError(error.description) }
+        var faults = manifest.faults.map { JSON.members(["line": JSON($0.line), "reason": .string($0.reason)]) }
+        var folders = EntryFolders()
+        var tasks: [Result<TaskDescription, RPCError>] = []
+        var urls: [String] = []
+        for entry in manifest.entries {
+            do throws(EntryFault) {
+                var entry = entry
+                // A list's own folders are allowed as far as those of a call are.
+                var base = folder
+                if let own = entry.directory {
+                    do throws(RPCError) { base = try gate.folder(own) } catch { throw EntryFault(error.message) }
+                }
+                entry.directory = nil
+                var task = try entry.task(in: base, TaskOptions(), &folders)
+                if paused { task.startsSuspended = true }
+                tasks.append(.success(task))
+                urls.append(task.url)
+            } catch {
+                faults.append(.members(["line": JSON(entry.line), "reason": .string(error.reason)]))
+            }
+        }
+        let documents =
+            tasks.isEmpty ? [] : try await added(tasks, urls, barrel: call.text("barrel") ?? manifest.facts.barrel)
+        return .members(["added": .array(documents), "faults": .array(faults)])
+    }
+
+    // MARK: Verbs and limits
+
+    private func apply(_ verb: Verb, _ call: PageCall) async throws(RPCError) -> JSON {
+        var results: [VerbResult] = []
+        if let names = try call.texts("ids") {
+            var ids: [TaskID] = []
+            for name in names { ids.append(try row(named: name).id) }
+            for id in ids { results += try await perform(verb, .id(id)) }
+        } else if let barrel = try call.text("barrel") {
+            results = try await perform(verb, .barrel(barrel))
+        } else if try call.truth("all") {
+            results = try await perform(verb, .all)
+        } else {
+            throw RPCError("\(call.method) needs ids, a barrel, or \"all\": true.")
+        }
+        return .array(
+            results.map {
+                .members([
+                    "id": .string($0.id.hex), "url": .string(URLMasking.mask($0.url)),
+                    "verb": .string($0.verb.rawValue),
+                    "before": .string($0.before.rawValue), "after": .string($0.after.rawValue),
+                    "applied": .bool($0.applied), "note": .string($0.note),
+                ])
+            })
+    }
+
+    private func limit(_ call: PageCall) async throws(RPCError) -> JSON {
+        let barrel = try call.text("barrel")
+        let rate = call.has("rate") ? try call.integer("rate", in: 0...Int.max, or: 0) : 0
+        if let name = try call.text("id") {
+            guard barrel == nil else { throw RPCError("fk.limit: id and barrel exclude each other.") }
+            return try await limit(row(named: name), call.has("rate") ? rate : nil)
+        }
+        do throws(DownloadError) {
+            if call.has("rate") {
+                try await downloader.control.setRateLimit(rate == 0 ? nil : Int64(rate), ofBarrel: barrel)
+            }
+            return .members(["rate": JSON(try await downloader.control.rateLimit(ofBarrel: barrel))])
+        } catch { throw RPCError(error) }
+    }
+
+    /// The limit of a single task.
+    ///
+    /// - Parameter rate: 0 removes it, nil only shows it.
+    private func limit(_ row: TaskRow, _ rate: Int?) async throws(RPCError) -> JSON {
+        guard let record = try? reader.record(row.id) else { throw RPCError("There is no task \(row.id.short).") }
+        var options = record.task.options
+        if let rate {
+            options.rateLimit = rate == 0 ? nil : Int64(rate)
+            var change = TaskChange(row.id)
+            change.options = options
+            try await self.change([change])
+        }
+        return .members(["rate": JSON(options.rateLimit)])
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+/// The settings of the RPC, which do not change while it runs.
+package struct RPCSettings: Sendable {
+    /// The folders that downloads may be stored in, as absolute paths. The first is the default.
+    package var folders: [String]
+    /// The secret of every call; nil serves everybody.
+    package var secret: String?
+    /// The options for new tasks before clients change them.
+    package var options: [String: String] = [:]
+    /// Waits before a refused call is answered. The default is a second.
+    package var refusalDelay: @Sendable () async -> Void = { try? await Task.sleep(for: .seconds(1)) }
+    /// Receives lines for the log.
+    package var log: @Sendable (String) -> Void = { _ in }
+    /// Called once when a client asks the process to end. `isForced` is true for `aria2.forceShutdown`.
+    package var onShutdown: @Sendable (_ isForced: Bool) -> Void = { _ in }
+
+    /// Creates settings.
+    package init(folders: [String], secret: String?) {
+        self.folders = folders
+        self.secret = secret
+    }
+}
+
+/// A WebSocket of a client, or another receiver of notifications.
+package final class RPCPeer: Sendable, Hashable {
+    /// Sends a message. It returns at once, and a message to a closed connection is dropped.
+    package let send: @Sendable ([UInt8]) -> Void
+
+    /// Creates a peer.
+    package init(send: @escaping @Sendable ([UInt8]) -> Void) { self.send = send }
+
+    /// Two peers are equal if they are the same object.
+    package static func == (one: RPCPeer, other: RPCPeer) -> Bool { one === other }
+    /// Hashes the object.
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+/// An answer to a request.
+package struct RPCAnswer: Sendable {
+    /// The HTTP status: 200, 400, 404 or 500.
+    package var status: Int
+    /// JSON.
+    package var body: [UInt8]
+    /// The answer to a body that is not JSON.
+    package static let unreadable = RPCAnswer(
+        status: RPCError.parse.status,
+        body: JSON.members(["id": .null, "jsonrpc": "2.0", "error": RPCError.parse.json]).bytes)
+    /// Creates an answer.
+    package init(status: Int, body: [UInt8]) {
+        self.status = status
+        self.body = body
+    }
+}
+
+/// Compares secrets in a time that depends on their lengths only.
+enum SecretCheck {
+    static func isEqual(_ given: String, _ secret: String) -> Bool {
+        let given = Array(given.utf8)
+        let secret = Array(secret.utf8)
+        var difference: UInt8 = given.count == secret.count ? 0 : 1
+        for index in given.indices { difference |= given[index] ^ (secret.isEmpty ? 1 : secret[index % secret.count]) }
+        return difference == 0
+    }
+}

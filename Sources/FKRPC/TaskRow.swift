@@ -1,0 +1,113 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// What the RPC knows about a task without asking the engine.
+package struct TaskRow: Sendable {
+    /// The task's id.
+    package let id: TaskID
+    /// The number that clients use.
+    package var gid: UInt64
+    /// The submission number.
+    package var number: UInt64
+    /// Tasks with a higher priority start earlier.
+    package var priority: Int
+    /// The URL that requests begin with: the task's own, or the address in its place.
+    package var url: String
+    /// The URLs to try after it.
+    package var mirrors: [String]
+    /// The folder of the file; nil inside the work path.
+    package var directory: String?
+    /// The file's name as far as it is known.
+    package var name: String
+    /// The present state.
+    package var state: DownloadState
+    /// Bytes received.
+    package var received: Int64
+    /// Bytes of the whole file; nil if unknown.
+    package var expected: Int64?
+    /// The smoothed speed; 0 while the task does not run.
+    package var bytesPerSecond: Int64 = 0
+    /// Open connections.
+    package var connections = 0
+    /// The finished file; nil until the task is complete.
+    package var path: String?
+    /// Attempts started so far.
+    package var attempts: Int
+    /// The barrels of the task.
+    package var barrels: [String]
+    /// The last error.
+    package var error: DownloadError?
+    /// Why the task waits.
+    package var waiting: Waiting?
+    /// When it was created, first started and ended.
+    package var created: Date
+    /// When its first attempt started.
+    package var started: Date?
+    /// When it completed, failed or was removed.
+    package var finished: Date?
+    /// Its place among the running, waiting or ended tasks.
+    var place: SortedPlaces.Place?
+
+    /// The row of a record.
+    package init(_ record: TaskRecord) {
+        id = record.id
+        gid = Self.gid(of: record)
+        number = record.number
+        // Sums of priorities must not overflow.
+        priority = min(max(record.task.priority, -1 << 60), 1 << 60)
+        url = record.link ?? record.task.url
+        mirrors = record.task.mirrors
+        directory = record.task.directory
+        name =
+            record.path?.lastPathPart ?? record.task.fileName
+            ?? FileNameRules.name(url: record.task.url, head: nil)
+        state = record.state
+        received = record.received
+        expected = record.expected
+        path = record.state == .complete ? record.path : nil
+        attempts = record.attempts
+        barrels = record.barrels
+        error = record.error
+        waiting = record.state == .idle ? record.waiting : nil
+        created = record.created
+        started = record.started
+        finished = record.finished
+    }
+
+    /// The gid that the client chose, or the beginning of the id.
+    private static func gid(of record: TaskRecord) -> UInt64 {
+        if let text = record.task.attributes[GID.attribute], GID.isWhole(text), let gid = GID.number(text) {
+            return gid
+        }
+        return record.id.leadingWord
+    }
+
+    /// Takes a report of the engine.
+    ///
+    /// - Parameter now: the time of a change of state.
+    mutating func take(_ info: DownloadInfo, now: Date) {
+        if info.state != state {
+            if info.state.isEnded { finished = now } else { finished = nil }
+            if info.state == .action { started = started ?? now }
+        }
+        state = info.state
+        received = info.count.received
+        expected = info.count.expected ?? expected
+        bytesPerSecond = info.state == .action ? Int64(max(0, min(info.bytesPerSecond, 1e15))) : 0
+        connections = info.state == .action ? info.connections : 0
+        attempts = info.attempts
+        if let fileName = info.fileName { name = fileName }
+        path = info.path
+        barrels = info.barrels
+        error = info.error
+        waiting = info.wait
+    }
+}
+
+extension DownloadState {
+    /// True for the states that aria2 calls stopped.
+    var isEnded: Bool { self == .complete || self == .error || self == .cancel }
+    /// True for the states that aria2 calls waiting and paused.
+    var isQueued: Bool { self == .idle || self == .suspend || self == .prepare }
+}

@@ -1,0 +1,240 @@
+import FKCore
+import FKMiddleware
+import Foundation
+
+/// All tasks of the work path in memory, in aria2's three orders: running, waiting, stopped. The engine's reports keep it up
+/// to date, so that a list costs no query.
+package struct TaskTable: Sendable {
+    /// A change of state that clients are told of.
+    package struct Change: Sendable, Hashable {
+        /// The gid of the task.
+        package var gid: UInt64
+        /// The task.
+        package var id: TaskID
+        /// The state before; nil for a new task.
+        package var before: DownloadState?
+        /// The state now.
+        package var after: DownloadState
+    }
+
+    /// All rows by id.
+    package private(set) var rows: [TaskID: TaskRow] = [:]
+    private var idOfGID: [UInt64: TaskID] = [:]
+    /// All gids, ascending, for prefixes.
+    private var gids: [UInt64] = []
+    private(set) var active = SortedPlaces()
+    private(set) var waiting = SortedPlaces()
+    private(set) var stopped = SortedPlaces()
+    /// The number of tasks in each state.
+    package private(set) var states: [DownloadState: Int] = [:]
+    /// The number of waiting tasks by their reasons, as far as they are known.
+    package private(set) var waits: [Waiting.Reason: Int] = [:]
+    /// Grows with each new or forgotten task and each change of state.
+    package private(set) var revision: UInt64 = 0
+    /// The number of tasks that have ended, in this process.
+    private(set) var endedCount = 0
+    /// Counts begun tasks, for the order of the running ones.
+    private var begun: Int64 = 0
+
+    /// An empty table.
+    package init() {}
+
+    /// The number of tasks.
+    package var count: Int { rows.count }
+
+    // MARK: Finding
+
+    /// The task with this gid.
+    package func id(ofGID gid: UInt64) -> TaskID? { idOfGID[gid] }
+
+    /// The tasks whose gids begin with these digits; at most two.
+    package func ids(ofGIDPrefix digits: String) -> [TaskID] {
+        guard let number = GID.number(digits) else { return [] }
+        let shift = UInt64(64 - 4 * digits.utf8.count)
+        let first = number << shift
+        let last = first | ((1 << shift) &- 1)
+        var index = self.index(ofGID: first)
+        var found: [TaskID] = []
+        while index < gids.count, gids[index] <= last, found.count < 2 {
+            if let id = idOfGID[gids[index]] { found.append(id) }
+            index += 1
+        }
+        return found
+    }
+
+    private func index(ofGID gid: UInt64) -> Int {
+        var low = 0
+        var high = gids.count
+        while low < high {
+            let middle = (low + high) / 2
+            if gids[middle] < gid { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// The waiting tasks in their order, for `QueueMove`.
+    var queue: [QueueMove.Element] {
+        waiting.places.compactMap { place in
+            rows[place.id].map { QueueMove.Element(id: $0.id, priority: $0.priority, number: $0.number) }
+        }
+    }
+
+    /// The place of a waiting task in the queue; nil for another task.
+    func queuePlace(of id: TaskID) -> Int? {
+        guard let row = rows[id], row.state.isQueued, let place = row.place else { return nil }
+        return waiting.index(of: place)
+    }
+
+    // MARK: Changing
+
+    /// Adds a task, or replaces its row.
+    ///
+    /// - Parameter info: a report that is newer or older than the record and decides about state and progress; nil, the
+    ///   default, takes them from the record.
+    @discardableResult
+    package mutating func insert(_ record: TaskRecord, as info: DownloadInfo? = nil, now: Date = Date()) -> Change? {
+        let before = rows[record.id]
+        var row = TaskRow(record)
+        if let info { row.take(info, now: now) }
+        if let before {
+            row.finished = row.finished ?? (before.state == row.state ? before.finished : nil)
+        } else {
+            // A gid that is taken, for example by an imported list: the task's own is free.
+            if idOfGID[row.gid] != nil { row.gid = row.id.leadingWord }
+            add(gid: row.gid, row.id)
+        }
+        row.gid = before?.gid ?? row.gid
+        return replace(before, by: row)
+    }
+
+    /// Takes what a request has changed besides the state from a record: place in the queue, addresses, folder and name. The
+    /// state comes with the reports, which keep their order. An unknown task is added as a waiting one.
+    package mutating func update(_ record: TaskRecord) {
+        guard let before = rows[record.id] else {
+            insert(record)
+            if let row = rows[record.id], row.state != .suspend { _ = set(.idle, of: record.id) }
+            return
+        }
+        let now = TaskRow(record)
+        var row = before
+        row.number = now.number
+        row.priority = now.priority
+        row.url = now.url
+        row.mirrors = now.mirrors
+        row.barrels = now.barrels
+        _ = replace(before, by: row)
+    }
+
+    /// Takes the progress of a running task. A task that has left that state since keeps its new one.
+    package mutating func progress(_ info: DownloadInfo) {
+        guard let before = rows[info.id], before.state == .action, info.state == .action else { return }
+        var row = before
+        row.take(info, now: before.created)
+        _ = replace(before, by: row)
+    }
+
+    /// Takes a report about a known task; nil if it is unknown, or if nothing but its progress has changed.
+    package mutating func take(_ info: DownloadInfo, now: Date = Date()) -> Change? {
+        guard let before = rows[info.id] else { return nil }
+        if info.state == .unknown { return remove(info.id) }
+        var row = before
+        row.take(info, now: now)
+        return replace(before, by: row)
+    }
+
+    /// Applies the result of a verb before its report arrives.
+    package mutating func set(_ state: DownloadState, of id: TaskID, now: Date = Date()) -> Change? {
+        guard let before = rows[id] else { return nil }
+        if state == .unknown { return remove(id) }
+        guard before.state != state else { return nil }
+        var row = before
+        row.state = state
+        row.bytesPerSecond = 0
+        row.connections = 0
+        row.finished = state.isEnded ? now : nil
+        if state == .cancel {
+            row.received = 0
+            row.error = nil
+        }
+        return replace(before, by: row)
+    }
+
+    /// Removes a task.
+    @discardableResult
+    package mutating func remove(_ id: TaskID) -> Change? {
+        guard let row = rows.removeValue(forKey: id) else { return nil }
+        leave(row)
+        states[row.state, default: 0] -= 1
+        count(row.waiting, -1)
+        if idOfGID[row.gid] == id {
+            idOfGID[row.gid] = nil
+            let index = index(ofGID: row.gid)
+            if index < gids.count, gids[index] == row.gid { gids.remove(at: index) }
+        }
+        revision += 1
+        return Change(gid: row.gid, id: id, before: row.state, after: .unknown)
+    }
+
+    private mutating func add(gid: UInt64, _ id: TaskID) {
+        guard idOfGID.updateValue(id, forKey: gid) == nil else { return }
+        gids.insert(gid, at: index(ofGID: gid))
+    }
+
+    private mutating func replace(_ before: TaskRow?, by after: TaskRow) -> Change? {
+        var row = after
+        let isMoved =
+            before == nil || before?.state != row.state || before?.priority != row.priority
+            || before?.number != row.number
+        if isMoved {
+            if let before { leave(before) }
+            row.place = enter(row)
+            revision += 1
+        } else {
+            row.place = before?.place
+        }
+        rows[row.id] = row
+        count(before?.waiting, -1)
+        count(row.waiting, 1)
+        guard before?.state != row.state else { return nil }
+        if let before { states[before.state, default: 0] -= 1 }
+        states[row.state, default: 0] += 1
+        if row.state.isEnded, before != nil { endedCount += 1 }
+        return Change(gid: row.gid, id: row.id, before: before?.state, after: row.state)
+    }
+
+    private mutating func count(_ waiting: Waiting?, _ difference: Int) {
+        if let waiting { waits[waiting.reason, default: 0] += difference }
+    }
+
+    private mutating func leave(_ row: TaskRow) {
+        guard let place = row.place else { return }
+        if row.state == .action {
+            active.remove(place)
+        } else if row.state.isEnded {
+            stopped.remove(place)
+        } else {
+            waiting.remove(place)
+        }
+    }
+
+    private mutating func enter(_ row: TaskRow) -> SortedPlaces.Place {
+        var place = SortedPlaces.Place(major: 0, minor: row.number, id: row.id)
+        if row.state == .action {
+            begun += 1
+            place.major = begun
+            active.insert(place)
+        } else if row.state.isEnded {
+            place.major = Int64((row.finished ?? row.created).timeIntervalSince1970 * 1_000)
+            stopped.insert(place)
+        } else {
+            place.major = -Int64(row.priority)
+            waiting.insert(place)
+        }
+        return place
+    }
+
+    /// The sum of the speeds of the running tasks.
+    package var bytesPerSecond: Int64 {
+        active.places.reduce(0) { $0 + (rows[$1.id]?.bytesPerSecond ?? 0) }
+    }
+}

@@ -1,0 +1,314 @@
+import FKCore
+import FKMiddleware
+import FKRPC
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("RPC methods")
+struct RPCMethodTests {
+    private let body = [UInt8](repeating: 7, count: 100_000)
+
+    @Test("a file is added, downloaded and told, and every value is a string") func download() async throws {
+        let fixture = try await RPCFixture()
+        fixture.server.route("/a.bin") { [body] _ in .ok(body) }
+        let result = try await fixture.call("aria2.addUri", [.string(fixture.server.url("/a.bin"))])
+        let gid = try #require(result.string)
+        #expect(gid.count == 16)
+        try await fixture.wait(gid, for: "complete")
+        let status = try await fixture.call("aria2.tellStatus", .string(String(gid.prefix(6))))
+        for member in try #require(status.object) where member.name != "files" {
+            #expect(member.value.string != nil, "\(member.name)")
+        }
+        #expect(status["totalLength"] == "100000" && status["completedLength"] == "100000")
+        #expect(status["errorCode"] == "0" && status["bitfield"] == "80" && status["numPieces"] == "1")
+        #expect(status["dir"]?.string == fixture.downloads)
+        #expect(status["files"]?.array?.first?["path"]?.string == "\(fixture.downloads)/a.bin")
+        #expect(try fixture.folder.read("downloads/a.bin") == body)
+        #expect(try await fixture.gids("aria2.tellStopped", 0, 10) == [gid])
+        #expect(try await fixture.call("aria2.tellActive") == [])
+        #expect(try await fixture.call("aria2.getGlobalStat")["numStopped"] == "1")
+        await fixture.close()
+    }
+
+    @Test("the same URL twice makes a second task under the next free name") func twice() async throws {
+        let fixture = try await RPCFixture()
+        fixture.server.route("/a.bin") { [body] _ in .ok(body) }
+        var gids: [String] = []
+        for _ in 0..<3 {
+            let gid = try await fixture.call("aria2.addUri", [.string(fixture.server.url("/a.bin"))])
+            gids.append(try #require(gid.string))
+            try await fixture.wait(gids[gids.count - 1], for: "complete")
+        }
+        #expect(Set(gids).count == 3)
+        for name in ["a.bin", "a.1.bin", "a.2.bin"] { #expect(try fixture.folder.read("downloads/\(name)") == body) }
+        await fixture.close()
+    }
+
+    @Test("pause, unpause, remove and removing the result change the lists as aria2 does") func verbs() async throws {
+        let fixture = try await RPCFixture()
+        let gid = try await fixture.addPaused("x")
+        #expect(try await fixture.status(gid) == "paused")
+        #expect(fixture.server.requests("/x").isEmpty)
+        #expect(
+            try await fixture.call("aria2.pause", .string(gid))["message"]?.string == "GID#\(gid) cannot be paused now")
+        #expect(try await fixture.call("aria2.removeDownloadResult", .string(gid))["code"] == 1)
+        let gate = Gate()
+        fixture.server.route("/x") { _ in
+            .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), .stall(gate), .close])
+        }
+        #expect(try await fixture.call("aria2.unpause", .string(gid)).string == gid)
+        try await fixture.wait(gid, for: "active")
+        #expect(try await fixture.call("aria2.getServers", .string(gid)).array?.first?["servers"]?.array?.count == 1)
+        #expect(try await fixture.call("aria2.pause", .string(gid)).string == gid)
+        #expect(try await fixture.status(gid) == "paused")
+        #expect(try await fixture.call("aria2.unpauseAll") == "OK")
+        try await fixture.wait(gid, for: "active")
+        #expect(try await fixture.call("aria2.forcePauseAll") == "OK")
+        #expect(try await fixture.status(gid) == "paused")
+        #expect(try await fixture.call("aria2.remove", .string(gid)).string == gid)
+        #expect(try await fixture.status(gid) == "removed")
+        #expect(try await fixture.status(gid, "errorCode") == "31")
+        #expect(try await fixture.call("aria2.remove", .string(gid))["code"] == 1)
+        #expect(try await fixture.call("aria2.removeDownloadResult", .string(gid)) == "OK")
+        #expect(
+            try await fixture.call("aria2.tellStatus", .string(gid))["message"]?.string == "GID \(gid) is not found")
+        gate.open()
+        await fixture.close()
+    }
+
+    @Test("positions are aria2's, and survive a restart with gids and states") func positions() async throws {
+        let folder = try TemporaryFolder()
+        var fixture = try await RPCFixture(folder: folder, isActive: false)
+        var gids: [String] = []
+        for index in 0..<5 { gids.append(try await fixture.addPaused("\(index)")) }
+        let own = try await fixture.addPaused("own", .init("gid", "00000000000000AB"))
+        #expect(own == "00000000000000ab")
+        #expect(try await fixture.gids("aria2.tellWaiting", 0, 10) == gids + [own])
+        #expect(try await fixture.call("aria2.changePosition", .string(gids[4]), 0, "POS_SET") == 0)
+        #expect(try await fixture.call("aria2.changePosition", .string(gids[0]), 1, "POS_CUR") == 2)
+        #expect(try await fixture.call("aria2.changePosition", .string(gids[1]), 0, "POS_END") == 5)
+        #expect(try await fixture.call("aria2.changePosition", .string(gids[2]), -100, "POS_CUR") == 0)
+        #expect(
+            try await fixture.call("aria2.changePosition", .string(gids[2]), 0, "POS_X")["message"]
+                == "Illegal argument.")
+        let order = [gids[2], gids[4], gids[0], gids[3], own, gids[1]]
+        #expect(try await fixture.gids("aria2.tellWaiting", 0, 10) == order)
+        let result = try await fixture.call("aria2.addUri", ["http://h/placed"], .members(["pause": "true"]), 1)
+        let placed = try #require(result.string)
+        #expect(try await fixture.gids("aria2.tellWaiting", 1, 1) == [placed])
+        #expect(try await fixture.gids("aria2.tellWaiting", -1, 2) == [gids[1], own])
+        _ = try await fixture.call("aria2.remove", .string(gids[3]))
+        await fixture.close()
+        fixture = try await RPCFixture(folder: folder)
+        #expect(
+            try await fixture.gids("aria2.tellWaiting", 0, 10)
+                == [gids[2], placed, gids[4], gids[0], own, gids[1]])
+        #expect(try await fixture.gids("aria2.tellStopped", 0, 10) == [gids[3]])
+        #expect(try await fixture.status(own) == "paused")
+        #expect(try await fixture.status(gids[3]) == "removed")
+        await fixture.close()
+    }
+
+    @Test(
+        "dir and out stay in the folders that were named",
+        arguments: [
+            ("dir", "/etc"), ("dir", "../x"), ("dir", "/"), ("dir", "DOWNLOADS/../../x"), ("dir", "link"),
+            ("out", "../x"),
+            ("out", "/etc/x"), ("out", "link/x"), ("out", "a\u{0}b"),
+        ]) func confinement(name: String, value: String) async throws
+    {
+        let fixture = try await RPCFixture()
+        try FileManager.default.createSymbolicLink(
+            atPath: fixture.downloads + "/link", withDestinationPath: NSTemporaryDirectory())
+        let text = value.replacingOccurrences(of: "DOWNLOADS", with: fixture.downloads)
+        let result = try await fixture.call(
+            "aria2.addUri", ["http://h/a"], .object([.init(name, .string(text)), .init("pause", "true")]))
+        #expect(result["code"] == 1, "\(result)")
+        #expect(try await fixture.call("aria2.tellWaiting", 0, 10) == [])
+        if name == "dir" {
+            #expect(try await fixture.call("aria2.changeGlobalOption", .members(["dir": .string(text)]))["code"] == 1)
+            #expect(
+                try await fixture.call("fk.add", .members(["urls": ["http://h/a"], "dir": .string(text)])).array?
+                    .first?["error"] != .null)
+        }
+        await fixture.close()
+    }
+
+    @Test("subfolders of the named folder are allowed, relative and absolute") func subfolders() async throws {
+        let fixture = try await RPCFixture()
+        for dir in ["sub", "\(fixture.downloads)/sub", "\(fixture.downloads)/./sub/"] {
+            let gid = try await fixture.addPaused(
+                "f\(dir.count)", .init("dir", .string(dir)), .init("out", "deep/name"))
+            #expect(try await fixture.status(gid, "dir") == "\(fixture.downloads)/sub/deep")
+        }
+        await fixture.close()
+    }
+
+    @Test("options of a task: as texts, lists of headers, unknown ones ignored, bad ones refused") func options()
+        async throws
+    {
+        let fixture = try await RPCFixture()
+        let gid = try await fixture.addPaused(
+            "a", .init("header", ["X-A: 1", "X-B: 2"]), .init("split", "4"), .init("nope", "x"), .init("out", "n.bin"),
+            .init("user-agent", "me"), .init("max-download-limit", "10K"), .init("bt-max-peers", 5))
+        var shown = try await fixture.call("aria2.getOption", .string(gid))
+        #expect(shown["header"] == "X-A: 1\nX-B: 2" && shown["split"] == "4" && shown["out"] == "n.bin")
+        #expect(shown["user-agent"] == "me" && shown["max-download-limit"] == "10240" && shown["pause"] == "true")
+        let bad = try await fixture.call("aria2.addUri", ["http://h/a"], .members(["split": "abc"]))
+        #expect(bad["message"] == "We encountered a problem while processing the option '--split'.")
+        #expect(
+            try await fixture.call(
+                "aria2.changeOption", .string(gid), .members(["max-download-limit": "1M", "header": "X-C: 3"]))
+                == "OK")
+        shown = try await fixture.call("aria2.getOption", .string(gid))
+        #expect(shown["max-download-limit"] == "1048576" && shown["header"] == "X-C: 3" && shown["user-agent"] == "me")
+        #expect(try await fixture.status(gid) == "paused")
+        #expect(try await fixture.call("aria2.changeOption", .string(gid), .members(["out": "other.bin"])) == "OK")
+        #expect(try await fixture.status(gid) == "paused")
+        #expect(
+            try await fixture.call("aria2.getFiles", .string(gid)).array?.first?["path"]?.string
+                == "\(fixture.downloads)/other.bin")
+        #expect(try await fixture.call("aria2.changeOption", "00ff", .object([]))["code"] == 1)
+        await fixture.close()
+    }
+
+    @Test("folder and name cannot change after the first byte") func lateName() async throws {
+        let fixture = try await RPCFixture()
+        let gate = Gate()
+        fixture.server.route("/x") { _ in
+            .raw([
+                .text("HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"),
+                .send([UInt8](repeating: 1, count: 400_000)), .stall(gate), .close,
+            ])
+        }
+        let gid = try #require(
+            try await fixture.call("aria2.addUri", [.string(fixture.server.url("/x"))]).string)
+        let received = try await eventually {
+            try await fixture.status(gid, "completedLength").flatMap { Int($0) ?? 0 > 0 ? true : nil }
+        }
+        #expect(received == true)
+        let result = try await fixture.call("aria2.changeOption", .string(gid), .members(["out": "y"]))
+        #expect(result["code"] == 1 && result["message"]?.string?.contains("bytes have arrived") == true)
+        #expect(try await fixture.status(gid) == "active")
+        gate.open()
+        await fixture.close()
+    }
+
+    @Test("addresses are added and removed, the first one too") func addresses() async throws {
+        let fixture = try await RPCFixture()
+        let gid = try await fixture.addPaused("a")
+        let url = fixture.server.url("/a")
+        #expect(
+            try await fixture.call("aria2.changeUri", .string(gid), 1, [], ["http://m/1", "http://m/2"]) == [0, 2])
+        #expect(
+            try await fixture.call("aria2.changeUri", .string(gid), 1, [.string(url), "http://m/9"], []) == [1, 0])
+        let uris = try await fixture.call("aria2.getUris", .string(gid)).array?.compactMap { $0["uri"]?.string }
+        #expect(uris == ["http://m/1", "http://m/2"])
+        #expect(try await fixture.status(gid) == "paused")
+        #expect(try await fixture.call("aria2.changeUri", .string(gid), 0, [], [])["code"] == 1)
+        #expect(
+            try await fixture.call("aria2.changeUri", .string(gid), 2, [], [])["message"] == "fileIndex is out of range"
+        )
+        #expect(
+            try await fixture.call("aria2.changeUri", .string(gid), 1, ["http://m/1", "http://m/2"], [])["code"] == 1)
+        await fixture.close()
+    }
+
+    @Test("global options act on later tasks, and limits at once") func globalOptions() async throws {
+        let fixture = try await RPCFixture()
+        let options: JSON = .members([
+            "max-overall-download-limit": "1M", "max-concurrent-downloads": "7", "split": "3", "dir": "later",
+            "nope": "1",
+        ])
+        #expect(try await fixture.call("aria2.changeGlobalOption", options) == "OK")
+        let shown = try await fixture.call("aria2.getGlobalOption")
+        #expect(shown["max-overall-download-limit"] == "1048576" && shown["max-concurrent-downloads"] == "7")
+        #expect(shown["split"] == "3" && shown["nope"] == nil)
+        #expect(try await fixture.downloader.control.rateLimit() == 1 << 20)
+        #expect(await fixture.downloader.configure.maxAction == 7)
+        let gid = try await fixture.addPaused("a")
+        #expect(try await fixture.status(gid, "dir") == "\(fixture.downloads)/later")
+        #expect(try await fixture.call("aria2.getOption", .string(gid))["split"] == "3")
+        #expect(
+            try await fixture.call("aria2.changeGlobalOption", .members(["max-concurrent-downloads": "x"]))["code"] == 1
+        )
+        #expect(
+            try await fixture.call("aria2.changeGlobalOption", .members(["max-overall-download-limit": "0"])) == "OK")
+        #expect(try await fixture.downloader.control.rateLimit() == nil)
+        await fixture.close()
+    }
+
+    @Test("a session is written as a list that brings tasks, gids and pauses back") func session() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let gid = try await fixture.addPaused("a", .init("header", "X-A: 1"), .init("out", "n"))
+        #expect(try await fixture.call("aria2.saveSession") == "OK")
+        #expect(try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "/etc/x"]))["code"] == 1)
+        _ = try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "session.txt"]))
+        #expect(try await fixture.call("aria2.saveSession") == "OK")
+        let text = String(decoding: try fixture.folder.read("downloads/session.txt"), as: UTF8.self)
+        await fixture.close()
+        let other = try await RPCFixture(isActive: false)
+        let added = try await other.call(
+            "fk.import",
+            .members(["text": .string(text.replacingOccurrences(of: fixture.downloads, with: other.downloads))]))
+        #expect(added["faults"] == [] && added["added"]?.array?.first?["gid"]?.string == gid, "\(added)")
+        #expect(try await other.status(gid) == "paused")
+        #expect(try await other.call("aria2.getOption", .string(gid))["header"] == "X-A: 1")
+        await other.close()
+    }
+
+    @Test("a Metalink makes a task for each file") func metalink() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let xml = """
+            <?xml version="1.0"?><metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="a.bin"><size>5</size>\
+            <url>http://h/a.bin</url></file><file name="s/b.bin"><url>http://h/b.bin</url></file></metalink>
+            """
+        let gids = try await fixture.call(
+            "aria2.addMetalink", .string(Data(xml.utf8).base64EncodedString()), .members(["pause": "true"]))
+        #expect(gids.array?.count == 2, "\(gids)")
+        #expect(try await fixture.gids("aria2.tellWaiting", 0, 5).count == 2)
+        #expect(try await fixture.call("aria2.addMetalink", "x")["code"] == 1)
+        #expect(
+            try await fixture.call("aria2.addMetalink", .string(Data("http://h/a".utf8).base64EncodedString()))["code"]
+                == 1)
+        // An entry that leaves the folder is left out, as in every list.
+        let out = xml.replacingOccurrences(of: "s/b.bin", with: "../b.bin")
+        let rest = try await fixture.call("aria2.addMetalink", .string(Data(out.utf8).base64EncodedString()))
+        #expect(rest.array?.count == 1, "\(rest)")
+        await fixture.close()
+    }
+
+    @Test("notifications come after the right secret only, once for each change") func notifications() async throws {
+        let fixture = try await RPCFixture(secret: "s")
+        fixture.server.route("/a") { [body] _ in .ok(body) }
+        let seen = Observed<[String]>([])
+        let strange = Observed<[String]>([])
+        let peer = RPCPeer { bytes in
+            let json = JSON(parsing: bytes)
+            seen.update {
+                $0.append("\(json?["method"]?.string ?? "") \(json?["params"]?.array?.first?["gid"]?.string ?? "")")
+            }
+        }
+        let stranger = RPCPeer { bytes in strange.update { $0.append(String(decoding: bytes, as: UTF8.self)) } }
+        await fixture.service.connect(peer)
+        await fixture.service.connect(stranger)
+        _ = try await fixture.call("aria2.getVersion", "token:x", from: stranger)
+        _ = try await fixture.call("aria2.getVersion", "token:s", from: peer)
+        let gid = try #require(
+            try await fixture.call("aria2.addUri", "token:s", [.string(fixture.server.url("/a"))]).string)
+        _ = await seen.wait { $0.contains("aria2.onDownloadComplete \(gid)") }
+        #expect(seen.value == ["aria2.onDownloadStart \(gid)", "aria2.onDownloadComplete \(gid)"])
+        let other = try #require(
+            try await fixture.call(
+                "aria2.addUri", "token:s", [.string(fixture.server.url("/none"))], .members(["pause": "true"])
+            ).string)
+        #expect(seen.value.count == 2)
+        _ = try await fixture.call("aria2.unpause", "token:s", .string(other))
+        _ = await seen.wait { $0.contains("aria2.onDownloadError \(other)") }
+        #expect(seen.value.count == 4)
+        #expect(strange.value.isEmpty)
+        await fixture.service.disconnect(peer)
+        await fixture.close()
+    }
+}

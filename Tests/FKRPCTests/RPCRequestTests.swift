@@ -1,0 +1,186 @@
+import FKCore
+import FKMiddleware
+import FKRPC
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("RPC requests")
+struct RPCRequestTests {
+    @Test(
+        "what is no call gets the status and the code of aria2",
+        arguments: [
+            ("{", 500, -32700), ("1", 500, -32700), ("", 500, -32700), ("\u{0}", 500, -32700),
+            ("{}", 400, -32600), (#"{"id":1}"#, 400, -32600), (#"{"id":1,"method":5}"#, 400, -32600),
+            (#"{"method":"aria2.getVersion"}"#, 400, -32600),
+            (#"{"id":1,"method":"aria2.getVersion","params":{}}"#, 500, -32602),
+            (#"{"id":1,"method":"aria2.getVersion","params":null}"#, 500, -32602),
+            (#"{"id":1,"method":"aria2.addTorrent","params":["x"]}"#, 404, -32601),
+            (#"{"id":1,"method":"fk.nothing"}"#, 404, -32601),
+            (#"{"id":1,"method":"aria2.tellStatus","params":["zz"]}"#, 400, 1),
+        ]) func faults(body: String, status: Int, code: Int64) async throws
+    {
+        let fixture = try await RPCFixture()
+        let answer = try await fixture.send(body)
+        #expect(answer.status == status)
+        #expect(answer.json["error"]?["code"] == .integer(code))
+        await fixture.close()
+    }
+
+    @Test("a batch is answered with 200 in its order, and elements that are no objects are left out") func batch()
+        async throws
+    {
+        let fixture = try await RPCFixture()
+        let answer = try await fixture.send(
+            #"[{"id":"a","method":"nope"},5,{"id":{"x":[1]},"method":"aria2.getVersion"}]"#)
+        #expect(answer.status == 200)
+        let replies = try #require(answer.json.array)
+        #expect(replies.count == 2)
+        #expect(replies[0]["error"]?["message"] == "No such method: nope")
+        #expect(replies[1]["id"] == .members(["x": [1]]))
+        #expect(replies[1]["result"]?["version"]?.string == "0.9.0")
+        #expect(try await fixture.send("[]").json == [])
+        await fixture.close()
+    }
+
+    @Test("results of a multicall are arrays of one, and errors stand alone") func multicall() async throws {
+        let fixture = try await RPCFixture(secret: "s")
+        let calls: JSON = [
+            .members(["methodName": "aria2.getVersion", "params": ["token:s"]]),
+            .members(["methodName": "aria2.getVersion", "params": []]),
+            .members(["methodName": "x.y", "params": ["token:s"]]),
+            .members(["methodName": "system.multicall", "params": []]), 5, .object([]),
+            .members(["methodName": "aria2.tellStatus", "params": ["token:s", "zz"]]),
+        ]
+        let results = try #require(try await fixture.call("system.multicall", calls).array)
+        #expect(results[0].array?.count == 1)
+        #expect(
+            results.dropFirst().map { $0["message"]?.string } == [
+                "Unauthorized", "No such method: x.y", "Recursive system.multicall forbidden.",
+                "system.multicall expected struct.", "Missing methodName.", "Invalid GID zz",
+            ])
+        #expect(fixture.delays.withLock { $0 } == 1)
+        #expect(try await fixture.call("system.multicall", 5)["message"] == "The parameter at 0 has wrong type.")
+        await fixture.close()
+    }
+
+    @Test("a missing or wrong secret is delayed each time and logged once; a right one is taken off") func secret()
+        async throws
+    {
+        let fixture = try await RPCFixture(secret: "geheim")
+        for params: JSON in [[], ["token:"], ["token:geheiM"], ["token:geheim1"], ["geheim"]] {
+            let body = JSON.members(["id": 1, "method": "aria2.getVersion", "params": params])
+            let answer = try await fixture.send(String(decoding: body.bytes, as: UTF8.self))
+            #expect(answer.status == 400)
+            #expect(answer.json["error"] == .members(["code": 1, "message": "Unauthorized"]))
+        }
+        #expect(fixture.delays.withLock { $0 } == 5)
+        #expect(fixture.log.withLock { $0.count } == 1)
+        #expect(try await fixture.call("aria2.getVersion", "token:geheim")["version"] != nil)
+        #expect(try await fixture.call("system.listMethods").array?.contains("aria2.addUri") == true)
+        #expect(fixture.delays.withLock { $0 } == 5)
+        await fixture.close()
+        let open = try await RPCFixture()
+        #expect(try await open.call("aria2.getVersion", "token:anything")["version"] != nil)
+        await open.close()
+    }
+
+    @Test("a GET has method, id and params in base64") func get() async throws {
+        let fixture = try await RPCFixture(secret: "s")
+        let params = Data(#"["token:s"]"#.utf8).base64EncodedString()
+        var answer = await fixture.service.handle(query: [
+            ("method", "aria2.getVersion"), ("id", "x"), ("params", params),
+        ])
+        #expect(answer.status == 200)
+        #expect(JSON(parsing: answer.body)?["id"] == "x")
+        answer = await fixture.service.handle(query: [("method", "aria2.getVersion"), ("params", "%%%")])
+        #expect(answer.status == 500)
+        await fixture.close()
+    }
+
+    @Test("deep nesting is no JSON, and strings may hold brackets") func depth() async throws {
+        let deep = String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000)
+        #expect(JSON(parsing: Array(deep.utf8)) == nil)
+        #expect(JSON(parsing: Array("\"\(deep)\"".utf8)) == .string(deep))
+        let most = String(repeating: "[", count: JSON.maxDepth) + String(repeating: "]", count: JSON.maxDepth)
+        #expect(JSON(parsing: Array(most.utf8)) != nil)
+        let fixture = try await RPCFixture()
+        #expect(try await fixture.send(deep).status == 500)
+        await fixture.close()
+    }
+
+    @Test(
+        "values keep their type and their text",
+        arguments: [
+            "null", "true", "false", "0", "-1", "9223372036854775807", "1.5", "\"\"",
+            "\"a\\\"\\\\\\n\\u001b\u{e9}\u{1f600}\"",
+            "[]", "{}", "[1,[true],{\"a\":null}]",
+        ]) func roundTrip(text: String) throws
+    {
+        let json = try #require(JSON(parsing: Array(text.utf8)))
+        #expect(JSON(parsing: json.bytes) == json)
+        #expect(String(decoding: json.bytes, as: UTF8.self) == text)
+    }
+
+    @Test("a thousand calls in one multicall are answered") func manyCalls() async throws {
+        let fixture = try await RPCFixture()
+        let calls = JSON.array((0..<1_000).map { _ in .members(["methodName": "aria2.getGlobalStat"]) })
+        #expect(try await fixture.call("system.multicall", calls).array?.count == 1_000)
+        await fixture.close()
+    }
+
+    @Test(
+        "options of the address that would let strangers in are refused",
+        arguments: [
+            (["0.0.0.0:1"], "needs TLS"), (["192.168.1.2:1", "no-secret"], "needs a secret"),
+            (["::1"], "address and a port"),
+            (["[::]:1"], "needs TLS"), (["example.com:1"], "as a number"), (["127.0.0.1:70000"], "address and a port"),
+            ([":1"], "address and a port"),
+        ]) func listen(words: [String], reason: String)
+    {
+        let fault = #expect(throws: ListenOptions.Fault.self) {
+            try ListenOptions(listen: words[0], hasNoSecret: words.contains("no-secret"))
+        }
+        #expect(fault?.message.contains(reason) == true)
+    }
+
+    @Test("options of the address that are safe are taken") func safeListen() throws {
+        #expect(try ListenOptions().isLoopback)
+        #expect(try ListenOptions(listen: "[::1]:0", hasNoSecret: true).url(port: 5) == "http://[::1]:5/")
+        #expect(try ListenOptions(listen: "6801").port == 6_801)
+        #expect(try ListenOptions(listen: "0.0.0.0:1", isPlain: true).address == "0.0.0.0")
+        #expect(
+            try ListenOptions(listen: "0.0.0.0:1", certificate: "/c", key: "/k").url(port: 1) == "https://0.0.0.0:1/")
+        #expect(throws: ListenOptions.Fault.self) { try ListenOptions(certificate: "/c") }
+        #expect(throws: ListenOptions.Fault.self) { try ListenOptions(key: "/k") }
+        #expect(throws: ListenOptions.Fault.self) { try ListenOptions(secretFile: "/s", hasNoSecret: true) }
+    }
+
+    @Test(
+        "foreign hosts and origins are refused",
+        arguments: [
+            ("localhost:6800", nil, true), ("127.0.0.1", nil, true), ("[::1]:6800", nil, true),
+            ("LOCALHOST:6800", nil, true),
+            ("evil.example:6800", nil, false), ("", nil, false), ("127.0.0.1.evil.example", nil, false),
+            ("localhost:6800", "http://localhost:6800", true), ("127.0.0.1:6800", "http://127.0.0.1:6800", true),
+            ("127.0.0.1:6800", "http://localhost:6800", true), ("localhost:6800", "http://localhost:80", false),
+            ("localhost:6800", "https://localhost:6800", false), ("localhost:6800", "null", false),
+            ("localhost:6800", "http://evil.example", false), ("localhost:6800", "https://ok.example", true),
+            ("localhost:6800", "https://ok.example.evil", false),
+        ] as [(String, String?, Bool)]) func access(host: String, origin: String?, isServed: Bool)
+    {
+        let rules = AccessRules(address: "127.0.0.1", port: 6_800, isSecure: false, origins: ["https://OK.example/"])
+        #expect((rules.fault(host: host, origin: origin) == nil) == isServed)
+        #expect(rules.fault(host: nil, origin: nil) != nil)
+    }
+
+    @Test("all addresses are served by number, never by an unknown name; null may be allowed") func wildcard() {
+        let rules = AccessRules(address: "0.0.0.0", port: 1, isSecure: true, origins: ["null"])
+        #expect(rules.fault(host: "192.168.1.5:1", origin: "https://192.168.1.5:1") == nil)
+        #expect(rules.fault(host: "rebound.example:1", origin: nil) != nil)
+        #expect(rules.fault(host: "192.168.1.5:1", origin: "null") == nil)
+        #expect(
+            AccessRules(address: "127.0.0.1", port: 1, isSecure: false, origins: ["*"])
+                .fault(host: "localhost", origin: "http://x") == nil)
+    }
+}

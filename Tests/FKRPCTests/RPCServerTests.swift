@@ -1,0 +1,259 @@
+import FKRPC
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("RPC server")
+struct RPCServerTests {
+    private static let version = #"{"id":1,"method":"aria2.getVersion"}"#
+
+    @Test("paths, methods and lengths have their statuses") func statuses() async throws {
+        let server = try await RPCProcess()
+        func status(_ line: String, _ fields: [String] = [], body: String? = nil, host: String = "localhost")
+            async throws -> Int?
+        {
+            let answer = try await server.exchange(line, fields, body: body, host: host)
+            return Int(answer.dropFirst(9).prefix(3))
+        }
+        #expect(try await status("POST /jsonrpc", body: Self.version) == 200)
+        #expect(try await status("POST /jsonrpc", body: #"{"id":1,"method":"x"}"#) == 404)
+        #expect(try await status("POST /jsonrpc", body: "{") == 500)
+        #expect(try await status("POST /jsonrpc", body: "") == 500)
+        #expect(try await status("POST /jsonrpc") == 411)
+        #expect(try await status("POST /jsonrpc", ["Content-Length: 2097153"]) == 413)
+        #expect(try await status("POST /jsonrpc", ["Content-Length: 99999999999999999999"]) == 411)
+        #expect(try await status("GET /jsonrpc?method=aria2.getVersion&id=1") == 200)
+        #expect(try await status("GET /jsonrpc") == 400)
+        #expect(try await status("GET /nope") == 404)
+        #expect(try await status("GET /../../etc/passwd") != 200)
+        #expect(try await status("POST /rpc", body: "<a/>") == 404)
+        #expect(try await status("POST /jsonrpc", body: Self.version, host: "evil.example") == 403)
+        #expect(try await status("POST /jsonrpc", ["Origin: http://evil.example"], body: Self.version) == 403)
+        #expect(try await status("POST /jsonrpc", ["Origin: null"], body: Self.version) == 403)
+        #expect(
+            try await status("POST /jsonrpc", ["Origin: http://localhost:\(server.port)"], body: Self.version) == 200)
+        try await server.end()
+    }
+
+    @Test("a foreign origin runs nothing") func foreign() async throws {
+        let server = try await RPCProcess()
+        _ = try await server.exchange(
+            "POST /jsonrpc", ["Origin: http://evil.example"],
+            body: #"{"id":1,"method":"aria2.addUri","params":[["http://h/a"],{"pause":"true"}]}"#)
+        #expect(try await server.call("aria2.tellWaiting", 0, 10) == [])
+        let head = try await offPool { try RawClient(port: server.port).upgrade("Origin: http://evil.example\r\n") }
+        #expect(head.hasPrefix("HTTP/1.1 403"))
+        try await server.end()
+    }
+
+    @Test("the page is served with a policy, and an allowed origin may read answers") func page() async throws {
+        let server = try await RPCProcess(["--no-secret", "--allow-origin", "https://ok.example"])
+        for path in ["/", "/page.css", "/page.js"] {
+            let answer = try await server.exchange("GET \(path)")
+            #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("Content-Security-Policy: default-src 'none'"))
+        }
+        let index = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../Sources/fk-rpc/Page/index.html"), encoding: .utf8)
+        #expect(try await server.exchange("GET /").hasSuffix("\r\n\r\n" + index))
+        let flight = try await server.exchange(
+            "OPTIONS /jsonrpc",
+            [
+                "Origin: https://ok.example", "Access-Control-Request-Method: POST",
+                "Access-Control-Request-Headers: x-a",
+            ])
+        #expect(flight.contains("Access-Control-Allow-Origin: https://ok.example\r\n"))
+        #expect(flight.contains("Access-Control-Allow-Headers: x-a\r\n"))
+        let answer = try await server.exchange("POST /jsonrpc", ["Origin: https://ok.example"], body: Self.version)
+        #expect(answer.contains("Access-Control-Allow-Origin: https://ok.example\r\n"))
+        try await server.end()
+    }
+
+    @Test("the first start makes a secret that only the user can read; a wrong one costs a second") func secret()
+        async throws
+    {
+        var server = try await RPCProcess([])
+        let path = server.folder.file("work/rpc-secret").path
+        let secret = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
+        #expect(secret.count == 32)
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(try await server.call("aria2.getVersion", .string("token:\(secret)"))["version"] != nil)
+        let start = ContinuousClock.now
+        #expect(try await server.call("aria2.getVersion", "token:x")["message"] == "Unauthorized")
+        #expect(ContinuousClock.now - start >= .milliseconds(950))
+        try await server.end()
+        server = try await RPCProcess([], folder: server.folder)
+        #expect(try await server.call("aria2.getVersion", .string("token:\(secret)"))["version"] != nil)
+        try await server.end()
+    }
+
+    @Test("a WebSocket has calls, notifications, batches and parts of messages") func webSocket() async throws {
+        let server = try await RPCProcess()
+        try await offPool {
+            let client = try RawClient(port: server.port)
+            #expect(client.upgrade().hasPrefix("HTTP/1.1 101"))
+            client.sendMessage(Self.version)
+            #expect(client.receiveMessage()?.contains(#""version":"0.9.0""#) == true)
+            let bytes = Array(Self.version.utf8)
+            client.send(RawClient.frame(Array(bytes.prefix(5)), isLast: false))
+            client.send(RawClient.frame(Array(bytes.dropFirst(5)), opcode: 0))
+            #expect(client.receiveMessage()?.contains("version") == true)
+            client.sendMessage("[\(Self.version),\(Self.version)]")
+            #expect(JSON(parsing: Array((client.receiveMessage() ?? "").utf8))?.array?.count == 2)
+            client.sendMessage("{")
+            #expect(client.receiveMessage()?.contains("-32700") == true)
+            client.sendMessage(
+                #"{"id":2,"method":"aria2.addUri","params":[["http://127.0.0.1:1/a"],{"max-tries":"1"}]}"#)
+            var seen: [String] = []
+            while !seen.contains(where: { $0.contains("onDownloadError") }), let message = client.receiveMessage() {
+                seen.append(message)
+            }
+            #expect(
+                seen.contains { $0.contains("aria2.onDownloadStart") }
+                    && seen.contains { $0.contains("onDownloadError") })
+            // Long lists come in several frames.
+            let calls = Array(repeating: #"{"methodName":"aria2.getGlobalOption"}"#, count: 100).joined(separator: ",")
+            client.sendMessage(#"{"id":3,"method":"system.multicall","params":[[\#(calls)]]}"#)
+            var answer: JSON?
+            while answer?["id"] != 3, let message = client.receiveMessage() {
+                answer = JSON(parsing: Array(message.utf8))
+            }
+            #expect(answer?["result"]?.array?.count == 100)
+        }
+        try await server.end()
+    }
+
+    @Test("bad WebSockets and half requests end or wait, and others are served") func badClients() async throws {
+        let server = try await RPCProcess()
+        let kept = try await offPool {
+            var kept: [RawClient] = []
+            let large = try RawClient(port: server.port)
+            _ = large.upgrade()
+            large.send(RawClient.frame([UInt8](repeating: 0x20, count: (2 << 20) + 1)))
+            #expect(large.receiveMessage() == nil)
+            let unmasked = try RawClient(port: server.port)
+            _ = unmasked.upgrade()
+            unmasked.send([0x81, 0x02, 0x7b, 0x7d])
+            _ = unmasked.receiveMessage()
+            let garbage = try RawClient(port: server.port)
+            garbage.send([UInt8](repeating: 0xff, count: 100_000))
+            _ = garbage.receiveAll()
+            for text in ["GET", "POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"] {
+                let half = try RawClient(port: server.port)
+                half.send(text)
+                kept.append(half)
+            }
+            let frame = try RawClient(port: server.port)
+            _ = frame.upgrade()
+            frame.send([0x81, 0xfe, 0x10])
+            kept.append(frame)
+            return kept
+        }
+        #expect(try await server.call("aria2.getVersion")["version"] != nil)
+        #expect(kept.count == 3)
+        try await server.end()
+    }
+
+    @Test("a thousand idle connections leave room for others") func idleConnections() async throws {
+        let server = try await RPCProcess()
+        let clients = try await offPool { try (0..<1_000).map { _ in try RawClient(port: server.port) } }
+        #expect(try await server.call("aria2.getVersion")["version"] != nil)
+        #expect(clients.count == 1_000)
+        try await server.end()
+    }
+
+    @Test("a client that never reads does not fill the memory") func deafClient() async throws {
+        let server = try await RPCProcess()
+        let client = try await offPool {
+            let client = try RawClient(port: server.port)
+            _ = client.upgrade()
+            return client
+        }
+        // Each answer has some 4 KiB: 400 MB in all, if they were kept.
+        let message = RawClient.frame(Array(#"{"id":1,"method":"aria2.getGlobalOption"}"#.utf8))
+        let batch = [[UInt8]](repeating: message, count: 1_000).flatMap(\.self)
+        Thread.detachNewThread { for _ in 0..<100 where client.send(batch) {} }
+        for _ in 0..<50 { #expect(try await server.call("aria2.getVersion")["version"] != nil) }
+        let status = (try? String(contentsOfFile: "/proc/\(server.child.pid)/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS") } ?? ""
+        let kilobytes = Int(line.filter(\.isNumber)) ?? 0
+        #expect(kilobytes < 300_000, "\(line)")
+        try await server.end()
+    }
+
+    @Test("a kill loses neither tasks nor gids nor order") func kill() async throws {
+        var server = try await RPCProcess()
+        var gids: [JSON] = []
+        for index in 0..<4 {
+            gids.append(
+                try await server.call(
+                    "aria2.addUri", [.string("http://h/\(index)")],
+                    .members(["pause": "true", "gid": .string("000000000000000\(index + 1)")])))
+        }
+        _ = try await server.call("aria2.changePosition", gids[3], 0, "POS_SET")
+        _ = try await server.call("aria2.remove", gids[1])
+        try await server.end(SIGKILL)
+        server = try await RPCProcess(folder: server.folder)
+        let waiting = try await server.call("aria2.tellWaiting", 0, 10, ["gid"])
+        #expect(waiting.array?.compactMap { $0["gid"] } == [gids[3], gids[0], gids[2]])
+        #expect(try await server.call("aria2.tellStatus", gids[1])["status"] == "removed")
+        try await server.end()
+    }
+
+    @Test("forceShutdown ends within two seconds with status 0", arguments: ["aria2.shutdown", "aria2.forceShutdown"])
+    func shutdown(method: String) async throws {
+        let server = try await RPCProcess()
+        let start = ContinuousClock.now
+        #expect(try await server.call(method) == "OK")
+        #expect(try await offPool { server.child.end() } == 0)
+        #expect(ContinuousClock.now - start < .seconds(10))
+    }
+
+    @Test(
+        "refused options end with 2 and name what is missing",
+        arguments: [
+            (["--listen", "0.0.0.0:0"], "needs TLS"), (["--listen", "0.0.0.0:0", "--no-secret"], "needs a secret"),
+            (["--cert", "/nope"], "--key FILE"), (["--cert", "/nope", "--key", "/nope"], "/nope cannot be read"),
+            (["--listen", "x"], "an address and a port"), (["--nope"], "--nope"),
+            (["--secret-file", "/nope"], "/nope"),
+            (["-d", ""], "-d"),
+        ]) func refused(words: [String], reason: String) async throws
+    {
+        let (status, output) = try await RPCProcess.run(words)
+        #expect(status == 2 && output.contains(reason), "\(status) \(output)")
+    }
+
+    @Test("an address in use is named") func busyPort() async throws {
+        let server = try await RPCProcess()
+        let (status, output) = try await RPCProcess.run(["--no-secret", "--listen", "127.0.0.1:\(server.port)"])
+        #expect(status == 2 && output.contains("Address already in use"), "\(output)")
+        try await server.end()
+    }
+
+    @Test(
+        "with a certificate calls are encrypted",
+        .enabled(if: Program.find("openssl") != nil && Program.find("curl") != nil))
+    func encrypted() async throws {
+        let folder = try TemporaryFolder()
+        try Program.run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                "subjectAltName=IP:127.0.0.1", "-keyout", folder.file("key.pem").path, "-out",
+                folder.file("cert.pem").path,
+            ])
+        let server = try await RPCProcess(
+            ["--no-secret", "--cert", folder.file("cert.pem").path, "--key", folder.file("key.pem").path])
+        let answer = try await offPool {
+            try Program.run(
+                "curl",
+                [
+                    "-sS", "--cacert", folder.file("cert.pem").path, "-d", Self.version,
+                    "https://127.0.0.1:\(server.port)/jsonrpc",
+                ])
+        }
+        #expect(answer.contains(#""version":"0.9.0""#))
+        try await server.end()
+    }
+}
