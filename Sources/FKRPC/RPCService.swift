@@ -32,7 +32,7 @@ package actor RPCService {
     private var refusals = 0
     var isEnding = false
     /// One session of this process, as aria2 names it.
-    let sessionID = (0..<20).map { _ in String(format: "%02x", UInt8.random(in: 0...255)) }.joined()
+    let sessionID = Digester.hex((0..<20).map { _ in UInt8.random(in: 0...255) })
 
     /// The maximum number of rows in the answer to one request, so that a multicall of long lists has an end.
     package static let maxRows = 100_000
