@@ -55,17 +55,6 @@ import Testing
         arguments: ["plan", "books.plan", "3-of", "0-of-4", "5-of-4"])
     func otherNames(name: String) { #expect(Shard(folder: name) == nil) }
 
-    @Test("The options for submitting shards again, in the scheduler's numbers") func expressions() {
-        let whole = ShardNumbering(.slurm, first: 0, size: 10)
-        #expect(whole.expressions([1, 3, 4, 5, 9, 10]) == ["--array=0,2-4,8-9"])
-        #expect(ShardNumbering(size: 4).expressions([2]) == ["--array=2"])
-        #expect(ShardNumbering(.slurm, first: 5, step: 5, size: 10).expressions([1, 2, 4]) == ["--array=5,10,20"])
-        #expect(
-            ShardNumbering(.slurm, first: 0, size: 1_000).expressions([1, 1_000, 1_001, 1_002, 3_001])
-                == ["--array=0,999", "--array=0-1 --shard-offset 1000", "--array=0 --shard-offset 3000"])
-        #expect(whole.expressions([Int]()).isEmpty)
-    }
-
     // MARK: The plan
 
     @Test("The first of several processes records the plan, and the others read it") func first() throws {

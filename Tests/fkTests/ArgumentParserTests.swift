@@ -145,10 +145,11 @@ import Testing
             #expect(spec.operands.dropLast().allSatisfy { $0.maximum == 1 }, "\(spec.name): operands")
             #expect(!spec.summary.hasSuffix("."))
         }
-        // The completions rely on it: one spelling, one kind and one hint wherever an option appears.
-        var kinds: [String: OptionSpec.Kind] = [:]
+        // The completions rely on it: an option has a value wherever it appears, or nowhere.
+        var flags: [String: Bool] = [:]
         for option in CommandTable.all.flatMap(\.options) {
-            #expect(kinds.updateValue(option.kind, forKey: option.long) ?? option.kind == option.kind)
+            let isFlag = option.kind == .flag
+            #expect(flags.updateValue(isFlag, forKey: option.long) ?? isFlag == isFlag, "\(option.long)")
         }
     }
 }

@@ -81,6 +81,19 @@ import Testing
         #expect(try resolve(.automatic, plan: adopted, slurm(1, 1, 4)).plan == adopted, "only the first one")
     }
 
+    @Test("The options for submitting shards again, in the scheduler's numbers") func expressions() {
+        func options(_ numbering: ShardNumbering, _ indexes: Int...) -> [String] {
+            numbering.arrays(of: indexes).map(\.options)
+        }
+        #expect(options(ShardNumbering(.slurm, first: 0, size: 10), 1, 3, 4, 5, 9, 10) == ["--array=0,2-4,8-9"])
+        #expect(options(ShardNumbering(size: 4), 2) == ["--array=2"])
+        #expect(options(ShardNumbering(.slurm, first: 5, step: 5, size: 10), 1, 2, 4) == ["--array=5,10,20"])
+        #expect(
+            options(ShardNumbering(.slurm, first: 0, size: 1_000), 1, 1_000, 1_001, 1_002, 3_001)
+                == ["--array=0,999", "--array=0-1 --shard-offset 1000", "--array=0 --shard-offset 3000"])
+        #expect(ShardNumbering(size: 4).arrays(of: []).isEmpty)
+    }
+
     private func fault(_ body: () throws -> Void) -> String {
         do { try body() } catch { return (error as? ShardError)?.message ?? "\(error)" }
         return "no error"

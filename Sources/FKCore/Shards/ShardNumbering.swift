@@ -38,25 +38,29 @@ package struct ShardNumbering: Sendable, Hashable, Codable {
         return (first + (place - offset) * step, offset)
     }
 
-    /// The options that submit these shards again, in the scheduler's own numbers: `--array=0,4-6`. One line for each
-    /// offset.
+    /// Shards of one array, in the scheduler's own numbers.
+    package struct Selection: Sendable, Hashable {
+        /// What is added to the numbers.
+        package var offset: Int
+        /// The numbers, ascending.
+        package var ranges: [ClosedRange<Int>]
+    }
+
+    /// The arrays that have these shards, one for each offset.
     ///
     /// - Parameter indexes: ascending.
-    package func expressions(_ indexes: some Sequence<Int>) -> [String] {
-        var lines: [(offset: Int, ranges: [ClosedRange<Int>])] = []
+    package func arrays(of indexes: some Sequence<Int>) -> [Selection] {
+        var arrays: [Selection] = []
         for index in indexes {
             let (number, offset) = number(of: index)
-            if lines.last?.offset != offset { lines.append((offset, [])) }
-            if let last = lines[lines.count - 1].ranges.last, last.upperBound + 1 == number {
-                lines[lines.count - 1].ranges[lines[lines.count - 1].ranges.count - 1] = last.lowerBound...number
+            if arrays.last?.offset != offset { arrays.append(Selection(offset: offset, ranges: [])) }
+            let array = arrays.count - 1
+            if let last = arrays[array].ranges.last, last.upperBound + 1 == number {
+                arrays[array].ranges[arrays[array].ranges.count - 1] = last.lowerBound...number
             } else {
-                lines[lines.count - 1].ranges.append(number...number)
+                arrays[array].ranges.append(number...number)
             }
         }
-        return lines.map { line in
-            let ranges = line.ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
-            return "--array=\(ranges.joined(separator: ","))"
-                + (line.offset > 0 ? " --shard-offset \(line.offset)" : "")
-        }
+        return arrays
     }
 }

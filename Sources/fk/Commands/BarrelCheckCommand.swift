@@ -85,7 +85,9 @@ struct BarrelCheckCommand: Command {
         }
         if let plan, !WorkPath(global.workPath).hasBarrel(name) { count += addAbsent(plan, to: &shards) }
         if global.json { JSONOutput(context.output).document(documents) }
-        if let plan, !global.json { plan.numbering.expressions(shards.sorted()).forEach(context.output.writeLine) }
+        if let plan, !global.json {
+            plan.numbering.arrays(of: shards.sorted()).map(\.options).forEach(context.output.writeLine)
+        }
         return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
 

@@ -50,3 +50,11 @@ struct ShardArray: Hashable {
         return last - first == (count - 1) * (step ?? 1)
     }
 }
+
+extension ShardNumbering.Selection {
+    /// The options that submit these shards again: `--array=0,4-6`.
+    var options: String {
+        let numbers = ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
+        return "--array=\(numbers.joined(separator: ","))" + (offset > 0 ? " --shard-offset \(offset)" : "")
+    }
+}
