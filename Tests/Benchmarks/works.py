@@ -57,9 +57,10 @@ class Bench:
     #: What stands behind the name of a program's build before a change.
     BEFORE = " before"
 
-    def __init__(self, fk, nginx, memory, disk, rounds, scale, floor=None, before=None):
+    def __init__(self, fk, nginx, memory, disk, rounds, scale, floor=None, before=None, million=False):
         self.fk, self.nginx, self.memory, self.disk = fk, nginx, memory, disk
         self.rounds, self.scale, self.floor, self.before = rounds, scale, floor, before
+        self.million = million
         self.number = 0
 
     def aria2_next(self, *words):
@@ -333,6 +334,48 @@ class Bench:
         shutil.rmtree(folder)
         return rows
 
+    #: Words of the row's name -> words of the command. They run in this order over one work path.
+    LONG = {
+        "import": ["barrel", "import", "all", "urls"], "list": ["list"], "list --json": ["list", "--json"],
+        "barrel show --json": ["barrel", "show", "all", "--json"], "barrel export": ["barrel", "export", "all"],
+        "barrel missing": ["barrel", "missing", "all"], "suspend --all": ["suspend", "--all"],
+        "resume --all": ["resume", "--all"], "barrel run": ["barrel", "run", "all", "-j", "16"],
+        "barrel run again": ["barrel", "run", "all"], "verify": ["verify", "-b", "all"],
+        "trash": ["trash", "-y", "-b", "all"],
+    }
+    #: Their exit status 1 says that members are missing.
+    MAY_FAIL = ("barrel missing",)
+
+    def long(self):
+        """Peak memory and processor time of each command over a long list. --million: over a million files as well, which
+        takes 10 GB of memory for the files and half an hour."""
+        self.make_file("any.bin", 1024)
+        rows, costs = [], {}
+        counts = [self.scale(50_000)] + ([self.scale(1_000_000)] if self.million else [])
+        for count in counts:
+            for program, fk in self.builds().items():
+                folder = self.fresh()
+                (folder / "urls").write_text(
+                    "".join(f"{self.nginx.plain}/any/{number}.bin\n" for number in range(count)))
+                for name, words in self.LONG.items():
+                    words = [fk, *words, "-q", "--work-path", folder / "work"]
+                    costs[count, program, name] = measure.run(
+                        words, folder, timeout=1800, statuses=(0, 1) if name in self.MAY_FAIL else (0,))
+                shutil.rmtree(folder)
+        for count in counts:
+            for name in self.LONG:
+                own = {program: costs[count, program, name] for program in self.builds()}
+                rows.append(Row(
+                    f"{count:,} tasks: {name}", "MB", {program: round(cost.megabytes, 1) for program, cost in own.items()},
+                    [Goal("MB", 160)]))
+                each = {program: round(cost.processor / count * 1e6, 2) for program, cost in own.items()}
+                goals = []
+                if count != counts[0]:
+                    few = costs[counts[0], "fk", name].processor / counts[0] * 1e6
+                    goals = [Goal("us", round(1.3 * few, 2))]
+                rows.append(Row(f"{count:,} tasks: {name}", "us of processor for each", each, goals))
+        return rows
+
     def memory_a_task(self, fk, folder, work, base, count):
         """What the engine of a work path with all tasks waiting holds, less what one with a single task does."""
         held = []
@@ -455,4 +498,4 @@ class Bench:
             shutil.rmtree(folder)
         return rows
 
-    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "start", "kills", "digests", "lists")
+    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "long", "start", "kills", "digests", "lists")

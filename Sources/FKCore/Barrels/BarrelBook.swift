@@ -114,15 +114,15 @@ struct BarrelBook {
     private mutating func save(where isDue: (BarrelEntry) -> Bool) -> [String] {
         var problems: [String] = []
         for name in marked {
-            guard let barrel = barrels[name.text], barrel.pending > 0 else {
+            guard barrels[name.text].map({ $0.pending > 0 }) ?? false else {
                 if users[name.text] == nil { removeMark(name) }
                 continue
             }
-            guard isDue(barrel) else { continue }
+            // No copy of the barrel lives while it changes.
+            guard barrels[name.text].map(isDue) ?? false else { continue }
             do {
-                savedBytes += try BarrelFile.write(barrel.record, in: workPath)
+                savedBytes += try barrels[name.text]?.save(in: workPath) ?? 0
                 saveCount += 1
-                barrels[name.text]?.saved()
                 if users[name.text] == nil { removeMark(name) }
             } catch {
                 problems.append("Barrel \(name.text) could not be saved: \(error)")

@@ -11,9 +11,7 @@ struct BarrelEntry {
     private(set) var options: BarrelOptions
     /// The sums when the barrel was last saved with a counted sum.
     private var sums: BarrelSums
-    /// The members. A removed member leaves a hole; holes are removed once they are half of all places.
-    private var places: [BarrelMember?]
-    private var placeOfMember: [TaskID: Int32]
+    private var list: BarrelMembers
     /// The number of changes since the barrel was last saved.
     private(set) var pending = 0
     /// True if options have changed since the last save. No task record contains them.
@@ -28,32 +26,60 @@ struct BarrelEntry {
     /// The highest fraction that was reported.
     private var shownFraction: Double?
 
-    init(record: BarrelRecord) {
+    init(record: BarrelRecord) { self.init(record, BarrelMembers(record.members)) }
+
+    private init(_ record: BarrelRecord, _ members: BarrelMembers) {
         name = record.name
         created = record.created
         options = record.options
         sums = record.sums
-        places = record.members
-        placeOfMember = [:]
-        placeOfMember.reserveCapacity(places.count)
-        for (place, member) in record.members.enumerated() { placeOfMember[member.id] = Int32(place) }
+        list = members
     }
 
-    var count: Int { placeOfMember.count }
-    func contains(_ id: TaskID) -> Bool { placeOfMember[id] != nil }
+    /// Reads a barrel's file.
+    ///
+    /// - Throws: same as `BarrelFile.read`.
+    init(_ name: String, in workPath: WorkPath) throws {
+        let (record, members) = try BarrelMembers.read(name, in: workPath)
+        self.init(record, members)
+    }
 
-    /// Takes the members and the settings of a newer record. The sum must be counted again.
-    mutating func replaceMembers(by record: BarrelRecord) {
+    var count: Int { list.count }
+    func contains(_ id: TaskID) -> Bool { list.contains(id) }
+
+    /// Takes the members and the settings of the barrel's newer file. The sum must be counted again.
+    ///
+    /// - Throws: same as `BarrelFile.read`.
+    mutating func readAgain(in workPath: WorkPath) throws {
         let shown = shownFraction
-        self = BarrelEntry(record: record)
+        self = try BarrelEntry(name, in: workPath)
         shownFraction = shown
     }
 
-    /// The members in the order in which they joined.
-    var members: [BarrelMember] { places.compactMap(\.self) }
+    /// The ids of the members in the order in which they joined.
+    var ids: [TaskID] { list.ids }
 
-    var record: BarrelRecord {
-        BarrelRecord(name: name, created: created, options: options, members: members, sums: presentSums)
+    /// The members in the order in which they joined.
+    ///
+    /// - Throws: `.corruptInfo` or `.disk` if the URLs of a long barrel cannot be read.
+    func members() throws -> [BarrelMember] { try list.all() }
+
+    /// Passes each member to `body`, in the order in which they joined.
+    ///
+    /// - Throws: same as `members`; the error of `body`.
+    func forEachMember(_ body: (TaskID, UnsafeBufferPointer<UInt8>) throws -> Void) throws { try list.forEach(body) }
+
+    /// Writes the barrel's file.
+    ///
+    /// - Returns: the number of bytes written.
+    /// - Throws: same as `BarrelFile.write`; it may be tried again then.
+    mutating func save(in workPath: WorkPath) throws -> Int {
+        let record = BarrelRecord(name: name, created: created, options: options, sums: presentSums)
+        let size = try list.write(record, in: workPath)
+        sums = presentSums
+        pending = 0
+        hasNewOptions = false
+        return size
     }
 
     private var presentSums: BarrelSums {
@@ -70,34 +96,18 @@ struct BarrelEntry {
 
     /// Adds a member. Returns false if it is one already.
     mutating func insert(_ member: BarrelMember) -> Bool {
-        guard placeOfMember[member.id] == nil else { return false }
+        guard list.insert(member) else { return false }
         // The progress of a complete barrel begins at 0 again.
         if shownFraction == 1 { shownFraction = nil }
-        placeOfMember[member.id] = Int32(places.count)
-        places.append(member)
         pending += 1
         return true
     }
 
     /// Removes a member. Returns false if it is none.
     mutating func remove(_ id: TaskID) -> Bool {
-        guard let place = placeOfMember.removeValue(forKey: id) else { return false }
-        places[Int(place)] = nil
+        guard list.remove(id) else { return false }
         pending += 1
-        if places.count > 2 * placeOfMember.count { closeHoles() }
         return true
-    }
-
-    private mutating func closeHoles() {
-        places = members
-        for (place, member) in places.enumerated() { if let member { placeOfMember[member.id] = Int32(place) } }
-    }
-
-    /// Records that the present state was saved.
-    mutating func saved() {
-        sums = presentSums
-        pending = 0
-        hasNewOptions = false
     }
 
     // MARK: The sum

@@ -36,15 +36,16 @@ final class Barrels {
     /// - Throws: `.notFound` if there is no such barrel and `creating` is false.
     @discardableResult
     func open(_ name: String, creating: Bool) throws -> BarrelEntry {
-        guard tenure.mayWrite else { return BarrelEntry(record: try BarrelFile.read(name, in: workPath)) }
+        guard tenure.mayWrite else { return try BarrelEntry(name, in: workPath) }
         if let barrel = book[name] { return barrel }
         try BarrelName.validate(name)
-        var record: BarrelRecord
+        var barrel: BarrelEntry
         do {
-            record = try BarrelFile.read(name, in: workPath)
+            barrel = try BarrelEntry(name, in: workPath)
         } catch let error as DownloadError where error.code == .notFound && creating {
-            record = BarrelRecord(name: name, created: clock.date)
+            let record = BarrelRecord(name: name, created: clock.date)
             try BarrelFile.write(record, in: workPath)
+            barrel = BarrelEntry(record: record)
         } catch let error as DownloadError where error.code == .corruptInfo {
             let path = workPath.barrelPath(name)
             let report = Quarantine.move(path, in: workPath, because: error)
@@ -52,19 +53,24 @@ final class Barrels {
             throw report
         }
         if BarrelFile.isMarked(name, in: workPath) {
-            record = BarrelFile.reconciled(record, in: workPath)
-            try BarrelFile.write(record, in: workPath)
+            try BarrelFile.write(
+                BarrelFile.reconciled(try BarrelFile.read(name, in: workPath), in: workPath), in: workPath)
             BarrelFile.removeMark(name, in: workPath)
+            barrel = try BarrelEntry(name, in: workPath)
         }
-        let barrel = BarrelEntry(record: record)
         book.open(barrel)
         return barrel
     }
 
+    /// The ids of the members in the order in which they joined.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
+    func ids(_ name: String) throws -> [TaskID] { try open(name, creating: false).ids }
+
     /// The members in the order in which they joined.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
-    func members(_ name: String) throws -> [BarrelMember] { try open(name, creating: false).members }
+    func members(_ name: String) throws -> [BarrelMember] { try open(name, creating: false).members() }
 
     /// Saves the barrels that are due at the end of a request, each once.
     func save() {

@@ -43,6 +43,74 @@ package struct EngineClient: Sendable {
         return (try EngineReply(pages: replies), problems)
     }
 
+    /// Adds tasks. While no process owns the work path, this one does until the last task is added.
+    ///
+    /// - Parameters:
+    ///   - own: limits for the tasks; nil, the default, for none.
+    ///   - replied: receives the replies, and the problems that occurred beside them. After a `.failed` one none follows.
+    /// - Throws: same as `perform`; `.disk` if the list cannot be read.
+    package func add(
+        _ addition: TaskAddition, own: OwnLimits? = nil, replied: (EngineReply, [String]) -> Void
+    ) async throws {
+        try workPath.open(create: true)
+        while !addition.tasks.isEmpty {
+            if let engine = try Self.open(configure) {
+                let result = await add(addition, own: own, to: engine, replied: replied)
+                await engine.close()
+                guard try result.get() else { return }
+            } else if let request = try addition.next(isMessage: true) {
+                for message in (own.map { .limited($0, request) } ?? request).messages {
+                    let (reply, problems) = try await performMessage(message) { _ in nil }
+                    replied(reply, problems)
+                    // The next portion would fail for the same reason.
+                    if case .failed = reply { return }
+                }
+            }
+        }
+    }
+
+    /// Applies a verb to the selected tasks. While no process owns the work path, this one does, and passes on the results a
+    /// portion at a time.
+    ///
+    /// - Parameters:
+    ///   - forAll: true makes `resume` also queue cancelled and failed tasks, if the selector is `.all`.
+    ///   - replied: receives the replies in order, and the problems that occurred beside them.
+    /// - Throws: same as `perform`.
+    package func apply(
+        _ verb: Verb, to selector: TaskSelector, forAll: Bool,
+        replied: @escaping @Sendable (EngineReply, [String]) -> Void
+    ) async throws {
+        try workPath.open(create: true)
+        guard let engine = try Self.open(configure) else {
+            let (reply, problems) = try await perform(forAll ? .resumeAll : .verb(verb, selector))
+            return replied(reply, problems)
+        }
+        do {
+            try await engine.apply(verb, to: selector, forAll: forAll) { replied(.verbs($0), []) }
+        } catch {
+            replied(.failed(DownloadError(wrapping: error, code: .disk, message: "The request failed.")), [])
+        }
+        let problems = await engine.takeProblems()
+        await engine.close()
+        if !problems.isEmpty { replied(.verbs([]), problems) }
+    }
+
+    /// - Returns: false after a failure.
+    private func add(
+        _ addition: TaskAddition, own: OwnLimits?, to engine: Engine, replied: (EngineReply, [String]) -> Void
+    ) async -> Result<Bool, any Error> {
+        do {
+            while let request = try addition.next(isMessage: false) {
+                let reply = await engine.perform(own.map { .limited($0, request) } ?? request)
+                replied(reply, await engine.takeProblems())
+                if case .failed = reply { return .success(false) }
+            }
+            return .success(true)
+        } catch {
+            return .failure(error)
+        }
+    }
+
     /// Performs one request that fits into the mailbox.
     ///
     /// - Parameter here: performs the request in this process and returns the reply; nil if another process owns the

@@ -16,8 +16,8 @@ struct FollowedBarrel {
     init(_ name: String, _ reader: StoreReader) throws {
         self.name = name
         stamp = FileStamp(reader.workPath.barrelPath(name))
-        barrel = BarrelEntry(record: try reader.barrel(name))
-        accounts = Self.accounts(barrel.members.map(\.id), reader)
+        barrel = try BarrelEntry(name, in: reader.workPath)
+        accounts = Self.accounts(barrel.ids, reader)
         for (id, account) in accounts where account.state == .action { running.insert(id) }
         count()
     }
@@ -29,7 +29,7 @@ struct FollowedBarrel {
     }
 
     private mutating func count() {
-        barrel.count(barrel.members.map { accounts[$0.id] ?? TaskEntry.Account(state: .unknown) })
+        barrel.count(barrel.ids.map { accounts[$0] ?? TaskEntry.Account(state: .unknown) })
     }
 
     /// Updates the sum for one member. Other tasks are ignored.
@@ -52,8 +52,8 @@ struct FollowedBarrel {
         let isSettled = Date().timeIntervalSince1970 - now.time > FileStamp.granularity
         guard now != stamp else { return }
         stamp = isSettled ? now : nil
-        barrel.replaceMembers(by: try reader.barrel(name))
-        let members = Set(barrel.members.map(\.id))
+        try barrel.readAgain(in: reader.workPath)
+        let members = Set(barrel.ids)
         accounts = accounts.filter { members.contains($0.key) }
         accounts.merge(Self.accounts(members.filter { accounts[$0] == nil }, reader)) { old, _ in old }
         running.formIntersection(members)

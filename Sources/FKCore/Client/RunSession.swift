@@ -12,7 +12,7 @@ package actor RunSession {
         case following(pid: Int32)
         /// The followed engine has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
         case engineNews(EngineWatch.News, pid: Int32)
-        /// The replies to all requests, once.
+        /// The replies to requests.
         case replies([EngineReply])
         /// A task has changed its state.
         case state(DownloadInfo)
@@ -37,8 +37,9 @@ package actor RunSession {
 
     private let configure: Configure
     private let goal: Goal
-    /// Released once they are performed, because a hundred thousand URLs should be stored only once.
     private var requests: [EngineRequest]
+    /// The tasks that are added after the requests.
+    private let addition: TaskAddition?
     private let own: OwnLimits?
     private let interval: Double
     private let chains: MiddlewareChains
@@ -53,6 +54,13 @@ package actor RunSession {
     private var urls: [TaskID: String] = [:]
     /// True until this process is the engine.
     private var isFollowing = true
+    /// The targets up to this place of the tracker were asked for.
+    private var heardPlaces = 0
+    /// Resumed once few targets are open, or no task can run.
+    private var whenFew: CheckedContinuation<Void, Never>?
+    private var hasDrained = false
+    /// The engine waits for so many tasks at most: it holds a set of them.
+    private static let few = 10_000
     /// When the waiting tasks are reported next.
     private var nextWaits = ContinuousClock.now
     /// Changes that arrived while it was not known which tasks count.
@@ -64,16 +72,19 @@ package actor RunSession {
     ///
     /// - Parameters:
     ///   - requests: are performed first, in order.
+    ///   - addition: tasks to add after the requests, in portions; nil, the default, for none.
     ///   - own: limits for the tasks of this session, whichever process is the engine; nil, the default, for none.
     ///   - interval: the seconds between two progress events, at least 0.05.
     ///   - onEvent: receives one event at a time, in order.
     package init(
-        configure: Configure, goal: Goal, requests: [EngineRequest], own: OwnLimits? = nil, interval: Double,
+        configure: Configure, goal: Goal, requests: [EngineRequest], addition: TaskAddition? = nil,
+        own: OwnLimits? = nil, interval: Double,
         chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
     ) {
         self.configure = configure
         self.goal = goal
         self.requests = requests
+        self.addition = addition
         self.own = own
         self.interval = max(0.05, interval)
         self.chains = chains
@@ -100,7 +111,12 @@ package actor RunSession {
         }
         await access.startQueue()
         if case .everything = goal { try await takeOpen(access) }
-        await perform(with: access)
+        do {
+            try await perform(with: access)
+        } catch {
+            await access.close()
+            throw error
+        }
         let reporter = Task { [interval] in
             while !Task.isCancelled {
                 try await Task.sleep(for: .seconds(interval))
@@ -170,21 +186,39 @@ package actor RunSession {
 
     /// Performs the requests, a long list in portions. Changes are buffered until it is known which tasks count; for
     /// 50,000 files in one portion the buffer took 70 MB.
-    private func perform(with access: SharedEngine) async {
-        if requests.isEmpty { adopt([]) }
+    private func perform(with access: SharedEngine) async throws {
+        if requests.isEmpty, addition == nil { adopt([]) }
         while !requests.isEmpty, !isStopped {
             let request = requests.removeFirst()
-            if isFollowing, case .add(let tasks, _, _) = request { for task in tasks { urls[task.id] = task.url } }
+            note(request)
             var portions = Array((isEngine ? request.portions(of: 1_000) : [request]).reversed())
             while let portion = portions.popLast(), !isStopped {
-                let reply = await access.perform(limited(portion))
-                adopt([reply])
-                takeBuffered()
                 // The next portion would fail for the same reason.
-                if case .failed = reply { break }
+                if await !perform(portion, with: access) { break }
             }
         }
+        while let addition, !isStopped, let request = try addition.next(isMessage: !isEngine) {
+            note(request)
+            if await !perform(request, with: access) { break }
+        }
+        await hearSettled(access)
         if takeover.replied(), let engine = access.engine { await runTargets(engine) }
+    }
+
+    /// Notes the URLs of tasks that another process will run.
+    private func note(_ request: EngineRequest) {
+        if isFollowing, case .add(let tasks, _, _) = request { for task in tasks { urls[task.id] = task.url } }
+    }
+
+    /// - Returns: false if the request failed.
+    private func perform(_ request: EngineRequest, with access: SharedEngine) async -> Bool {
+        let reply = await access.perform(limited(request))
+        adopt([reply])
+        takeBuffered()
+        // A list that is added again is heard of a portion at a time. Other targets may be queued again by a later request.
+        if case .added = goal { await hearSettled(access) }
+        if case .failed = reply { return false }
+        return true
     }
 
     private func limited(_ request: EngineRequest) -> EngineRequest {
@@ -196,24 +230,63 @@ package actor RunSession {
         if isRefused, access.engine == nil { return }
         switch goal {
         case .everything: await access.waitUntilDrained()
-        case .tasks, .added: await access.waitUntilSettled(tracker.ids)
+        case .tasks, .added:
+            await waitForFew(access)
+            await access.waitUntilSettled(access.engine == nil ? tracker.ids : Array(tracker.openIDs))
+        }
+    }
+
+    /// Waits by the changes that this session hears of, while its own engine runs many targets.
+    private func waitForFew(_ access: SharedEngine) async {
+        guard access.engine != nil, tracker.openCount > Self.few else { return }
+        let drained = Task {
+            await access.waitUntilDrained()
+            self.resumeFew(hasDrained: true)
+        }
+        if !hasDrained, tracker.openCount > Self.few { await withCheckedContinuation { whenFew = $0 } }
+        drained.cancel()
+    }
+
+    private func resumeFew(hasDrained: Bool = false) {
+        if hasDrained { self.hasDrained = true }
+        whenFew?.resume()
+        whenFew = nil
+    }
+
+    /// Reports the targets that settled before this session could observe a change: finished files of a list that is added
+    /// again.
+    private func hearSettled(_ access: SharedEngine) async {
+        guard access.engine != nil else { return }
+        // New tasks were reported already, so that they are not read again.
+        access.callbacks.sync()
+        takeBuffered()
+        while !isStopped {
+            let ids = tracker.next(&heardPlaces, atMost: 1_000, isUnheard: true)
+            guard !ids.isEmpty else { return }
+            let infos = ((try? await access.infos(ids)) ?? []).filter(\.state.isSettled)
+            guard !infos.isEmpty else { continue }
+            // What the engine reported before it answered counts first; what follows is newer than the answer.
+            access.callbacks.sync()
+            takeBuffered()
+            for info in infos where tracker.isUnheard(info.id) { changed(info) }
         }
     }
 
     /// The settled tasks. Some may have settled before the session could observe a change.
     private func settledInfos(_ access: SharedEngine) async -> [DownloadInfo] {
         var infos: [DownloadInfo] = []
-        var ids = Array(tracker.openIDs)[...]
-        while !ids.isEmpty {
-            infos += ((try? await access.infos(Array(ids.prefix(1_000)))) ?? []).filter(\.state.isSettled)
-            ids = ids.dropFirst(1_000)
+        var place = 0
+        while true {
+            let ids = tracker.next(&place, atMost: 1_000, isUnheard: false)
+            if ids.isEmpty { return infos }
+            infos += ((try? await access.infos(ids)) ?? []).filter(\.state.isSettled)
         }
-        return infos
     }
 
     private func report(_ access: SharedEngine) async {
         for problem in await access.takeProblems() { onEvent(.problem(problem)) }
-        let running = await access.runningInfos().filter { tracker.counts($0.id) }
+        // A task may have ended since the engine answered. Its end was reported, and must not be reported again.
+        let running = await access.runningInfos().filter { tracker.counts($0.id) && !tracker.hasSettled($0.id) }
         for info in running { _ = tracker.update(info) }
         let retrying = await access.retryingInfos(20).filter { tracker.counts($0.id) }
         await reportWaiting(access)
@@ -262,7 +335,9 @@ package actor RunSession {
 
     private func changed(_ info: DownloadInfo) {
         if isFollowing { urls[info.id] = info.state.isSettled ? nil : info.url }
-        if tracker.update(info) { onEvent(.state(info)) }
+        guard tracker.update(info) else { return }
+        onEvent(.state(info))
+        if whenFew != nil, tracker.openCount <= Self.few { resumeFew() }
     }
 
     private func adopt(_ replies: [EngineReply]) {

@@ -2,22 +2,29 @@ import FKMiddleware
 
 /// Adds up the infos of the tasks of one run. A value type without side effects.
 package struct RunTracker: Sendable {
-    /// The last info of a task, in 24 bytes, because there may be a hundred thousand.
+    /// The last info of a task, in 16 bytes, because there may be a million.
     private struct Last {
         var received: Int64 = 0
-        private var length: Int64 = -1
-        /// nil for a target without an info so far.
-        var state: DownloadState?
+        /// The length, or -1, and in the lowest 8 bits the state.
+        private var facts: Int64 = -1
+
+        private static let states = DownloadState.allCases
+        private static let longest = Int64.max >> 8
 
         init() {}
 
         init(_ info: DownloadInfo) {
             received = info.count.received
-            length = info.count.expected ?? -1
-            state = info.state
+            let state = Self.states.firstIndex(of: info.state) ?? 0xff
+            facts = min(info.count.expected ?? -1, Self.longest) << 8 | Int64(state)
         }
 
-        var expected: Int64? { length < 0 ? nil : length }
+        /// nil for a target without an info so far.
+        var state: DownloadState? {
+            let index = Int(facts & 0xff)
+            return index < Self.states.count ? Self.states[index] : nil
+        }
+        var expected: Int64? { facts < 0 ? nil : facts >> 8 }
         var isSettled: Bool { state?.isSettled ?? false }
         /// The length is unknown and may still become known.
         var isLengthMissing: Bool { expected == nil && state != nil && !isSettled }
@@ -30,7 +37,8 @@ package struct RunTracker: Sendable {
     private var known = TaskIDTable()
     /// Indexed by the numbers of the ids.
     private var last: [Last] = []
-    private var openCount = 0
+    /// The number of tasks that count and are not settled.
+    private(set) var openCount = 0
     private var heardCount = 0
     /// The sum of the received bytes.
     package private(set) var received: Int64 = 0
@@ -85,6 +93,28 @@ package struct RunTracker: Sendable {
     package var openIDs: Set<TaskID> {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
     }
+    /// The next tasks that count and meet a condition, in the order in which they became known.
+    ///
+    /// - Parameters:
+    ///   - place: where the search begins, 0 at first. It ends where the next one begins.
+    ///   - isUnheard: true for tasks without an info so far, false for all that are not settled.
+    /// - Returns: at most `limit` tasks; none at the end.
+    func next(_ place: inout Int, atMost limit: Int, isUnheard: Bool) -> [TaskID] {
+        var ids: [TaskID] = []
+        while place < last.count, ids.count < limit {
+            let state = last[place].state
+            if isUnheard ? state == nil : state?.isSettled != true { ids.append(known.id(of: Int32(place))) }
+            place += 1
+        }
+        return ids
+    }
+
+    /// True if the task counts and is settled.
+    func hasSettled(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].isSettled } ?? false }
+
+    /// True if the task counts and nothing was heard of it.
+    func isUnheard(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].state == nil } ?? false }
+
     /// Some of the tasks that wait, spread evenly over all of them.
     package func waitingIDs(atMost limit: Int) -> [TaskID] {
         let count = (states[.idle] ?? 0) + (states[.prepare] ?? 0)

@@ -84,7 +84,7 @@ extension TaskControl {
 
     /// Removes tasks of the last portion from the memory that have no slot.
     func park(_ addition: Addition) {
-        for result in addition.results.suffix(64) { book.park(result.id) }
+        for result in addition.results.suffix(64) { book.rest(result.id) }
     }
 
     func endAddition(_ addition: Addition) {

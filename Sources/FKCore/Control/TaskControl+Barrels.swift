@@ -72,7 +72,11 @@ extension TaskControl {
                 if !found.isEmpty { urls.remove(url) }
             }
         }
-        if !urls.isEmpty { ids += try barrels.members(name).filter { urls.contains($0.url) }.map(\.id) }
+        if !urls.isEmpty {
+            try barrels.open(name, creating: false).forEachMember { id, url in
+                if urls.contains(String(decoding: url, as: UTF8.self)) { ids.append(id) }
+            }
+        }
         var seen: Set<TaskID> = []
         return ids.filter { barrels.book.contains($0, in: name) && seen.insert($0).inserted }
     }
@@ -82,10 +86,10 @@ extension TaskControl {
     /// - Returns: a note with the number of tasks.
     func deleteBarrel(_ name: String) throws -> String {
         try tenure.checkOpen()
-        let members = try barrels.members(name)
+        let members = try barrels.ids(name)
         let info = try reporter.lastInfo(ofBarrel: name)
         for member in members {
-            guard let entry = try book.find(member.id) else { continue }
+            guard let entry = try book.find(member) else { continue }
             entry.record.leave(name)
             book.write(entry)
         }

@@ -41,6 +41,7 @@ extension TaskControl {
             } else if let entry, choice.number ?? entry.record.number == entry.record.number {
                 book.writeRecovery(entry)
                 begin(choice.verb, entry, forAll: forAll, &started)
+                book.rest(choice.id)
             } else {
                 started.results.append(
                     VerbResult(

@@ -30,13 +30,17 @@ final class TaskControl {
     /// - Parameter group: the group for tasks that could not run before; the default is none.
     /// - Returns: a note with the number of tasks.
     func admit(_ selector: TaskSelector, group: Int32? = nil) throws -> String {
-        let entries = try book.find(selector)
-        for entry in entries {
+        var count = 0
+        var waiting = 0
+        for id in try book.ids(selector) {
+            guard let entry = try book.find(id) else { continue }
             if let group, !entry.isAdmitted { join(entry, group: group) }
             admit(entry)
+            count += 1
+            if entry.record.state == .idle || entry.record.state == .action { waiting += 1 }
+            book.rest(id)
         }
-        let waiting = entries.count { $0.record.state == .idle || $0.record.state == .action }
-        return "\(waiting) of \(Plural.count(entries.count, "task")) can run"
+        return "\(waiting) of \(Plural.count(count, "task")) can run"
     }
 
     /// Takes a task that was just read from the disk and recovered.

@@ -5,15 +5,19 @@ extension Engine {
     // MARK: Snapshots
 
     /// The tasks that can still run, in the order of submission.
-    package func openIDs() throws -> [TaskID] {
-        try book.find(.all).compactMap { $0.record.state.isSettled ? nil : $0.id }
-    }
+    package func openIDs() throws -> [TaskID] { try book.openIDs() }
 
     /// The tasks with these ids that exist, in the order of `ids`.
     ///
     /// - Throws: an error if an info file cannot be read.
     package func infos(_ ids: some Sequence<TaskID> & Sendable) throws -> [DownloadInfo] {
-        try ids.compactMap { try book.find($0) }.filter(\.isThere).map { reporter.info($0) }
+        try ids.compactMap { id in
+            // A task that was read for this question leaves the memory again.
+            let isInMemory = book[id] != nil
+            defer { if !isInMemory { book.rest(id) } }
+            guard let entry = try book.find(id), entry.isThere else { return nil }
+            return reporter.info(entry)
+        }
     }
 
     /// The matching tasks, in the order of submission; a barrel's in the order in which they joined.
@@ -45,7 +49,10 @@ extension Engine {
 
     /// The queued tasks, in the order in which they would start now.
     package func waitingInfos() -> [DownloadInfo] {
-        schedule.waitingOrder().compactMap { id in (book[id] ?? book.unrest(id)).map { reporter.info($0) } }
+        schedule.waitingOrder().compactMap { id in
+            defer { book.park(id) }
+            return (book[id] ?? book.unrest(id)).map { reporter.info($0) }
+        }
     }
 
     /// Tasks that wait for their next attempt, at most `limit` of them.

@@ -153,6 +153,33 @@ extension Engine {
         try await apply(to: selector, choose: StateMachine.toggled)
     }
 
+    /// Applies a verb to each matching task, a portion at a time, so that a million results are never in memory at once. Only
+    /// for an engine that runs no task: otherwise tasks would start between the portions.
+    ///
+    /// - Parameter took: receives the results of each portion, in order.
+    /// - Throws: same as `apply`.
+    package func apply(
+        _ verb: Verb, to selector: TaskSelector, forAll: Bool, inPortions took: @Sendable ([VerbResult]) -> Void
+    ) async throws {
+        await afterLeftovers()
+        try tenure.beginOperation()
+        defer { tenure.endOperation() }
+        var ids = try book.ids(selector)[...]
+        var count = 0
+        while !ids.isEmpty {
+            let choices = try ids.prefix(1_000).filter { try book.find($0) != nil }.map {
+                VerbChoice(id: $0, verb: verb)
+            }
+            ids = ids.dropFirst(1_000)
+            let results = await finish(try begin(choices, forAll: forAll))
+            count += results.count
+            if !results.isEmpty { took(results) }
+        }
+        guard count > 0 || selector.mayBeEmpty else {
+            throw DownloadError(.notFound, "There is no task \(selector.name).")
+        }
+    }
+
     /// - Parameter choose: returns the verb for a state.
     private func apply(
         to selector: TaskSelector, forAll: Bool = false, choose: (DownloadState) -> Verb

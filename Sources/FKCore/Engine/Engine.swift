@@ -69,13 +69,13 @@ package actor Engine {
         clock: any EngineClock = SystemClock()
     ) throws {
         try self.init(
-            configure: configure, scope: scope, transport: transport, chains: chains, callbacks: CallbackQueue(),
-            clock: clock)
+            configure: configure, scope: scope, transport: transport, chains: chains, clock: clock, crowd: nil)
     }
 
+    /// - Parameter crowd: the number of tasks that stay in memory; nil for the usual one.
     init(
-        configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains,
-        callbacks: CallbackQueue, clock: any EngineClock
+        configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
+        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil
     ) throws {
         try configure.validate()
         let workPath = WorkPath(configure.workPath)
@@ -102,7 +102,7 @@ package actor Engine {
         let barrels = Barrels(workPath, tenure: tenure, problems: problems, clock: clock)
         let book = TaskBook(
             workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
-            mayRest: scope == .chosen)
+            crowd: crowd ?? (scope == .chosen ? TaskBook.tasksInMemory : TaskBook.tasksOfApplications))
         let reporter = Reporter(book, schedule, callbacks: callbacks)
         let room = RunRoom(
             reporter, limits: RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems),
@@ -137,10 +137,9 @@ package actor Engine {
         book.findLost()
         for entry in book.tasks.values { book.writeRecovery(entry) }
         if scope == .all {
-            book.loadAll()
-            if let group = try? schedule.group(of: own) {
-                for entry in book.tasks.values { control.join(entry, group: group) }
-            }
+            let group = try? schedule.group(of: own)
+            for entry in book.tasks.values { control.join(entry, group: group) }
+            book.seeAll { control.join($0, group: group) }
         }
         schedule.alarms.startTicking(now: clock.now)
         onTimer()

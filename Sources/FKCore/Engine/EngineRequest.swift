@@ -289,7 +289,7 @@ extension DownloadError {
 
 extension TaskDescription {
     /// The approximate size in a message, in bytes. JSON writes a slash as two bytes.
-    fileprivate var messageSize: Int {
+    var messageSize: Int {
         var size = 400 + 2 * (url.utf8.count + (directory?.utf8.count ?? 0) + (fileName?.utf8.count ?? 0))
         for mirror in mirrors { size += 2 * mirror.utf8.count + 4 }
         for (name, value) in attributes { size += 2 * (name.utf8.count + value.utf8.count) + 8 }

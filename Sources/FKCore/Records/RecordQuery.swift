@@ -120,32 +120,53 @@ public struct RecordQuery: Codable, Sendable, Hashable {
 
     /// True if `a` comes before `b`.
     public func isOrdered(_ a: DownloadRecord, _ b: DownloadRecord) -> Bool {
+        if sort == .number { return ascending ? a.number < b.number : a.number > b.number }
+        return isOrdered(key(of: a), a.number, before: key(of: b), b.number)
+    }
+
+    /// A value that records are ordered by.
+    enum SortKey: Comparable, Sendable {
+        case integer(Int64)
+        case fraction(Double)
+        case text(String)
+    }
+
+    /// The value of a record to sort by; nil for an unknown one, and for the submission number.
+    func key(of record: DownloadRecord) -> SortKey? {
         switch sort {
-        case .number: ascending ? a.number < b.number : a.number > b.number
-        case .name: decide(a.name.lowercased(), b.name.lowercased(), a, b)
-        case .host: decide(a.host, b.host, a, b)
-        case .state: decide(Self.rank(a.state), Self.rank(b.state), a, b)
-        case .size: decide(a.size, b.size, a, b)
-        case .received: decide(a.received, b.received, a, b)
-        case .percentage: decide(a.fraction, b.fraction, a, b)
-        case .created: decide(a.created, b.created, a, b)
-        case .finished: decide(a.finished, b.finished, a, b)
-        case .lastUsed: decide(a.lastUsed, b.lastUsed, a, b)
-        case .queue: decide(-a.priority, -b.priority, a, b)
+        case .number: nil
+        case .name: .text(record.name.lowercased())
+        case .host: .text(record.host)
+        case .state: .integer(Self.rank(record.state))
+        case .size: record.size.map(SortKey.integer)
+        case .received: .integer(record.received)
+        case .percentage: record.fraction.map(SortKey.fraction)
+        case .created: .fraction(record.created.timeIntervalSinceReferenceDate)
+        case .finished: record.finished.map { .fraction($0.timeIntervalSinceReferenceDate) }
+        case .lastUsed: record.lastUsed.map { .fraction($0.timeIntervalSinceReferenceDate) }
+        case .queue: .integer(Int64(-record.priority))
         }
     }
 
-    private static func rank(_ state: DownloadState) -> Int { DownloadState.allCases.firstIndex(of: state) ?? 0 }
+    private static func rank(_ state: DownloadState) -> Int64 {
+        Int64(DownloadState.allCases.firstIndex(of: state) ?? 0)
+    }
 
-    private func decide<Value: Comparable>(
-        _ left: Value?, _ right: Value?, _ a: DownloadRecord, _ b: DownloadRecord
-    ) -> Bool {
+    /// True if a record with the value and number `a` comes before one with `b`.
+    func isOrdered(_ left: SortKey?, _ a: UInt64, before right: SortKey?, _ b: UInt64) -> Bool {
         switch (left, right) {
         case (let left?, let right?) where left != right: ascending ? left < right : left > right
         case (_?, nil): true
         case (nil, _?): false
-        default: a.number < b.number
+        default: a < b
         }
+    }
+
+    /// True if every record matches.
+    var isUnconditional: Bool {
+        var plain = RecordQuery()
+        (plain.sort, plain.ascending, plain.offset, plain.limit) = (.number, ascending, offset, limit)
+        return plain == self
     }
 
     /// The page of these records.

@@ -45,7 +45,7 @@ public final class RecordReader: Sendable {
         try query.validate()
         let ids: [TaskID] =
             if let name = query.barrel {
-                try reader.barrel(name).members.map(\.id)
+                try reader.barrelIDs(name).ids
             } else if let ids = query.ids {
                 Array(ids)
             } else {

@@ -57,8 +57,10 @@ final class Reporter {
     func barrelInfo(_ name: String) throws -> BarrelInfo {
         var barrel = try barrels.open(name, creating: false)
         if !barrel.isCounted {
-            let accounts = try barrel.members.map { member in
-                try book.find(member.id)?.accounted ?? TaskEntry.Account(state: .unknown)
+            let accounts = try barrel.ids.map { id in
+                let isInMemory = book[id] != nil
+                defer { if !isInMemory { book.rest(id) } }
+                return try book.find(id)?.accounted ?? TaskEntry.Account(state: .unknown)
             }
             barrel.count(accounts)
             barrels.book.count(name, accounts)

@@ -35,7 +35,7 @@ package struct LimitsReport: Codable, Sendable, Hashable {
     package init(stored workPath: WorkPath) throws {
         rate = try StandingLimit.read(in: workPath)
         barrels = BarrelFile.list(in: workPath).compactMap { name in
-            guard let rate = try? BarrelFile.read(name, in: workPath).options.rateLimit else { return nil }
+            guard let rate = try? BarrelFile.options(name, in: workPath).rateLimit else { return nil }
             return Barrel(name: name, rate: rate)
         }
     }

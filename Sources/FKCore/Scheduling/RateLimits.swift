@@ -55,7 +55,7 @@ final class RateLimits {
     /// as well.
     private func limiter(ofBarrel name: String) -> RateLimiter {
         if let limiter = ofBarrels[name] { return limiter }
-        let options = barrels.book[name]?.options ?? (try? BarrelFile.read(name, in: workPath).options)
+        let options = barrels.book[name]?.options ?? (try? BarrelFile.options(name, in: workPath))
         let limiter = RateLimiter(rate: options?.rateLimit, now: clock.now)
         ofBarrels[name] = limiter
         return limiter

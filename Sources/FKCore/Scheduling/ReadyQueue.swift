@@ -96,6 +96,11 @@ package struct ReadyQueue: Sendable {
         }
     }
 
+    /// All tasks with their submission numbers, in no order.
+    var all: some Sequence<(id: TaskID, number: UInt64)> {
+        ids.all.lazy.map { (id: $0.id, number: slots[Int($0.number)].number) }
+    }
+
     /// The group of a task in the queue; none if the task is not in it.
     package func group(of id: TaskID) -> Int32 {
         guard let index = ids.number(of: id) else { return CommandGroups.none }

@@ -28,36 +28,105 @@ package enum BarrelFile {
     /// - Returns: the number of bytes written.
     @discardableResult
     package static func write(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
-        try BarrelName.validate(barrel.name)
-        var body = try StoreJSON.encode(barrel)
-        body.append(0x0a)
-        body.reserveCapacity(body.count + barrel.members.reduce(0) { $0 + $1.url.utf8.count + 66 })
-        for member in barrel.members {
-            var url = member.url
-            let isClean = url.withUTF8 { bytes in
-                body.append(contentsOf: member.id.hex.utf8)
-                body.append(0x09)
-                body.append(contentsOf: bytes)
-                body.append(0x0a)
-                return !bytes.contains(0x0a)
+        try write(barrel, count: barrel.members.count, in: workPath) { body in
+            for member in barrel.members {
+                var url = member.url
+                try url.withUTF8 { try body(member.id, $0) }
             }
-            guard isClean else { throw DownloadError(.invalidArgument, "A URL cannot hold a line feed.", url: url) }
-        }
-        let crc = body.withUnsafeBytes { CRC32C.checksum($0) }
-        var file = try StoreJSON.encode(Header(format: format, count: barrel.members.count, crc: crc))
-        file.append(0x0a)
-        file.append(contentsOf: body)
-        let path = workPath.barrelPath(barrel.name)
-        try file.withUnsafeBytes { try FileIO.replace(path, aside: path + ".new", $0) }
-        return file.count
+        }.size
     }
+
+    /// Writes a barrel whose members are not in memory.
+    ///
+    /// - Parameters:
+    ///   - barrel: the barrel; its members are not used.
+    ///   - count: the number of members.
+    ///   - forEach: passes the id and the URL of each member to its argument, in order. It is called twice, because the
+    ///     checksum comes first, and passes the same ones each time.
+    /// - Throws: same as the other `write`; the error of `forEach`.
+    /// - Returns: the number of bytes written, and the offset of the first member's line.
+    static func write(
+        _ barrel: BarrelRecord, count: Int, in workPath: WorkPath,
+        forEach: ((TaskID, UnsafeBufferPointer<UInt8>) throws -> Void) throws -> Void
+    ) throws -> (size: Int, begin: Int) {
+        try BarrelName.validate(barrel.name)
+        var description = try StoreJSON.encode(barrel)
+        description.append(0x0a)
+        /// Passes the description and the lines of the members to `take`, in portions.
+        func lines(after begin: [UInt8], _ take: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
+            var text = begin
+            text.reserveCapacity(min(count, 4_096) * 128 + begin.count)
+            try forEach { id, url in
+                guard !url.contains(0x0a) else {
+                    throw DownloadError(
+                        .invalidArgument, "A URL cannot hold a line feed.", url: String(decoding: url, as: UTF8.self))
+                }
+                text.append(contentsOf: id.hex.utf8)
+                text.append(0x09)
+                text.append(contentsOf: url)
+                text.append(0x0a)
+                if text.count >= portion {
+                    try text.withUnsafeBytes(take)
+                    text.removeAll(keepingCapacity: true)
+                }
+            }
+            if !text.isEmpty { try text.withUnsafeBytes(take) }
+        }
+        var crc = CRC32C()
+        try lines(after: description) { crc.update($0) }
+        var header = try StoreJSON.encode(Header(format: format, count: count, crc: crc.value))
+        header.append(0x0a)
+        let path = workPath.barrelPath(barrel.name)
+        let aside = path + ".new"
+        var size = 0
+        try FileIO.replace(
+            path, aside: aside,
+            by: {
+                try FileIO.create(aside) { descriptor in
+                    try lines(after: header + description) { bytes in
+                        try FileIO.write(bytes, to: descriptor, at: size, path: aside)
+                        size += bytes.count
+                    }
+                }
+            })
+        return (size, header.count + description.count)
+    }
+
+    /// The bytes that are written at once.
+    private static let portion = 1 << 20
 
     /// Reads a barrel.
     ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     package static func read(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
+        try named(name) { try read(path: workPath.barrelPath(name)) }
+    }
+
+    /// Reads a barrel without keeping its members.
+    ///
+    /// - Parameters:
+    ///   - began: called with the number of members, before the first one.
+    ///   - member: receives the id, the URL and the offset of the line of each member, in order. What it has collected
+    ///     counts only if no error is thrown: the checksum is known at the end.
+    /// - Returns: the barrel without members.
+    /// - Throws: same as `read`; the error of `member`.
+    static func scan(
+        _ name: String, in workPath: WorkPath, began: (Int) -> Void = { _ in },
+        _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
+    ) throws -> BarrelRecord {
+        try named(name) { try scan(path: workPath.barrelPath(name), began: began, member) }
+    }
+
+    /// The settings of a barrel.
+    ///
+    /// - Throws: same as `read`.
+    static func options(_ name: String, in workPath: WorkPath) throws -> BarrelOptions {
+        try scan(name, in: workPath) { _, _, _ in }.options
+    }
+
+    private static func named(_ name: String, _ read: () throws -> BarrelRecord) throws -> BarrelRecord {
         do {
-            let barrel = try read(path: workPath.barrelPath(name))
+            let barrel = try read()
             guard barrel.name.isExactly(name) else {
                 throw DownloadError(.corruptInfo, "The file of the barrel \"\(name)\" belongs to another one.")
             }
@@ -165,49 +234,64 @@ package enum BarrelFile {
     }
 
     private static func read(path: String) throws -> BarrelRecord {
-        let bytes = try FileIO.contents(of: path, limit: maxSize)
-        return try bytes.withUnsafeBytes { file in
-            func damaged(_ reason: String) -> DownloadError {
-                DownloadError(.corruptInfo, "The barrel file \(path) is damaged: \(reason).")
-            }
-            guard let headerEnd = file.firstIndex(of: 0x0a) else { throw damaged("it has no header") }
-            let header = try StoreJSON.decode(
-                Header.self, from: UnsafeRawBufferPointer(rebasing: file[..<headerEnd]))
-            guard header.format <= format else {
-                throw DownloadError(
-                    .laterVersion, "\(path) has format \(header.format); this program knows \(format).")
-            }
-            let body = UnsafeRawBufferPointer(rebasing: file[(headerEnd + 1)...])
-            guard CRC32C.checksum(body) == header.crc else { throw damaged("its checksum is wrong") }
-            guard let descriptionEnd = body.firstIndex(of: 0x0a) else { throw damaged("it has no description") }
-            var barrel = try StoreJSON.decode(
-                BarrelRecord.self, from: UnsafeRawBufferPointer(rebasing: body[..<descriptionEnd]))
-            barrel.options.options = barrel.options.options?.clamped()
-            let lines = UnsafeRawBufferPointer(rebasing: body[(descriptionEnd + 1)...])
-            guard let members = members(lines, count: header.count) else { throw damaged("a line is not a member") }
-            barrel.members = members
-            return barrel
+        var members: [BarrelMember] = []
+        var barrel = try scan(path: path, began: { members.reserveCapacity($0) }) { id, url, _ in
+            members.append(BarrelMember(id: id, url: String(decoding: url, as: UTF8.self)))
         }
+        barrel.members = members
+        return barrel
     }
 
-    private static func members(_ lines: UnsafeRawBufferPointer, count: Int) -> [BarrelMember]? {
-        // The count is checked before memory is allocated: a member needs at least 66 bytes.
-        guard count >= 0, count <= lines.count / 66 else { return nil }
-        var members: [BarrelMember] = []
-        members.reserveCapacity(count)
-        lines.withMemoryRebound(to: UInt8.self) { lines in
-            var start = 0
-            while start + 66 <= lines.count {
-                var end = start + 65
-                while end < lines.count, lines[end] != 0x0a { end += 1 }
-                guard end < lines.count, lines[start + 64] == 0x09,
-                    let id = TaskID(hexDigits: UnsafeBufferPointer(rebasing: lines[start..<start + 64]))
-                else { return }
-                let url = String(decoding: UnsafeBufferPointer(rebasing: lines[start + 65..<end]), as: UTF8.self)
-                members.append(BarrelMember(id: id, url: url))
-                start = end + 1
-            }
+    /// Reads a barrel's file from its beginning to its end, a portion at a time: a barrel of a million members has 100 MB,
+    /// and their ids alone have 32.
+    private static func scan(
+        path: String, began: (Int) -> Void, _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
+    ) throws -> BarrelRecord {
+        let descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        defer { FileIO.close(descriptor) }
+        func damaged(_ reason: String) -> DownloadError {
+            DownloadError(.corruptInfo, "The barrel file \(path) is damaged: \(reason).")
         }
-        return members.count == count ? members : nil
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw DownloadError(.disk, "Cannot read \(path): it is not a regular file.")
+        }
+        guard status.st_size <= off_t(maxSize) else {
+            throw DownloadError(.tooLarge, "\(path) has \(status.st_size) bytes; at most \(maxSize) are read.")
+        }
+        let lines = LineReader(path, descriptor)
+        guard let header = try lines.next({ try StoreJSON.decode(Header.self, from: UnsafeRawBufferPointer($0)) })
+        else {
+            throw damaged("it has no header")
+        }
+        guard header.format <= format else {
+            throw DownloadError(
+                .laterVersion, "\(path) has format \(header.format); this program knows \(format).")
+        }
+        lines.startChecksum()
+        let head = try lines.next { line in
+            Result { try StoreJSON.decode(BarrelRecord.self, from: UnsafeRawBufferPointer(line)) }
+        }
+        // The count is checked before memory is allocated: a member needs at least 66 bytes.
+        var isWhole = header.count >= 0 && header.count <= Int(status.st_size) / 66
+        if isWhole { began(header.count) }
+        var count = 0
+        var offset = lines.offset
+        while let isMember = try lines.next({ line -> Bool in
+            guard isWhole, line.count >= 65, line[64] == 0x09, count < header.count,
+                let id = TaskID(hexDigits: UnsafeBufferPointer(rebasing: line[..<64]))
+            else { return false }
+            try member(id, UnsafeBufferPointer(rebasing: line[65...]), offset)
+            return true
+        }) {
+            offset = lines.offset
+            if isMember { count += 1 } else { isWhole = false }
+        }
+        guard lines.checksum == header.crc, !lines.hasRest else { throw damaged("its checksum is wrong") }
+        guard var barrel = try head?.get() else { throw damaged("it has no description") }
+        guard isWhole, count == header.count else { throw damaged("a line is not a member") }
+        barrel.options.options = barrel.options.options?.clamped()
+        return barrel
     }
 }

@@ -102,10 +102,15 @@ package enum FileIO {
     ///
     /// - Throws: `.fileExists`, `.noSpace` or `.disk`.
     package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer) throws {
+        try create(path) { try write(bytes, to: $0, at: 0, path: path) }
+    }
+
+    /// Creates a new file that `fill` writes, as `create` does.
+    static func create(_ path: String, fill: (Int32) throws -> Void) throws {
         let descriptor = try open(path, O_WRONLY | O_CREAT | O_EXCL)
         do {
             _ = fchmod(descriptor, 0o600)
-            try write(bytes, to: descriptor, at: 0, path: path)
+            try fill(descriptor)
         } catch {
             close(descriptor)
             unlink(path)
@@ -124,8 +129,15 @@ package enum FileIO {
     package static func replace(
         _ path: String, aside: String, _ bytes: UnsafeRawBufferPointer, beforeRename: () throws -> Void = {}
     ) throws {
+        try replace(path, aside: aside, by: { try create(aside, bytes) }, beforeRename: beforeRename)
+    }
+
+    /// Replaces a file as a whole by the file that `make` creates as `aside`.
+    static func replace(
+        _ path: String, aside: String, by make: () throws -> Void, beforeRename: () throws -> Void = {}
+    ) throws {
         unlink(aside)
-        try create(aside, bytes)
+        try make()
         do {
             try beforeRename()
             try rename(aside, to: path)

@@ -241,7 +241,7 @@ package enum InfoFile {
         for slot in InfoFormat.validSlots(file, geometry) {
             do {
                 let payload = UnsafeRawBufferPointer(rebasing: file[slot.payload])
-                if let needle, !payload.contains(sequence: needle) { return nil }
+                if let needle, needle.withUnsafeBytes({ payload.firstRange(of: $0) }) == nil { return nil }
                 return InfoContents(
                     record: try located(path) { try TaskRecord.read(payload) },
                     handle: InfoHandle(generation: slot.generation, slotSize: UInt32(geometry.slotSize)),
@@ -303,20 +303,5 @@ package enum InfoFile {
             }
             try body(UnsafeRawBufferPointer(file))
         }
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    /// True if the buffer contains these bytes.
-    fileprivate func contains(sequence needle: [UInt8]) -> Bool {
-        guard let base = baseAddress, let first = needle.first else { return needle.isEmpty }
-        var offset = 0
-        while offset + needle.count <= count,
-            let found = memchr(base + offset, Int32(first), count - needle.count - offset + 1)
-        {
-            if memcmp(found, needle, needle.count) == 0 { return true }
-            offset = UnsafeRawPointer(found) - base + 1
-        }
-        return false
     }
 }

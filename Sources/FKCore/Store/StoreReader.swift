@@ -55,7 +55,7 @@ package struct StoreReader: Sendable {
     /// The existing tasks among these ids, in the order given; for the members of a barrel.
     package func records(_ ids: some Sequence<TaskID>, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
         var records: [TaskRecord] = []
-        readAll(Array(ids), containing: nil, problem: problem) { records.append($0) }
+        readAll(Array(ids), problem: problem) { records.append($1) }
         return records
     }
 
@@ -67,6 +67,15 @@ package struct StoreReader: Sendable {
         read(allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
     }
 
+    /// The suspended tasks among these ids, in the order given. The other records are searched and not parsed.
+    package func suspended(_ ids: [TaskID]) -> [TaskRecord] {
+        var records: [TaskRecord] = []
+        readAll(ids, containing: Array("\"state\":\"suspend\"".utf8), problem: { _ in }) { _, record in
+            if record.state == .suspend { records.append(record) }
+        }
+        return records
+    }
+
     /// The tasks that a selector names, in the order of submission; a barrel's in the order in which they joined.
     ///
     /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel.
@@ -76,7 +85,7 @@ package struct StoreReader: Sendable {
         case .state(let state): records().filter { $0.state == state }
         case .id(let id): records([id])
         case .url(let url): records(url: try URLNormalizer.normalize(url))
-        case .barrel(let name): records(try barrel(name).members.map(\.id))
+        case .barrel(let name): records(try barrelIDs(name).ids)
         }
     }
 
@@ -129,6 +138,30 @@ package struct StoreReader: Sendable {
         try shards?.barrel(name) ?? BarrelFile.read(name, in: workPath)
     }
 
+    /// Passes the id and the bytes of the URL of each member of a barrel to `body`, in the order in which they joined. What
+    /// was collected counts only if no error is thrown.
+    ///
+    /// - Returns: the barrel without members.
+    /// - Throws: same as `barrel`.
+    package func forEachMember(
+        of name: String, _ body: (TaskID, UnsafeBufferPointer<UInt8>) -> Void
+    ) throws -> BarrelRecord {
+        try BarrelFile.scan(name, in: workPath) { id, url, _ in body(id, url) }
+    }
+
+    /// Reads a barrel without the URLs of its members, which take two thirds of its memory.
+    ///
+    /// - Returns: the barrel without members, and their ids in the order in which they joined.
+    /// - Throws: same as `barrel`.
+    package func barrelIDs(_ name: String) throws -> (barrel: BarrelRecord, ids: [TaskID]) {
+        if let barrel = try shards?.barrel(name) { return (barrel, barrel.members.map(\.id)) }
+        var ids: [TaskID] = []
+        let barrel = try BarrelFile.scan(name, in: workPath, began: { ids.reserveCapacity($0) }) { id, _, _ in
+            ids.append(id)
+        }
+        return (barrel, ids)
+    }
+
     // MARK: Inside
 
     private func read(
@@ -136,7 +169,7 @@ package struct StoreReader: Sendable {
         where isWanted: (TaskRecord) -> Bool
     ) -> [TaskRecord] {
         var records: [TaskRecord] = []
-        readAll(ids, containing: bytes, problem: problem) { if isWanted($0) { records.append($0) } }
+        readAll(ids, containing: bytes, problem: problem) { if isWanted($1) { records.append($1) } }
         return records.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
     }
 
@@ -144,20 +177,47 @@ package struct StoreReader: Sendable {
     private static let block = 512
 
     /// Reads info files on as many threads as there are processors, and returns them in the order of `ids`.
-    private func readAll(
-        _ ids: [TaskID], containing bytes: [UInt8]?, problem: (DownloadError) -> Void, found: (TaskRecord) -> Void
+    ///
+    /// - Parameters:
+    ///   - bytes: leaves out records without these bytes; nil, the default, reads all.
+    ///   - found: receives the place of a task in `ids`, and its record.
+    func readAll(
+        _ ids: [TaskID], containing bytes: [UInt8]? = nil, problem: (DownloadError) -> Void,
+        found: (Int, TaskRecord) -> Void
     ) {
         let waits = engineWaits()
+        inBlocks(ids, { read($0, containing: bytes, waits) }) { place, result in
+            switch result {
+            case .success(let record): if let record { found(place, record) }
+            // Removed since the folder was read.
+            case .failure(let error): if error.code != .notFound { problem(error) }
+            }
+        }
+    }
+
+    /// Reads the submission numbers of tasks, in the order of `ids`. An unreadable task has the highest number.
+    func readNumbers(_ ids: [TaskID], found: (Int, UInt64) -> Void) {
+        inBlocks(
+            ids,
+            { id in
+                // The order of a divided list is that of its own work path.
+                InfoFile.number(in: workPath.infoPath(id))
+                    ?? (shards == nil ? nil : InfoFile.number(in: home(of: id).infoPath(id))) ?? .max
+            }, found)
+    }
+
+    /// Reads on all processors, and passes the results on in order.
+    private func inBlocks<Value: Sendable>(
+        _ ids: [TaskID], _ read: @Sendable (TaskID) -> Value, _ found: (Int, Value) -> Void
+    ) {
         let blocks = stride(from: 0, to: ids.count, by: Self.block).map { ids[$0..<min($0 + Self.block, ids.count)] }
         // In groups, so that unwanted records do not accumulate.
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
-            for results in Parallel.map(Array(group), { $0.map { read($0, containing: bytes, waits) } }) {
+            var place = group.first?.startIndex ?? 0
+            for results in Parallel.map(Array(group), { $0.map(read) }) {
                 for result in results {
-                    switch result {
-                    case .success(let record): if let record { found(record) }
-                    // Removed since the folder was read.
-                    case .failure(let error): if error.code != .notFound { problem(error) }
-                    }
+                    found(place, result)
+                    place += 1
                 }
             }
         }

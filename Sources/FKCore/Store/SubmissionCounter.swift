@@ -37,6 +37,9 @@ package final class SubmissionCounter: Sendable {
         state = Locked(State(next: max(1, next), limit: max(1, next)))
     }
 
+    /// The number that `next` would return.
+    var upcoming: UInt64 { state.withLock(\.next) }
+
     /// The next number, 1 for the first task of a work path.
     ///
     /// - Throws: `.noSpace` or `.disk` if the next block cannot be reserved. No number is used then.

@@ -88,6 +88,9 @@ package struct TaskRecord: Codable, Sendable, Hashable {
         self.created = created
     }
 
+    /// True if no attempt was ever made.
+    var isUntouched: Bool { started == nil && attempts == 0 && ranges.isEmpty && partName == nil && path == nil }
+
     /// The URLs to try, in order: the task's own or the address in its place, then its mirrors.
     package var plan: [String] { [link ?? task.url] + task.mirrors }
 

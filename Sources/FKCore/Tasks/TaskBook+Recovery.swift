@@ -71,7 +71,7 @@ extension TaskBook {
     func findLost() {
         guard !tenure.isExamined else { return }
         for id in workPath.allTaskIDs() {
-            guard let entry = read(id, isNew: false), entry.record.needsProof(), !entry.record.isRenameMissing,
+            guard let entry = read(id), entry.record.needsProof(), !entry.record.isRenameMissing,
                 let path = entry.record.path, FileProof.file(path) == nil,
                 FileProof.judge(
                     nil, of: entry.record, folderChanged: FileProof.folderChanged(path), isComparable: false) == .torn

@@ -7,6 +7,9 @@
 package struct TaskIDTable: Sendable {
     private var ids: [TaskID] = []
     private var freeNumbers: [Int32] = []
+    private let reusesNumbers: Bool
+    /// The number of ids.
+    package private(set) var count = 0
     /// The numbers, placed by the hashes of their ids, or in the next free place (linear probing). -1 means free.
     private var places: [Int32] = []
 
@@ -14,11 +17,18 @@ package struct TaskIDTable: Sendable {
     /// predictable.
     private static let factor = UInt64.random(in: 0 ... .max) | 1
 
-    /// An empty table.
-    package init() {}
+    /// Creates an empty table.
+    ///
+    /// - Parameter reusesNumbers: false gives every new id the next number, so that numbers are in the order of insertion.
+    ///   The default is true.
+    package init(reusesNumbers: Bool = true) { self.reusesNumbers = reusesNumbers }
 
-    /// The number of ids.
-    package var count: Int { ids.count - freeNumbers.count }
+    /// Makes room for ids.
+    package mutating func reserveCapacity(_ count: Int) {
+        ids.reserveCapacity(count)
+        while 4 * (count + 1) > 3 * places.count { grow() }
+    }
+
     /// True if there are no ids.
     package var isEmpty: Bool { count == 0 }
 
@@ -56,6 +66,7 @@ package struct TaskIDTable: Sendable {
             ids.append(id)
         }
         places[place] = number
+        count += 1
         return number
     }
 
@@ -66,7 +77,8 @@ package struct TaskIDTable: Sendable {
         var hole = place(of: id)
         let number = places[hole]
         guard number >= 0 else { return nil }
-        freeNumbers.append(number)
+        if reusesNumbers { freeNumbers.append(number) }
+        count -= 1
         // Entries behind the hole that were displaced by it move up, because a search ends at the first free place.
         var next = hole
         while true {

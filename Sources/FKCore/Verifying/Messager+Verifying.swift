@@ -96,7 +96,7 @@ extension StoreReader {
     package func taskIDs(matching selector: TaskSelector) throws -> [TaskID] {
         switch selector {
         case .all: return workPath.allTaskIDs()
-        case .barrel(let name): return try barrel(name).members.map(\.id)
+        case .barrel(let name): return try barrelIDs(name).ids
         case .state: return try records(matching: selector).map(\.id)
         case .id, .url:
             let ids = try records(matching: selector).map(\.id)

@@ -57,6 +57,9 @@ struct BarrelCheckCommand: Command {
 
     // MARK: Missing
 
+    /// The number of records that are read at once.
+    private static let portion = 4_096
+
     private func missing() throws -> Int32 {
         let plan = try ShardPlan.read(name, in: WorkPath(global.workPath))
         var (reader, ids): (StoreReader, [TaskID])
@@ -68,23 +71,26 @@ struct BarrelCheckCommand: Command {
             (reader, ids) = (StoreReader(WorkPath(global.workPath)), [])
         }
         var shards: Set<Int> = []
-        var documents: [MissingDocument] = []
+        var array = global.json ? JSONOutput(context.output).beginArray() : nil
         var count = 0
-        for start in stride(from: 0, to: ids.count, by: 256) {
-            for record in reader.records(ids[start..<min(start + 256, ids.count)]) where record.state != .complete {
+        for start in stride(from: 0, to: ids.count, by: Self.portion) {
+            var documents: [MissingDocument] = []
+            for record in reader.records(ids[start..<min(start + Self.portion, ids.count)])
+            where record.state != .complete {
                 count += 1
                 let shard = plan.map { Shard(of: record.id, count: $0.count) }
                 if let shard { shards.insert(shard.index) }
-                if global.json {
+                if array != nil {
                     documents.append(MissingDocument(record, shard))
                 } else {
                     let url = Escaping.visible(URLMasking.mask(record.task.url))
                     context.output.writeLine(shard.map { "\(url) \($0)" } ?? url)
                 }
             }
+            array?.write(documents) { JSONOutput.encode($0) }
         }
         if let plan, !WorkPath(global.workPath).hasBarrel(name) { count += addAbsent(plan, to: &shards) }
-        if global.json { JSONOutput(context.output).document(documents) }
+        array?.end()
         if let plan, !global.json {
             plan.numbering.arrays(of: shards.sorted()).map(\.options).forEach(context.output.writeLine)
         }
@@ -167,7 +173,7 @@ extension BarrelCheckCommand {
 }
 
 /// An element of `fk barrel missing --json`.
-private struct MissingDocument: Encodable {
+private struct MissingDocument: Encodable, Sendable {
     let id: String
     let url: String
     let state: String

@@ -28,7 +28,7 @@ struct BarrelEditCommand: Command {
     /// Without a terminal it does not ask, because only the list of members is lost.
     private func delete(_ name: String, _ isConfirmed: Bool) async throws -> Int32 {
         if !isConfirmed, Confirmation.isPossible {
-            let count = try global.openReader().barrel(name).members.count
+            let count = try global.openReader().barrelIDs(name).ids.count
             let kept = "\(Formatting.count(count, "task")) \(count == 1 ? "is" : "are") kept, with all files"
             let question = "Forget barrel \(name)? Its \(kept)."
             guard try Confirmation(context).ask(question) else {
@@ -49,15 +49,15 @@ struct BarrelEditCommand: Command {
     private func add(_ options: BarrelAddOptions) async throws -> Int32 {
         let isNew = options.creates && !WorkPath(global.workPath).hasBarrel(options.name)
         let reader = isNew ? nil : try global.openReader()
-        let barrel = try reader?.barrel(options.name)
+        let barrel = try reader?.forEachMember(of: options.name) { _, _ in }
         let folder =
             try options.directory ?? barrel?.options.directory
             ?? Paths.absolute(".", from: context.workingDirectory)
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = barrel?.options.options ?? TaskOptions()
         settings.isFolderGiven = options.directory != nil
-        if let barrel, let reader, options.creates { settings.members = KnownMembers(barrel.members, reader) }
-        var tasks = try options.urls.map { url in
+        if let reader, options.creates { settings.members = try KnownMembers(reader, barrel: options.name) }
+        let given = try options.urls.map { url in
             var task = TaskDescription(url: try URLNormalizer.normalize(url))
             task.directory = folder
             task.options = settings.options
@@ -65,8 +65,10 @@ struct BarrelEditCommand: Command {
         }
         var refused = 0
         var own = barrel?.options ?? BarrelOptions(directory: folder)
+        var tasks = TaskSpool(given)
         if let listed = try await listed(options, settings) {
-            tasks += listed.tasks
+            tasks = listed.spool
+            tasks.prepend(given)
             refused = listed.refused
             if isNew { own.directory = listed.folder }
             if let facts = listed.manifest?.facts, options.creates { try own.adopt(facts, options) }
@@ -108,21 +110,20 @@ struct BarrelEditCommand: Command {
                 + "from here once that process has ended.")
     }
 
-    private func add(_ tasks: [TaskDescription], to name: String, _ refused: Int) async throws -> Int32 {
-        let status = try await perform(
-            .add(tasks: tasks, barrel: name, run: false),
-            next: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(name))"))")
+    private func add(_ tasks: TaskSpool, to name: String, _ refused: Int) async throws -> Int32 {
+        var answers = AddedAnswers(global, context)
+        try await answers.add(TaskAddition(tasks, barrel: name, run: false), configure)
+        let status = answers.end(
+            then: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(name))"))")
         return max(status, refused > 0 ? ExitStatus.taskFailed : ExitStatus.done)
     }
 
-    private func perform(
-        _ request: EngineRequest, next: String = "", isQuiet: Bool = false
-    ) async throws -> Int32 {
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
-        let (reply, problems) = try await client.perform(request)
+    private var configure: Configure { Configure(workPath: URL(fileURLWithPath: global.workPath)) }
+
+    private func perform(_ request: EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
+        let (reply, problems) = try await EngineClient.reportingSilence(configure, context).perform(request)
         let answers = Answers(global, context)
         answers.warn(problems)
-        if case .added(let list) = reply { return answers.added(list, then: next) }
         if isQuiet, case .done = reply { return ExitStatus.done }
         return answers.status(of: reply)
     }
@@ -187,7 +188,7 @@ struct BarrelQueryCommand: Command {
         let mark = atLeast
         for view in views {
             table.add([
-                .init(view.name), .init("\(view.complete)/\(view.records.count)"), .init("\(view.failed)"),
+                .init(view.name), .init("\(view.complete)/\(view.total)"), .init("\(view.failed)"),
                 .init(view.amount(mark)),
                 .init(view.isExpectedKnown ? Formatting.percent(view.received, of: view.expected) : ""),
             ])
@@ -197,12 +198,16 @@ struct BarrelQueryCommand: Command {
     }
 
     private func show(_ reader: StoreReader, _ name: String) throws -> Int32 {
-        let view = try BarrelView(reader, name)
         if global.json {
-            JSONOutput(context.output).document(BarrelDocument(view), "members", view.records, TaskDocument.json)
+            let (view, records) = try BarrelView.read(reader, name)
+            var members = JSONOutput(context.output).beginDocument(BarrelDocument(view), "members")
+            records.forEachPortion { members.write($0, TaskDocument.json) }
+            members.end()
             return ExitStatus.done
         }
-        write(TableWriter(of: view.records))
+        var table = TaskTable(global, context)
+        let (view, records) = try BarrelView.read(reader, name) { table.measure($0) }
+        table.write(records)
         if let origin = view.options.origin {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
             context.output.writeLine(Escaping.visible("from \(origin)\(commit)"))
@@ -210,15 +215,16 @@ struct BarrelQueryCommand: Command {
         let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
         context.output.writeLine(
             Escaping.visible(
-                "\(view.name): \(view.complete) of \(view.records.count) complete\(failed), "
-                    + view.amount(atLeast)))
+                "\(view.name): \(view.complete) of \(view.total) complete\(failed), " + view.amount(atLeast)))
         return ExitStatus.done
     }
 
     private func export(_ reader: StoreReader, _ options: BarrelExportOptions) throws -> Int32 {
-        let view = try BarrelView(
-            reader, options.name, where: options.missing ? { $0.state != .complete } : { _ in true })
-        return BarrelExport(view: view, context: context).write(as: options.format)
+        let (barrel, ids) = try reader.barrelIDs(options.name)
+        let export = BarrelExport(
+            name: options.name, options: barrel.options, reader: reader, ids: ids, onlyMissing: options.missing,
+            context: context)
+        return export.write(as: options.format)
     }
 
     private func write(_ table: TableWriter) { table.write(global, context) }
@@ -226,33 +232,55 @@ struct BarrelQueryCommand: Command {
     private var atLeast: String { Formatting.atLeast(usesUnicode: context.outputTerminal(global.color).usesUnicode) }
 }
 
-/// A barrel with the records of its members, as they are on disk.
+/// A barrel with the sums over its members, as they are on disk.
 struct BarrelView {
     let name: String
     let options: BarrelOptions
-    let records: [TaskRecord]
-    let workPath: WorkPath
+    /// The number of members with a record.
+    private(set) var total = 0
+    private(set) var complete = 0
+    private(set) var failed = 0
+    private(set) var received: Int64 = 0
+    private var known: Int64?
+    private var unknownLengths = 0
 
-    /// - Parameter isWanted: chooses members; the default takes all.
-    init(_ reader: StoreReader, _ name: String, where isWanted: (TaskRecord) -> Bool = { _ in true }) throws {
+    /// Reads a barrel and the records of its members.
+    ///
+    /// - Parameter seen: called for each record, in order.
+    /// - Returns: the sums, and the members.
+    static func read(
+        _ reader: StoreReader, _ name: String, seen: (TaskRecord) -> Void = { _ in }
+    ) throws -> (BarrelView, RecordList) {
+        let (barrel, ids) = try reader.barrelIDs(name)
+        var view = BarrelView(name: name, options: barrel.options)
+        let records = RecordList(reader, inOrder: ids) { record in
+            view.add(record)
+            seen(record)
+        }
+        return (view, records)
+    }
+
+    private init(name: String, options: BarrelOptions) {
         self.name = name
-        workPath = reader.workPath
-        let barrel = try reader.barrel(name)
-        options = barrel.options
-        records = reader.records(barrel.members.map(\.id)).filter(isWanted)
+        self.options = options
     }
 
-    var complete: Int { records.count { $0.state == .complete } }
-    var failed: Int { records.count { $0.state == .error } }
-    var received: Int64 { records.reduce(0) { $0 + $1.received } }
-    /// The sum of the known lengths in bytes; nil while no length is known.
-    var expected: Int64? {
-        let known = records.compactMap(\.expected)
-        return known.isEmpty ? nil : known.reduce(0, &+)
+    init(_ reader: StoreReader, _ name: String) throws { self = try Self.read(reader, name).0 }
+
+    private mutating func add(_ record: TaskRecord) {
+        total += 1
+        if record.state == .complete { complete += 1 }
+        if record.state == .error { failed += 1 }
+        received &+= record.received
+        if let expected = record.expected { known = (known ?? 0) &+ expected }
+        if record.expected == nil, record.state != .complete { unknownLengths += 1 }
     }
+
+    /// The sum of the known lengths in bytes; nil while no length is known.
+    var expected: Int64? { known }
 
     /// False while the length of any member is unknown. `expected` is then a lower bound.
-    var isExpectedKnown: Bool { !records.isEmpty && records.allSatisfy { $0.expected != nil || $0.state == .complete } }
+    var isExpectedKnown: Bool { total > 0 && unknownLengths == 0 }
 
     /// The received and expected bytes for display.
     ///
@@ -276,7 +304,7 @@ private struct BarrelDocument: Encodable {
 
     init(_ view: BarrelView) {
         name = view.name
-        total = view.records.count
+        total = view.total
         complete = view.complete
         error = view.failed
         received = view.received
@@ -284,46 +312,5 @@ private struct BarrelDocument: Encodable {
         isExpectedKnown = view.isExpectedKnown
         origin = view.options.origin
         commit = view.options.commit
-    }
-}
-
-extension TableWriter {
-    /// The columns of `list` and `barrel show`.
-    /// A table of tasks. If any has failed, it has a column for the reasons.
-    init(of records: [TaskRecord]) {
-        let hasReasons = records.contains { $0.state == .error }
-        self.init(
-            [
-                .init("ID"), .init("STATE"), .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
-                .init("NAME", isFlexible: true),
-            ] + (hasReasons ? [.init("REASON", isFlexible: true)] : []))
-        for record in records { add(record, hasReasons: hasReasons) }
-    }
-
-    private mutating func add(_ record: TaskRecord, hasReasons: Bool) {
-        let info = DownloadInfo(record)
-        let style: Style? =
-            switch record.state {
-            case .complete: .green
-            case .error: .red
-            case .action: .cyan
-            case .suspend, .cancel: .yellow
-            default: nil
-            }
-        let reason = record.state == .error ? record.error?.shortText ?? "" : ""
-        add(
-            [
-                .init(record.id.short), .init(record.state.rawValue, style),
-                .init(Formatting.amount(record.received, of: record.expected)),
-                .init(Formatting.percent(record.received, of: record.expected)), .init(info.shownName),
-            ] + (hasReasons ? [.init(reason)] : []))
-    }
-
-    func write(_ global: GlobalOptions, _ context: CommandContext) {
-        let terminal = context.outputTerminal(global.color)
-        let width = terminal.isTerminal ? terminal.size.columns : nil
-        for line in lines(width: width, usesColor: terminal.usesColor, usesUnicode: terminal.usesUnicode) {
-            context.output.writeLine(line)
-        }
     }
 }

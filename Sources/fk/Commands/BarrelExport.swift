@@ -3,8 +3,17 @@ import FKMiddleware
 
 /// `fk barrel export`: prints the members of a barrel as a list.
 struct BarrelExport {
-    let view: BarrelView
+    let name: String
+    let options: BarrelOptions
+    let reader: StoreReader
+    /// The members in order.
+    let ids: [TaskID]
+    /// True leaves out complete members.
+    var onlyMissing = false
     let context: CommandContext
+
+    /// The number of records that are read at once.
+    private static let portion = 8_192
 
     /// Prints the list. Members that the format cannot hold are left out and named.
     ///
@@ -12,10 +21,14 @@ struct BarrelExport {
     func write(as format: BarrelExportOptions.Format) -> Int32 {
         switch format {
         case .urls:
-            for record in view.records { context.output.writeLine(record.task.url) }
+            forEachPortion { records in
+                context.output.write(records.reduce(into: "") { $0 += $1.task.url + "\n" })
+            }
             return ExitStatus.done
         case .json:
-            JSONOutput(context.output).array(view.records) { TaskDocument.json($0, isExport: true) }
+            var array = JSONOutput(context.output).beginArray()
+            forEachPortion { array.write($0) { TaskDocument.json($0, isExport: true) } }
+            array.end()
             return ExitStatus.done
         case .aria2: return writeAria2()
         case .metalink: return write(.metalink, needsSHA256: true)
@@ -24,49 +37,76 @@ struct BarrelExport {
         }
     }
 
+    private func wanted(_ records: [TaskRecord]) -> [TaskRecord] {
+        onlyMissing ? records.filter { $0.state != .complete } : records
+    }
+
+    /// A portion of the records at a time, because a million take a gigabyte.
+    private func forEachPortion(_ body: ([TaskRecord]) -> Void) {
+        for start in stride(from: 0, to: ids.count, by: Self.portion) {
+            body(wanted(reader.records(ids[start..<min(start + Self.portion, ids.count)])))
+        }
+    }
+
     private func write(_ output: Manifest.Output, needsSHA256: Bool) -> Int32 {
         var facts = Manifest.Facts()
-        facts.barrel = view.name
-        facts.origin = view.options.origin
-        facts.commit = view.options.commit
+        facts.barrel = name
+        facts.origin = options.origin
+        facts.commit = options.commit
+        var wantedIDs = ids
+        if onlyMissing {
+            wantedIDs = []
+            forEachPortion { wantedIDs += $0.map(\.id) }
+        }
         var list = RecordManifest(
-            StoreReader(view.workPath), view.records.map(\.id), as: output, facts, below: view.options.directory,
-            needsSHA256: needsSHA256)
+            reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: needsSHA256)
         while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
-        return leftOut(list.leftOut.map(\.reason))
+        return leftOut(list.leftOut.map(\.reason), of: list.leftOut.count)
     }
 
     private func writeAria2() -> Int32 {
         var refused: [String] = []
-        for record in view.records {
-            let task = record.task
-            let texts = [task.fileName, task.directory].compactMap(\.self)
-            // aria2 trims a value and ends it at a line end.
-            guard
-                texts.allSatisfy({
-                    $0.trimmedForAria2.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
-                })
-            else {
-                let shown = Escaping.visible(task.fileName ?? task.url)
-                refused.append("'\(shown)' is left out: an aria2 list cannot hold its name or folder")
-                continue
+        var refusals = 0
+        forEachPortion { records in
+            var text = ""
+            for record in records {
+                if write(record.task, &text) { continue }
+                let shown = Escaping.visible(record.task.fileName ?? record.task.url)
+                refusals += 1
+                if refused.count < ListInput.maxShown {
+                    refused.append("'\(shown)' is left out: an aria2 list cannot hold its name or folder")
+                }
             }
-            context.output.writeLine(([task.url] + task.mirrors).joined(separator: "\t"))
-            if let folder = task.directory { context.output.writeLine("  dir=\(folder)") }
-            if let name = task.fileName { context.output.writeLine("  out=\(name)") }
-            if task.hasOptions, let sum = task.options.checksum, sum.algorithm != .gitBlob {
-                context.output.writeLine("  checksum=\(sum)")
-            }
+            context.output.write(text)
         }
-        return leftOut(refused)
+        return leftOut(refused, of: refusals)
     }
 
-    private func leftOut(_ reasons: [String]) -> Int32 {
-        for reason in reasons.prefix(ListInput.maxShown) { context.errors.writeLine("fk: \(reason)") }
-        if reasons.count > ListInput.maxShown {
-            context.errors.writeLine("fk: and \(reasons.count - ListInput.maxShown) more")
+    /// Adds the lines of a task. Returns false if the format cannot hold them.
+    private func write(_ task: TaskDescription, _ text: inout String) -> Bool {
+        let texts = [task.fileName, task.directory].compactMap(\.self)
+        // aria2 trims a value and ends it at a line end.
+        guard
+            texts.allSatisfy({
+                $0.trimmedForAria2.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
+            })
+        else { return false }
+        text += ([task.url] + task.mirrors).joined(separator: "\t") + "\n"
+        if let folder = task.directory { text += "  dir=\(folder)\n" }
+        if let name = task.fileName { text += "  out=\(name)\n" }
+        if task.hasOptions, let sum = task.options.checksum, sum.algorithm != .gitBlob {
+            text += "  checksum=\(sum)\n"
         }
-        return reasons.isEmpty ? ExitStatus.done : ExitStatus.taskFailed
+        return true
+    }
+
+    /// Names the members that were left out.
+    ///
+    /// - Parameter count: the number of all of them.
+    private func leftOut(_ reasons: [String], of count: Int) -> Int32 {
+        for reason in reasons.prefix(ListInput.maxShown) { context.errors.writeLine("fk: \(reason)") }
+        if count > ListInput.maxShown { context.errors.writeLine("fk: and \(count - ListInput.maxShown) more") }
+        return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
 }
 

@@ -14,40 +14,38 @@ struct GetCommand: Command {
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
         if let place = try options.shard?.enter(options.barrel, global, context) {
             let total = tasks.count
-            tasks.removeAll { !place.shard.contains($0.id) }
+            tasks = try tasks.filtered(folder: ScratchFolder.base(context)) { place.shard.contains($0.id) }
             place.say(tasks.count, of: total, context)
             guard !tasks.isEmpty else { return least }
-            var transfer = transferRun(consume tasks, place)
+            var transfer = transferRun(tasks, place)
             return max(least, try await transfer.run())
         }
         if options.run.detach {
             // A background run that starts later runs its tasks itself.
-            let add = EngineRequest.add(tasks: tasks, barrel: options.barrel, run: options.run.start == nil)
-            return max(least, try await detach(add))
+            return max(
+                least,
+                try await detach(TaskAddition(tasks, barrel: options.barrel, run: options.run.start == nil)))
         }
-        var transfer = transferRun(consume tasks)
+        var transfer = transferRun(tasks)
         return max(least, try await transfer.run())
     }
 
-    private func transferRun(_ tasks: consuming [TaskDescription], _ place: ShardPlace? = nil) -> TransferRun {
-        let barrels = options.barrel.map { [(name: $0, members: tasks.map(\.id))] } ?? []
-        let add = EngineRequest.add(tasks: tasks, barrel: options.barrel, run: true)
-        return TransferRun(
+    private func transferRun(_ tasks: TaskSpool, _ place: ShardPlace? = nil) -> TransferRun {
+        TransferRun(
             global: place?.global ?? global, context: context, options: place?.limits(options.run) ?? options.run,
-            goal: .added, requests: [add], barrels: barrels,
+            goal: .added, requests: [], addition: TaskAddition(tasks, barrel: options.barrel, run: true),
+            barrels: options.barrel.map { [(name: $0, members: nil)] } ?? [],
             continueCommand: place == nil
                 ? "the same command, or \(global.suggested("fk run"))" : "the same command", shard: place?.shard)
     }
 
-    private func detach(_ add: EngineRequest) async throws -> Int32 {
+    private func detach(_ addition: TaskAddition) async throws -> Int32 {
         _ = try options.run.openLog(context)
-        let client = EngineClient.reportingSilence(options.run.configure(global), context)
-        let (reply, problems) = try await client.perform(options.run.own.map { .limited($0, add) } ?? add)
-        let answers = Answers(global, context)
-        answers.warn(problems)
-        guard case .added(let list) = reply else { return answers.status(of: reply) }
-        try Detach.start(list.filter { $0.error == nil }.map(\.id), options.run, global, context)
-        return answers.added(list, then: "in the background; watch with: \(global.suggested("fk watch"))")
+        var answers = AddedAnswers(global, context, keepsIDs: true)
+        try await answers.add(addition, own: options.run.own, options.run.configure(global))
+        guard answers.failure == nil else { return answers.end(then: "") }
+        try Detach.start(answers.ids, options.run, global, context)
+        return answers.end(then: "in the background; watch with: \(global.suggested("fk watch"))")
     }
 }
 
@@ -62,7 +60,7 @@ struct RunCommand: Command {
         // A wrong name is refused before the wait.
         if !options.barrels.isEmpty {
             let reader = try global.openReader()
-            for name in options.barrels { _ = try reader.barrel(name) }
+            for name in options.barrels { _ = try reader.barrelIDs(name) }
         }
         if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
         if let shard = options.shard { return try await runShard(shard, of: options.barrels[0]) }
@@ -82,11 +80,8 @@ struct RunCommand: Command {
                 .everything, requests: [], continueCommand: global.suggested("fk run"), needsAll: false)
         }
         let reader = try global.openReader()
-        let barrels = try options.barrels.map { (name: $0, members: try reader.barrel($0).members.map(\.id)) }
-        // Suspended members stay suspended, and the run does not wait for them.
-        let members = Set(barrels.flatMap(\.members))
-        let suspended = Set(reader.records(members).filter { $0.state == .suspend }.map(\.id))
-        let targets = Array(members.subtracting(suspended))
+        let members = try options.barrels.map { try reader.barrelIDs($0).ids }
+        let targets = self.targets(members, reader)
         if options.run.detach {
             _ = try options.run.openLog(context)
             try Detach.start(targets, options.run, global, context)
@@ -97,33 +92,54 @@ struct RunCommand: Command {
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
-            .tasks(targets), requests: options.barrels.map { .run(.barrel($0)) }, barrels: barrels,
+            .tasks(targets), requests: options.barrels.map { .run(.barrel($0)) },
+            barrels: barrels(members, targets),
             continueCommand: global.suggested("fk barrel run \(names)"))
     }
 
     /// Runs the members of one shard. The barrel of the list's work path is only read: its lock is not this machine's.
     private func runShard(_ shard: ShardOptions, of name: String) async throws -> Int32 {
         let reader = try global.openReader()
-        let barrel = try reader.barrel(name)
+        let (barrel, members) = try reader.barrelIDs(name)
         let place = try shard.enter(name, global, context)
-        let ids = barrel.members.map(\.id).filter(place.shard.contains)
-        place.say(ids.count, of: barrel.members.count, context)
+        let ids = members.filter(place.shard.contains)
+        place.say(ids.count, of: members.count, context)
         guard !ids.isEmpty else { return ExitStatus.done }
         // What the list's own work path has finished or suspended stays as it is there.
-        let tasks = reader.records(ids).filter { $0.state != .complete && $0.state != .suspend }.map(\.task)
-        let requests: [EngineRequest] = [
-            .createBarrel(name: name, options: barrel.options), .add(tasks: tasks, barrel: name, run: true),
-            .run(.barrel(name)),
-        ]
+        let tasks = TaskSpool(folder: try ScratchFolder.base(context), shared: barrel.options.options ?? TaskOptions())
+        var targets: [TaskID] = []
+        for start in stride(from: 0, to: ids.count, by: 8_192) {
+            for record in reader.records(ids[start..<min(start + 8_192, ids.count)])
+            where record.state != .complete && record.state != .suspend {
+                try tasks.append(record.task)
+                targets.append(record.id)
+            }
+        }
         var transfer = TransferRun(
-            global: place.global, context: context, options: place.limits(options.run), goal: .tasks(tasks.map(\.id)),
-            requests: requests, barrels: [(name: name, members: tasks.map(\.id))], continueCommand: "the same command",
-            shard: place.shard)
+            global: place.global, context: context, options: place.limits(options.run), goal: .tasks(targets),
+            requests: [.createBarrel(name: name, options: barrel.options), .run(.barrel(name))],
+            addition: TaskAddition(tasks, barrel: name, run: true), barrels: [(name: name, members: nil)],
+            continueCommand: "the same command", shard: place.shard)
         return try await transfer.run()
     }
 
+    /// The members that the run waits for: suspended ones stay suspended.
+    private func targets(_ members: [[TaskID]], _ reader: StoreReader) -> [TaskID] {
+        var ids = members.count == 1 ? members[0] : Array(Set(members.joined()))
+        var suspended: Set<TaskID> = []
+        for record in reader.suspended(ids) { suspended.insert(record.id) }
+        if !suspended.isEmpty { ids.removeAll { suspended.contains($0) } }
+        return ids
+    }
+
+    /// The sums of a single barrel without suspended members are those of the run.
+    private func barrels(_ members: [[TaskID]], _ targets: [TaskID]) -> [(name: String, members: [TaskID]?)] {
+        if members.count == 1, members[0].count == targets.count { return [(name: options.barrels[0], members: nil)] }
+        return zip(options.barrels, members).map { (name: $0, members: $1) }
+    }
+
     private func transfer(
-        _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [(name: String, members: [TaskID])] = [],
+        _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [(name: String, members: [TaskID]?)] = [],
         continueCommand: String, needsAll: Bool = true
     ) async throws -> Int32 {
         var transfer = TransferRun(

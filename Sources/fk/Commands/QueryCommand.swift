@@ -10,41 +10,43 @@ struct ListCommand: Command {
 
     func run() async throws -> Int32 {
         let workPath = WorkPath(global.workPath)
-        var records: [TaskRecord] = []
-        if workPath.exists {
-            try workPath.open(create: false)
-            let reader = StoreReader(workPath, addsShards: true)
-            let answers = Answers(global, context)
+        guard workPath.exists else {
             if let name = options.query.barrel {
-                records = reader.records(try reader.barrel(name).members.map(\.id)) { answers.warn([$0.description]) }
-            } else {
-                records = reader.records(problem: { answers.warn([$0.description]) })
+                throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
             }
-            records = try page(of: records)
-        } else if let name = options.query.barrel {
-            throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
+            if global.json { JSONOutput(context.output).beginArray().end() }
+            return nothing()
         }
+        try workPath.open(create: false)
+        let records = try records(StoreReader(workPath, addsShards: true))
         if global.json {
-            JSONOutput(context.output).array(records, TaskDocument.json)
+            var array = JSONOutput(context.output).beginArray()
+            records.forEachPortion { array.write($0, TaskDocument.json) }
+            array.end()
             return ExitStatus.done
         }
-        guard !records.isEmpty else {
-            if !global.quiet { context.errors.writeLine("No tasks.") }
-            return ExitStatus.done
-        }
-        TableWriter(of: records).write(global, context)
+        guard !records.isEmpty else { return nothing() }
+        var table = TaskTable(global, context)
+        records.forEach { table.measure($0) }
+        table.write(records)
         return ExitStatus.done
     }
 
-    private func page(of records: [TaskRecord]) throws -> [TaskRecord] {
+    private func nothing() -> Int32 {
+        if !global.json, !global.quiet { context.errors.writeLine("No tasks.") }
+        return ExitStatus.done
+    }
+
+    private func records(_ reader: StoreReader) throws -> RecordList {
+        let answers = Answers(global, context)
+        let warn: (DownloadError) -> Void = { answers.warn([$0.description]) }
+        guard let name = options.query.barrel else { return try RecordList(reader, options.query, problem: warn) }
+        let ids = try reader.barrelIDs(name).ids
         var query = options.query
         // The members were selected by name, whatever their own records contain.
         query.barrel = nil
-        if query == RecordQuery() { return records }
-        let places = Dictionary(records.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
-        return try query.page(of: records.lazy.map(DownloadRecord.init)).records.compactMap { record in
-            places[record.id].map { records[$0] }
-        }
+        if query == RecordQuery() { return RecordList(reader, inOrder: ids, problem: warn) { _ in } }
+        return try RecordList(reader, query, ids: ids, problem: warn)
     }
 }
 

@@ -22,12 +22,16 @@ struct VerbCommand: Command {
         }
         if let options = runs { return try await run(options) }
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
-        let requests = selectors.map { selector -> EngineRequest in
-            verb == .resume && selector == .all ? .resumeAll : .verb(verb, selector)
-        }
         var forAll = true
         if case .tasks = targets { forAll = false }
-        return try await client.verbs(requests, Answers(global, context), forAll: forAll)
+        let answers = Locked(VerbAnswers(global, context, forAll: forAll))
+        for selector in selectors {
+            try await client.apply(verb, to: selector, forAll: verb == .resume && selector == .all) { reply, problems in
+                answers.withLock { $0.take(reply, problems) }
+            }
+            if answers.withLock({ $0.failure != nil }) { break }
+        }
+        return answers.withLock { $0.end() }
     }
 
     /// Applies the verb, and runs the tasks that it can queue to their end.
@@ -117,7 +121,7 @@ enum VerbTargets: Sendable {
     fileprivate func records(_ reader: StoreReader) throws -> [TaskRecord] {
         switch self {
         case .all: reader.records()
-        case .barrel(let name): reader.records(try reader.barrel(name).members.map(\.id))
+        case .barrel(let name): reader.records(try reader.barrelIDs(name).ids)
         case .state(let state): reader.records { $0.state == state }
         case .tasks(let references): try references.flatMap { try $0.records(reader) }
         }
@@ -129,7 +133,7 @@ enum VerbTargets: Sendable {
     fileprivate func count(in global: GlobalOptions) throws -> Int {
         switch self {
         case .all: return WorkPath(global.workPath).allTaskIDs().count
-        case .barrel(let name): return try global.openReader().barrel(name).members.count
+        case .barrel(let name): return try global.openReader().barrelIDs(name).ids.count
         case .state(let state):
             guard WorkPath(global.workPath).exists else { return 0 }
             return try global.openReader().records { $0.state == state }.count

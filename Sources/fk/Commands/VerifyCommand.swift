@@ -58,16 +58,15 @@ struct VerifyCommand: Command {
         let ids = try ids(reader)
         var counts: [VerifiedFile.Result: Int] = [:]
         var renewals: [Renewal] = []
-        var documents: [VerifiedDocument] = []
+        var array = global.json && repair == nil ? JSONOutput(context.output).beginArray() : nil
+        var files: [VerifiedFile] = []
         FileVerifier(reader.workPath).verify(ids) { file in
             counts[file.result, default: 0] += 1
             if repair != nil, let renewal = file.renewal { renewals.append(renewal) }
             if global.json {
-                if repair == nil {
-                    documents.append(VerifiedDocument(file))
-                } else {
-                    JSONOutput(context.output).line(VerifiedDocument(file))
-                }
+                if repair != nil { JSONOutput(context.output).line(VerifiedDocument(file)) }
+                if array != nil { files.append(file) }
+                if files.count == 256 { write(&files, to: &array) }
             } else if !(global.quiet && file.result == .right) {
                 context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(file.name)"))
                 if file.result == .damaged, !global.quiet {
@@ -76,7 +75,8 @@ struct VerifyCommand: Command {
             }
             return context.output.failure == nil
         }
-        if global.json, repair == nil { JSONOutput(context.output).document(documents) }
+        write(&files, to: &array)
+        array?.end()
         if counts.isEmpty, !global.quiet, !global.json { context.errors.writeLine("No finished files.") }
         guard !renewals.isEmpty, let repair else {
             let isWhole = counts[.damaged] == nil && counts[.missing] == nil
@@ -86,6 +86,11 @@ struct VerifyCommand: Command {
             global: global, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
             requests: [.renew(renewals)], continueCommand: global.suggested("fk run"))
         return try await transfer.run()
+    }
+
+    private func write(_ files: inout [VerifiedFile], to array: inout JSONArrayOutput?) {
+        array?.write(files) { JSONOutput.encode(VerifiedDocument($0)) }
+        files = []
     }
 
     private func ids(_ reader: StoreReader) throws -> [TaskID] {

@@ -19,7 +19,7 @@ struct WatchCommand: Command {
 
     func run() async throws -> Int32 {
         if let barrel {
-            return try await follow(members: try global.openReader().barrel(barrel).members.map(\.id))
+            return try await follow(members: try global.openReader().barrelIDs(barrel).ids)
         }
         if global.json { return try await follow(members: nil) }
         let terminal = context.outputTerminal(global.color)
@@ -32,14 +32,16 @@ struct WatchCommand: Command {
     private func table() throws -> Int32 {
         let workPath = WorkPath(global.workPath)
         try workPath.open(create: true)
-        let records = StoreReader(workPath).records()
+        let records = try RecordList(StoreReader(workPath))
         if !EngineLock.isHeld(workPath), !global.quiet {
             context.errors.writeLine("No process runs the downloads. Start them with: \(global.suggested("fk run"))")
         }
         if records.isEmpty {
             if !global.quiet { context.errors.writeLine("No tasks.") }
         } else {
-            TableWriter(of: records).write(global, context)
+            var table = TaskTable(global, context)
+            records.forEach { table.measure($0) }
+            table.write(records)
         }
         return ExitStatus.done
     }

@@ -17,7 +17,8 @@ struct ListedTasks {
         var members = KnownMembers()
     }
 
-    private(set) var tasks: [TaskDescription] = []
+    /// The tasks in order.
+    let spool: TaskSpool
     /// The number of entries that were left out.
     private(set) var refused = 0
     /// The list without its entries; nil before it was read.
@@ -37,7 +38,7 @@ struct ListedTasks {
     ///
     /// - Throws: `ListInput.Fault` for a list that cannot be used at all, `CommandFailure` if every entry is bad.
     init(_ list: ListInput, _ settings: Settings, _ context: CommandContext) throws {
-        self.init(from: list.source, skipsBad: list.reading.skipsBadEntries, settings, context)
+        try self.init(from: list.source, skipsBad: list.reading.skipsBadEntries, settings, context)
         if let bag = list.bagFolder(in: context.workingDirectory) {
             isBag = true
             if !settings.isFolderGiven { self.settings.folder = bag }
@@ -62,14 +63,18 @@ struct ListedTasks {
     ///
     /// - Throws: same as the other initializer.
     init(_ manifest: Manifest, from source: String, _ settings: Settings, _ context: CommandContext) throws {
-        self.init(from: source, skipsBad: nil, settings, context)
+        try self.init(from: source, skipsBad: nil, settings, context)
         for entry in manifest.entries { try add(entry, manifest.form) }
         var manifest = manifest
         manifest.entries = []
         try finish(manifest, ifEmpty: "the list is empty: it names no file")
     }
 
-    private init(from source: String, skipsBad: Bool?, _ settings: Settings, _ context: CommandContext) {
+    /// The tasks, which stay in the spool.
+    var tasks: [TaskDescription] { (try? spool.all()) ?? [] }
+
+    private init(from source: String, skipsBad: Bool?, _ settings: Settings, _ context: CommandContext) throws {
+        spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options)
         self.source = source
         self.skipsBad = skipsBad
         self.settings = settings
@@ -83,7 +88,7 @@ struct ListedTasks {
         refused += manifest.faultCount
         if refused > shown { say("and \(Formatting.count(refused - shown, "more fault"))") }
         warn(manifest)
-        guard tasks.isEmpty else { return }
+        guard spool.isEmpty else { return }
         if refused > 0 {
             throw CommandFailure("\(source): no entry of the list can be used.", status: ExitStatus.taskFailed)
         }
@@ -98,6 +103,7 @@ struct ListedTasks {
     }
 
     private mutating func add(_ entry: Manifest.Entry, _ form: Manifest.Form?) throws {
+        let made: TaskDescription
         do throws(EntryFault) {
             if entry.sources.isEmpty, form == .checksums {
                 throw EntryFault("a checksum list has no addresses: give the folder of its files with --base URL")
@@ -111,13 +117,14 @@ struct ListedTasks {
             var task = try entry.task(in: folder, settings.options, &folders, bindsSize: !isJSON)
             task.attributes.merge(settings.attributes) { $1 }
             settings.members.match(&task)
-            tasks.append(task)
+            made = task
         } catch {
             if entry.sources.isEmpty, form == .checksums { throw fault(entry, error) }
             guard skipsBad ?? leavesOut(form) else { throw fault(entry, error) }
             refused += 1
-            show(fault(entry, error).description)
+            return show(fault(entry, error).description)
         }
+        try spool.append(made)
     }
 
     private func leavesOut(_ form: Manifest.Form?) -> Bool {
@@ -161,23 +168,56 @@ struct ListedTasks {
 /// The members of a barrel by URL. A list that was exported from a barrel may name a file whose task got its name from
 /// the server, or give only the URL of a task with a name: importing the list again must find that task and not make a
 /// second one.
+///
+/// It holds 44 bytes for each member.
 struct KnownMembers {
-    private var ids = ExactMap<[TaskID]>()
+    /// The hashes of the members' URLs, in ascending order, with the places of their ids.
+    private var hashes: [(hash: Int, place: Int32)] = []
+    private var ids: [TaskID] = []
     private var reader: StoreReader?
 
     init() {}
 
-    init(_ members: [BarrelMember], _ reader: StoreReader) {
+    /// Reads the members of a barrel.
+    ///
+    /// - Throws: the errors of `StoreReader.barrel`.
+    init(_ reader: StoreReader, barrel name: String) throws {
         self.reader = reader
-        for member in members { ids[member.url, default: []].append(member.id) }
+        var hashes: [(hash: Int, place: Int32)] = []
+        var ids: [TaskID] = []
+        _ = try reader.forEachMember(of: name) { id, url in
+            hashes.append((Self.hash(url), Int32(ids.count)))
+            ids.append(id)
+        }
+        hashes.sort { $0.hash < $1.hash }
+        self.hashes = hashes
+        self.ids = ids
+    }
+
+    private static func hash(_ url: UnsafeBufferPointer<UInt8>) -> Int {
+        var hasher = Hasher()
+        hasher.combine(bytes: UnsafeRawBufferPointer(url))
+        return hasher.finalize()
+    }
+
+    /// The members that may have this URL.
+    private func find(_ url: String) -> [TaskID] {
+        var url = url
+        let hash = url.withUTF8 { Self.hash($0) }
+        var range = 0..<hashes.count
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            range = hashes[middle].hash < hash ? middle + 1..<range.upperBound : range.lowerBound..<middle
+        }
+        return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { ids[Int($0.place)] }
     }
 
     /// Gives a description the folder and the name of the member that has the same URL and the same file.
     func match(_ task: inout TaskDescription) {
-        guard let reader, let found = ids[task.url], !found.contains(task.id), let folder = task.directory else {
-            return
-        }
-        for record in reader.records(found) {
+        guard let reader, let folder = task.directory else { return }
+        let found = find(task.url)
+        guard !found.isEmpty, !found.contains(task.id) else { return }
+        for record in reader.records(found) where record.task.url.isExactly(task.url) {
             guard let other = record.task.directory else { continue }
             if let name = task.fileName {
                 let known =

@@ -11,24 +11,30 @@ extension TaskInput {
     /// - Returns: the tasks, and the number of entries of lists that were left out.
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
     ///   used; the error of a request. No task was started then.
-    func resolve(_ context: CommandContext) async throws -> (tasks: [TaskDescription], refused: Int) {
-        var tasks = takeTasks()
-        for index in tasks.indices.prefix(operands) {
+    func resolve(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int) {
+        guard operands > 0 else { return (spool, refused) }
+        // A list has normalised URLs, and digests of its own.
+        var tasks = try spool.take(atMost: operands)
+        for index in tasks.indices {
             tasks[index].url = try Self.normalize(tasks[index].url)
             if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
         }
         if let digests { try await digests.apply(to: &tasks, shared) }
-        guard followsMetalink else { return (tasks, refused) }
+        guard followsMetalink else {
+            spool.prepend(tasks)
+            return (spool, refused)
+        }
         let transport = try TransportKind.automatic.makeTransport()
         defer { transport.shutdown() }
         var refused = refused
         var followed: [TaskDescription] = []
-        for task in tasks.prefix(operands) {
+        for task in tasks {
             let (found, faults) = try await Self.follow(task, over: transport, context)
             followed += found
             refused += faults
         }
-        return (followed + tasks.dropFirst(operands), refused)
+        spool.prepend(followed)
+        return (spool, refused)
     }
 
     /// The files of the Metalink that the task's URL answers with; the task itself for any other answer.

@@ -3,9 +3,10 @@ import FKMiddleware
 
 /// The options that describe downloads, and the resulting tasks, for `get`, `barrel create` and `barrel add`.
 struct TaskInput: Sendable {
-    /// The tasks in order. They are gone after `takeTasks()`.
-    var tasks: [TaskDescription] { storage.withLock(\.self) }
-    private let storage: Locked<[TaskDescription]>
+    /// The tasks in order: those of the command line, then those of the list.
+    let spool: TaskSpool
+    /// The tasks, which stay in the spool.
+    var tasks: [TaskDescription] { (try? spool.all()) ?? [] }
     /// The absolute path of the folder for files without a folder of their own.
     var directory: String
     /// The options that all tasks share.
@@ -91,7 +92,7 @@ struct TaskInput: Sendable {
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
         operands = urls.count
-        var tasks = urls.map { url in
+        let tasks = urls.map { url in
             var task = TaskDescription(url: url)
             task.directory = folder
             task.options = options
@@ -101,24 +102,18 @@ struct TaskInput: Sendable {
         if let listed = try Self.readList(arguments, context, options, folder, attributes) {
             refused = listed.refused
             if urls.isEmpty { directory = listed.folder }
-            tasks += listed.tasks
+            spool = listed.spool
+            spool.prepend(tasks)
+        } else {
+            spool = TaskSpool(tasks)
         }
-        try Self.applySingleOptions(&tasks, folder, arguments, context)
+        try Self.applySingleOptions(spool, folder, arguments, context)
         digests = try DigestList(arguments, context, isOfSeveral: arguments["input"] != nil)
-        storage = Locked(tasks)
-    }
-
-    /// Returns the tasks and releases them, because a hundred thousand tasks should be stored only once.
-    func takeTasks() -> [TaskDescription] {
-        storage.withLock { tasks in
-            defer { tasks = [] }
-            return tasks
-        }
     }
 
     /// `-o`, `--mirror` and `--checksum` describe one file, so they are refused for several tasks.
     private static func applySingleOptions(
-        _ tasks: inout [TaskDescription], _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
+        _ tasks: TaskSpool, _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws {
         let isList = DigestList.isOne(arguments)
         for (option, written) in [("output", "-o"), ("mirror", "--mirror"), ("checksum", "--checksum")]
@@ -127,21 +122,22 @@ struct TaskInput: Sendable {
                 "\(written) describes a single file, but \(tasks.count) URLs were given. A list (-i) can say it for each."
             )
         }
-        guard tasks.count == 1 else { return }
-        if let output = arguments["output"] {
-            let (name, folder) = try destination(output, under: tasks[0].directory ?? directory, arguments)
-            tasks[0].fileName = name
-            tasks[0].directory = folder
-        }
-        for mirror in arguments.all("mirror") {
-            if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
-            tasks[0].mirrors.append(mirror)
-        }
-        if let text = arguments["checksum"], !isList {
-            do {
-                tasks[0].options.checksum = try Checksum(given: text)
-            } catch {
-                throw arguments.error("--checksum: \(error.message)")
+        try tasks.changeOnly { task in
+            if let output = arguments["output"] {
+                let (name, folder) = try destination(output, under: task.directory ?? directory, arguments)
+                task.fileName = name
+                task.directory = folder
+            }
+            for mirror in arguments.all("mirror") {
+                if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
+                task.mirrors.append(mirror)
+            }
+            if let text = arguments["checksum"], !isList {
+                do throws(DownloadError) {
+                    task.options.checksum = try Checksum(given: text)
+                } catch {
+                    throw arguments.error("--checksum: \(error.message)")
+                }
             }
         }
     }

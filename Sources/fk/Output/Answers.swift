@@ -42,44 +42,18 @@ struct Answers: Sendable {
 
     /// Shows the result of added tasks.
     func added(_ list: [EngineReply.Added], then next: String) -> Int32 {
-        let failed = list.compactMap(\.error)
-        failed.forEach(fail)
-        if global.json {
-            JSONOutput(context.output).array(list, isIndented: false) { JSONOutput.encode(AddedDocument($0)) }
-        } else {
-            let new = list.count { $0.isNew }
-            let known = list.count - failed.count - new
-            var parts = ["\(new) added"]
-            if known > 0 { parts.append("\(known) known already") }
-            if !failed.isEmpty { parts.append("\(failed.count) failed") }
-            say("\(parts.joined(separator: ", ")); \(next)")
-        }
-        return failed.isEmpty ? ExitStatus.done : ExitStatus.taskFailed
+        var answers = AddedAnswers(global, context)
+        answers.take(.added(list), [])
+        return answers.end(then: next)
     }
 
     /// Shows the results of a verb, one line per task. A verb that does not apply is reported but is not a failure.
     ///
     /// - Parameter forAll: true if the verb was given to all tasks: only those that it changed have a line.
     func verbs(_ results: [VerbResult], forAll: Bool = false) -> Int32 {
-        if global.json {
-            JSONOutput(context.output).array(results, isIndented: false) { JSONOutput.encode(VerbDocument($0)) }
-            return ExitStatus.done
-        }
-        if results.isEmpty { say("There are no tasks.") }
-        let shown = forAll ? results.filter(\.applied) : results
-        for result in shown.prefix(shown.count > 50 ? 20 : 50) {
-            say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
-        }
-        let changed = results.count(where: \.applied)
-        if shown.count > 50 {
-            say("… and \(shown.count - 20) more: \(changed) of \(results.count) changed in all")
-        } else if forAll, changed < results.count {
-            let rest = Formatting.count(results.count - changed, "task")
-            say(
-                changed == 0
-                    ? "Nothing to do: it applies to none of \(rest)." : "\(changed) changed, \(rest) unchanged.")
-        }
-        return ExitStatus.done
+        var answers = VerbAnswers(global, context, forAll: forAll)
+        answers.take(.verbs(results), [])
+        return answers.end()
     }
 
     /// Writes a line of the result, unless the output is quiet.
@@ -87,7 +61,7 @@ struct Answers: Sendable {
         if !global.quiet { context.output.writeLine(Escaping.visible(text)) }
     }
 
-    private func fail(_ error: DownloadError) {
+    func fail(_ error: DownloadError) {
         context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
     }
 }
@@ -95,6 +69,144 @@ struct Answers: Sendable {
 private struct DoneDocument: Encodable {
     let done = true
     let note: String
+}
+
+/// Shows the results of a verb that come in portions: some lines, or a JSON array of all of them.
+struct VerbAnswers {
+    private let answers: Answers
+    private let forAll: Bool
+    private var array: JSONArrayOutput?
+    /// The first results that are shown.
+    private var shown: [VerbResult] = []
+    private var shownCount = 0
+    private var changed = 0
+    private var count = 0
+    /// The reply to a request that failed or has no results; nil if there was none.
+    private(set) var failure: EngineReply?
+
+    /// So many results are shown whole, and of more the first `fewLines`.
+    private static let maxLines = 50
+    private static let fewLines = 20
+
+    /// - Parameter forAll: true shows only the tasks that changed.
+    init(_ global: GlobalOptions, _ context: CommandContext, forAll: Bool) {
+        answers = Answers(global, context)
+        self.forAll = forAll
+    }
+
+    mutating func take(_ reply: EngineReply, _ problems: [String]) {
+        answers.warn(problems)
+        guard case .verbs(let results) = reply else {
+            failure = reply
+            return
+        }
+        count += results.count
+        changed += results.count(where: \.applied)
+        if answers.global.json {
+            if array == nil { array = JSONOutput(answers.context.output).beginArray(isIndented: false) }
+            array?.write(results) { JSONOutput.encode(VerbDocument($0)) }
+        }
+        for result in results where !forAll || result.applied {
+            shownCount += 1
+            if shown.count < Self.maxLines { shown.append(result) }
+        }
+    }
+
+    /// Writes the end.
+    ///
+    /// - Returns: the exit status.
+    func end() -> Int32 {
+        array?.end()
+        if let failure { return answers.status(of: failure) }
+        if answers.global.json {
+            if array == nil { JSONOutput(answers.context.output).beginArray(isIndented: false).end() }
+            return ExitStatus.done
+        }
+        if count == 0 { answers.say("There are no tasks.") }
+        for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
+            answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
+        }
+        if shownCount > Self.maxLines {
+            answers.say("… and \(shownCount - Self.fewLines) more: \(changed) of \(count) changed in all")
+        } else if forAll, changed < count {
+            let rest = Formatting.count(count - changed, "task")
+            answers.say(
+                changed == 0
+                    ? "Nothing to do: it applies to none of \(rest)." : "\(changed) changed, \(rest) unchanged.")
+        }
+        return ExitStatus.done
+    }
+}
+
+/// Shows the replies to a list of tasks that is added in portions: counts, or a JSON array of all tasks.
+struct AddedAnswers {
+    private let answers: Answers
+    private var array: JSONArrayOutput?
+    private var new = 0
+    private var known = 0
+    private var failed = 0
+    /// The failure of a request; nil if there was none.
+    private(set) var failure: DownloadError?
+    /// The tasks that were added or found.
+    private(set) var ids: [TaskID] = []
+    private let keepsIDs: Bool
+
+    /// - Parameter keepsIDs: true collects `ids`; the default is false.
+    init(_ global: GlobalOptions, _ context: CommandContext, keepsIDs: Bool = false) {
+        answers = Answers(global, context)
+        self.keepsIDs = keepsIDs
+    }
+
+    /// Adds tasks and shows the replies as they come.
+    ///
+    /// - Throws: same as `EngineClient.add`.
+    mutating func add(_ addition: TaskAddition, own: OwnLimits? = nil, _ configure: Configure) async throws {
+        let client = EngineClient.reportingSilence(configure, answers.context)
+        let replies = Locked(self)
+        try await client.add(addition, own: own) { reply, problems in
+            replies.withLock { $0.take(reply, problems) }
+        }
+        self = replies.withLock(\.self)
+    }
+
+    mutating func take(_ reply: EngineReply, _ problems: [String]) {
+        answers.warn(problems)
+        guard case .added(let list) = reply else {
+            if case .failed(let error) = reply { failure = error }
+            return
+        }
+        if answers.global.json {
+            if array == nil { array = JSONOutput(answers.context.output).beginArray(isIndented: false) }
+            array?.write(list) { JSONOutput.encode(AddedDocument($0)) }
+        }
+        for added in list {
+            if let error = added.error {
+                failed += 1
+                answers.fail(error)
+            } else {
+                if added.isNew { new += 1 } else { known += 1 }
+                if keepsIDs { ids.append(added.id) }
+            }
+        }
+    }
+
+    /// Writes the end.
+    ///
+    /// - Parameter next: what to do next.
+    /// - Returns: the exit status.
+    func end(then next: String) -> Int32 {
+        array?.end()
+        if let failure { return answers.status(of: .failed(failure)) }
+        if answers.global.json {
+            if array == nil { JSONOutput(answers.context.output).beginArray(isIndented: false).end() }
+        } else {
+            var parts = ["\(new) added"]
+            if known > 0 { parts.append("\(known) known already") }
+            if failed > 0 { parts.append("\(failed) failed") }
+            answers.say("\(parts.joined(separator: ", ")); \(next)")
+        }
+        return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed
+    }
 }
 
 private struct AddedDocument: Encodable {

@@ -32,44 +32,71 @@ struct JSONOutput: Sendable {
     func array<Element: Sendable>(
         _ elements: [Element], isIndented: Bool = true, _ json: @Sendable (Element) -> [UInt8]
     ) {
-        write(elements, indent: isIndented ? 0 : nil, json)
-        output.write("\n")
+        var array = beginArray(isIndented: isIndented)
+        array.write(elements, json)
+        array.end()
+    }
+
+    /// Begins an array whose elements come a portion at a time. `end()` writes a line end.
+    func beginArray(isIndented: Bool = true) -> JSONArrayOutput {
+        JSONArrayOutput(output, indent: isIndented ? 0 : nil, after: "\n")
     }
 
     /// Writes an object with an array as its last member.
     func document<Element: Sendable>(
         _ head: some Encodable, _ name: String, _ elements: [Element], _ json: @Sendable (Element) -> [UInt8]
     ) {
+        var array = beginDocument(head, name)
+        array.write(elements, json)
+        array.end()
+    }
+
+    /// Begins an object with an array as its last member, whose elements come a portion at a time.
+    func beginDocument(_ head: some Encodable, _ name: String) -> JSONArrayOutput {
         // Without the line end and the closing bracket.
         output.write(String(decoding: JSONLayout.text(Self.encode(head), indent: 0).dropLast(2), as: UTF8.self))
         output.write(",\n  \"\(name)\": ")
-        write(elements, indent: 2, json)
-        output.write("\n}\n")
+        return JSONArrayOutput(output, indent: 2, after: "\n}\n")
+    }
+}
+
+/// Writes an array a portion at a time, so that the text of a million tasks is never in memory at once. Elements are
+/// formatted on all processors.
+struct JSONArrayOutput {
+    private let output: OutputStream
+    private let indent: Int?
+    private let after: String
+    private var isEmpty = true
+
+    fileprivate init(_ output: OutputStream, indent: Int?, after: String) {
+        self.output = output
+        self.indent = indent
+        self.after = after
     }
 
-    /// Elements are formatted on all processors and written in pieces, so that the text of 100,000 tasks is never in
-    /// memory at once.
-    private func write<Element: Sendable>(
-        _ elements: [Element], indent: Int?, _ json: @Sendable (Element) -> [UInt8]
-    ) {
-        guard !elements.isEmpty else { return output.write("[]") }
+    private func lineStart(_ column: Int?) -> String { column.map { "\n" + String(repeating: " ", count: $0) } ?? "" }
+
+    /// Writes elements.
+    ///
+    /// - Parameter json: returns the JSON of one element. It is called on several threads.
+    mutating func write<Element: Sendable>(_ elements: [Element], _ json: @Sendable (Element) -> [UInt8]) {
         let inner = indent.map { $0 + 2 }
-        func lineStart(_ column: Int?) -> String { column.map { "\n" + String(repeating: " ", count: $0) } ?? "" }
         let separator = "," + lineStart(inner)
         let blocks = stride(from: 0, to: elements.count, by: 256).map { elements[$0..<min($0 + 256, elements.count)] }
-        var isFirst = true
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
             let texts = Parallel.map(Array(group)) { block in
                 Array(block.map { JSONLayout.text(json($0), indent: inner) }.joined(separator: separator.utf8))
             }
             for text in texts {
-                output.write(isFirst ? "[" + lineStart(inner) : separator)
+                output.write(isEmpty ? "[" + lineStart(inner) : separator)
                 output.write(String(decoding: text, as: UTF8.self))
-                isFirst = false
+                isEmpty = false
             }
         }
-        output.write(lineStart(indent) + "]")
     }
+
+    /// Writes the end of the array.
+    func end() { output.write((isEmpty ? "[]" : lineStart(indent) + "]") + after) }
 }
 
 /// A member that is null while unknown and never left out, so that scripts find every key in every document.

@@ -29,33 +29,50 @@ struct TableWriter: Sendable {
 
     var columns: [Column]
     private(set) var rows: [[Cell]] = []
+    /// The widest cell of each column so far, headings included.
+    private var widest: [Int]
 
     init(_ columns: [Column]) {
         self.columns = columns
+        widest = columns.map { Columns.width(of: $0.heading) }
     }
 
     mutating func add(_ cells: [Cell]) {
+        measure(cells)
         rows.append(cells)
+    }
+
+    /// Makes room for a row that is not kept: the rows of a long table are written one at a time (`layout`).
+    mutating func measure(_ cells: [Cell]) {
+        for (index, cell) in cells.enumerated() where index < widest.count {
+            widest[index] = max(widest[index], Columns.width(of: cell.text))
+        }
+    }
+
+    /// Removes the last column, before any row is added.
+    mutating func dropLastColumn() {
+        columns.removeLast()
+        widest.removeLast()
     }
 
     /// The lines of the table, headings first.
     ///
     /// - Parameter width: the columns of the terminal; nil cuts nothing.
     func lines(width: Int?, usesColor: Bool, usesUnicode: Bool = true) -> [String] {
-        let widths = columnWidths(limit: width)
-        let mark = usesUnicode ? "…" : "~"
-        var lines = [line(columns.map { Cell($0.heading, .bold) }, widths, usesColor, mark)]
-        lines += rows.map { line($0, widths, usesColor, mark) }
-        return lines
+        let layout = layout(width: width, usesColor: usesColor, usesUnicode: usesUnicode)
+        return [layout.headings] + rows.map(layout.line)
+    }
+
+    /// The widths of the columns for all rows that were added or measured.
+    ///
+    /// - Parameter width: as in `lines`.
+    func layout(width: Int?, usesColor: Bool, usesUnicode: Bool = true) -> Layout {
+        Layout(
+            columns: columns, widths: columnWidths(limit: width), usesColor: usesColor, mark: usesUnicode ? "…" : "~")
     }
 
     private func columnWidths(limit: Int?) -> [Int] {
-        var widths = columns.map { Columns.width(of: $0.heading) }
-        for row in rows {
-            for (index, cell) in row.enumerated() where index < widths.count {
-                widths[index] = max(widths[index], Columns.width(of: cell.text))
-            }
-        }
+        var widths = widest
         guard let limit else { return widths }
         let flexible = columns.indices.filter { columns[$0].isFlexible }
         var excess = widths.reduce(0, +) + 2 * (widths.count - 1) - limit
@@ -69,17 +86,30 @@ struct TableWriter: Sendable {
         return widths
     }
 
-    private func line(_ cells: [Cell], _ widths: [Int], _ usesColor: Bool, _ mark: String) -> String {
-        var parts: [String] = []
-        for (index, cell) in cells.enumerated() where index < widths.count {
-            let fitted = columns[index].isFlexible ? Columns.fit(cell.text, to: widths[index], mark: mark) : cell.text
-            let isLast = index == cells.count - 1
-            let missing = max(0, widths[index] - Columns.width(of: fitted))
-            let blanks = String(repeating: " ", count: missing)
-            let styled = cell.style.map { $0(fitted, usesColor) } ?? fitted
-            parts.append(columns[index].alignsRight ? blanks + styled : isLast ? styled : styled + blanks)
+    /// The widths of a table's columns, which turn rows into lines.
+    struct Layout: Sendable {
+        fileprivate let columns: [Column]
+        fileprivate let widths: [Int]
+        fileprivate let usesColor: Bool
+        fileprivate let mark: String
+
+        /// The line with the headings.
+        var headings: String { line(columns.map { Cell($0.heading, .bold) }) }
+
+        /// The line of a row.
+        func line(_ cells: [Cell]) -> String {
+            var parts: [String] = []
+            for (index, cell) in cells.enumerated() where index < widths.count {
+                let fitted =
+                    columns[index].isFlexible ? Columns.fit(cell.text, to: widths[index], mark: mark) : cell.text
+                let isLast = index == cells.count - 1
+                let missing = max(0, widths[index] - Columns.width(of: fitted))
+                let blanks = String(repeating: " ", count: missing)
+                let styled = cell.style.map { $0(fitted, usesColor) } ?? fitted
+                parts.append(columns[index].alignsRight ? blanks + styled : isLast ? styled : styled + blanks)
+            }
+            let line = parts.joined(separator: "  ")
+            return cells.last?.text == "" ? String(line[...(line.lastIndex { $0 != " " } ?? line.startIndex)]) : line
         }
-        let line = parts.joined(separator: "  ")
-        return cells.last?.text == "" ? String(line[...(line.lastIndex { $0 != " " } ?? line.startIndex)]) : line
     }
 }

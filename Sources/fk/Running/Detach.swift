@@ -14,7 +14,13 @@ enum Detach {
     static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws
     {
         let list = "\(global.workPath)/detached-\(UUID().uuidString)"
-        try Array(ids.map { $0.hex + "\n" }.joined().utf8).withUnsafeBytes { try FileIO.create(list, $0) }
+        var text: [UInt8] = []
+        text.reserveCapacity(65 * ids.count)
+        for id in ids {
+            text.append(contentsOf: id.hex.utf8)
+            text.append(0x0a)
+        }
+        try text.withUnsafeBytes { try FileIO.create(list, $0) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments = ["run", "--quiet", "--work-path", global.workPath] + options.words

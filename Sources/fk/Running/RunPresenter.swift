@@ -12,7 +12,8 @@ final class RunPresenter: Sendable {
         /// The bytes in the last progress event of each task.
         var reported: [TaskID: Int64] = [:]
         var barrelPrevious = ExactMap<Int64>()
-        var barrels: [(name: String, tracker: RunTracker)] = []
+        /// Without a tracker, a barrel has the sums of the run.
+        var barrels: [(name: String, tracker: RunTracker?)] = []
         var started: [TaskID: (date: Date, received: Int64)] = [:]
         var meters = RunMeters()
         /// Why a sample of the waiting tasks waits.
@@ -41,10 +42,11 @@ final class RunPresenter: Sendable {
     /// Creates a presenter. It writes nothing yet.
     ///
     /// - Parameters:
-    ///   - barrels: the barrels whose sums are shown as well, with their members.
+    ///   - barrels: the barrels whose sums are shown as well, with their members; without members, a barrel has the sums of
+    ///     the run.
     ///   - paths: where paths of finished files go; nil for nowhere.
     init(
-        _ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID])] = [],
+        _ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID]?)] = [],
         paths: FinishedPaths? = nil
     ) {
         self.global = global
@@ -56,7 +58,12 @@ final class RunPresenter: Sendable {
             mode: global.json ? .quiet : ProgressView.mode(global), usesGuard: true)
         statusInterval = StatusLine.interval(context.environment)
         state = Locked(
-            State(barrels: barrels.map { (name: $0.name, tracker: RunTracker(targets: Set($0.members))) }))
+            State(
+                barrels: barrels.map { barrel in
+                    var tracker = barrel.members == nil ? nil : RunTracker(targets: [])
+                    tracker?.target(barrel.members ?? [])
+                    return (name: barrel.name, tracker: tracker)
+                }))
     }
 
     /// The seconds between two reports of the session: short for a live view, one second for a script.
@@ -117,7 +124,7 @@ final class RunPresenter: Sendable {
             json.write(.state(info, waiting: info.retryWait))
         }
         let begin = state.withLock { state in
-            for index in state.barrels.indices { _ = state.barrels[index].tracker.update(info) }
+            for index in state.barrels.indices { _ = state.barrels[index].tracker?.update(info) }
             if info.state == .action {
                 _ = state.names.add(info)
                 // All attempts and the time between them count together.
@@ -140,7 +147,7 @@ final class RunPresenter: Sendable {
         let outcome: FinishedLine.Outcome
         switch info.state {
         case .complete:
-            let wasComplete = state.withLock { $0.unchanged.contains(info.id) }
+            let wasComplete = state.withLock { $0.unchanged.remove(info.id) != nil }
             outcome = begin == nil && wasComplete ? .unchanged : .complete
         case .error: outcome = .failed(info.error?.shortText ?? "failed")
         case .suspend: outcome = .suspended
@@ -178,9 +185,9 @@ final class RunPresenter: Sendable {
         let (lines, total, isStatusDue) = state.withLock { state in
             state.meters.look(running, fetched: tracker.fetched, time: time)
             for index in state.barrels.indices {
-                for info in running { _ = state.barrels[index].tracker.update(info) }
+                for info in running { _ = state.barrels[index].tracker?.update(info) }
             }
-            if let json { writeProgress(json, running, &state) }
+            if let json { writeProgress(json, running, tracker, &state) }
             let (lines, total) = Self.rows(running, tracker, state, time: time, now: now)
             let isDue = now.timeIntervalSince(state.lastStatus) >= statusInterval
             if isDue { state.lastStatus = now }
@@ -214,9 +221,12 @@ final class RunPresenter: Sendable {
         )
     }
 
-    private func writeProgress(_ json: JSONLines, _ running: [DownloadInfo], _ state: inout State) {
+    private func writeProgress(
+        _ json: JSONLines, _ running: [DownloadInfo], _ run: RunTracker, _ state: inout State
+    ) {
         for info in running { writeProgress(json, of: info, &state) }
-        for (name, tracker) in state.barrels {
+        for (name, own) in state.barrels {
+            let tracker = own ?? run
             let previous = state.barrelPrevious[name] ?? tracker.atStart
             state.barrelPrevious[name] = tracker.received
             json.write(
@@ -242,7 +252,7 @@ final class RunPresenter: Sendable {
     /// Ends the live view and writes the summary.
     func close(_ tracker: RunTracker) {
         let seconds = Date().timeIntervalSince(begun)
-        state.withLock { state in if let json { writeProgress(json, [], &state) } }
+        state.withLock { state in if let json { writeProgress(json, [], tracker, &state) } }
         json?.write(
             .summary(
                 complete: tracker.count(.complete), error: tracker.count(.error), suspend: tracker.count(.suspend),

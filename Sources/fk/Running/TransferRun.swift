@@ -9,7 +9,10 @@ struct TransferRun: Sendable {
     let options: RunOptions
     var goal: RunSession.Goal
     var requests: [EngineRequest]
-    var barrels: [(name: String, members: [TaskID])] = []
+    /// The tasks that are added; nil for none.
+    var addition: TaskAddition?
+    /// The barrels whose sums are shown as well. Without members, a barrel has the sums of the run.
+    var barrels: [(name: String, members: [TaskID]?)] = []
     /// The command that continues after an interruption.
     var continueCommand: String
     /// True if tasks that are suspended or cancelled meanwhile make the run fail.
@@ -30,7 +33,7 @@ struct TransferRun: Sendable {
         let chains = MiddlewareChains()
         if let token = HubTokenMiddleware(context.environment) { chains.register(request: token, for: token.scope) }
         let session = RunSession(
-            configure: options.configure(global), goal: goal, requests: requests, own: options.own,
+            configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
             interval: presenter.interval, chains: chains
         ) { event in
             presenter.show(event)

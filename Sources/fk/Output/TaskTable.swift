@@ -1,0 +1,75 @@
+import FKCore
+import FKMiddleware
+
+/// The table of `list`, `barrel show` and `watch`. It reads the records once for the widths of its columns and once more for
+/// its lines, because the lines of a million tasks take 100 MB.
+struct TaskTable {
+    private let global: GlobalOptions
+    private let context: CommandContext
+    private var table = TableWriter([
+        .init("ID"), .init("STATE"), .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
+        .init("NAME", isFlexible: true), .init("REASON", isFlexible: true),
+    ])
+    /// True if a task has failed: then there is a column for the reasons.
+    private var hasReasons = false
+
+    init(_ global: GlobalOptions, _ context: CommandContext) {
+        self.global = global
+        self.context = context
+    }
+
+    /// Makes room for a task.
+    mutating func measure(_ record: TaskRecord) {
+        if record.state == .error { hasReasons = true }
+        table.measure(Self.cells(record))
+    }
+
+    /// Writes the table of tasks that were all measured.
+    func write(_ records: RecordList) {
+        var table = table
+        if !hasReasons { table.dropLastColumn() }
+        let layout = table.layout(global, context)
+        context.output.writeLine(layout.headings)
+        let count = hasReasons ? 6 : 5
+        records.forEachPortion { portion in
+            let blocks = stride(from: 0, to: portion.count, by: 512).map { portion[$0..<min($0 + 512, portion.count)] }
+            let texts = Parallel.map(blocks) { block in
+                block.reduce(into: "") { $0 += layout.line(Array(Self.cells($1).prefix(count))) + "\n" }
+            }
+            for text in texts { context.output.write(text) }
+        }
+    }
+
+    private static func cells(_ record: TaskRecord) -> [TableWriter.Cell] {
+        let style: Style? =
+            switch record.state {
+            case .complete: .green
+            case .error: .red
+            case .action: .cyan
+            case .suspend, .cancel: .yellow
+            default: nil
+            }
+        let reason = record.state == .error ? record.error?.shortText ?? "" : ""
+        return [
+            .init(record.id.short), .init(record.state.rawValue, style),
+            .init(Formatting.amount(record.received, of: record.expected)),
+            .init(Formatting.percent(record.received, of: record.expected)), .init(DownloadInfo(record).shownName),
+            .init(reason),
+        ]
+    }
+}
+
+extension TableWriter {
+    func write(_ global: GlobalOptions, _ context: CommandContext) {
+        let layout = layout(global, context)
+        context.output.writeLine(layout.headings)
+        for row in rows { context.output.writeLine(layout.line(row)) }
+    }
+
+    fileprivate func layout(_ global: GlobalOptions, _ context: CommandContext) -> Layout {
+        let terminal = context.outputTerminal(global.color)
+        return layout(
+            width: terminal.isTerminal ? terminal.size.columns : nil, usesColor: terminal.usesColor,
+            usesUnicode: terminal.usesUnicode)
+    }
+}

@@ -1,0 +1,87 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Lists that are longer than what a command holds in memory.
+@Suite("fk with long lists", .timeLimit(.minutes(5))) struct EndToEndLongListTests {
+    private static let count = 5_000
+    private let sandbox: Sandbox
+
+    init() throws { sandbox = try Sandbox() }
+
+    private func urls(_ server: String) -> [String] { (0..<Self.count).map { "\(server)/f\($0)" } }
+
+    @Test("a long list keeps its order through import, list, show, export, verbs and trash")
+    func throughout() async throws {
+        let urls = urls("http://h.example")
+        let added = try await sandbox.fk("barrel", "import", "all", "-", input: urls.joined(separator: "\n"))
+        #expect(added.status == 0 && added.output.contains("\(Self.count) added; "), "\(added)")
+        #expect(try await sandbox.json("list").array.compactMap { $0.text("url") } == urls)
+        let shown = try await sandbox.json("barrel", "show", "all")
+        #expect(shown.number("total") == Self.count)
+        #expect((shown["members"] as? [[String: Any]])?.compactMap { $0["url"] as? String } == urls)
+        let table = try await sandbox.fk("list").output.split(separator: "\n")
+        #expect(table.count == Self.count + 1 && table[Self.count].hasSuffix(" f\(Self.count - 1)"))
+        #expect(try await sandbox.fk("barrel", "export", "all").output.split(separator: "\n").map(String.init) == urls)
+        #expect(try await sandbox.json("barrel", "missing", "all").array.compactMap { $0.text("url") } == urls)
+        let again = try await sandbox.fk("barrel", "import", "all", "-", input: urls.joined(separator: "\n"))
+        #expect(again.output.contains("0 added, \(Self.count) known already; "), "\(again)")
+        for (verb, note) in [("suspend", "suspended, 0 B kept"), ("resume", "queued: it starts with the next run")] {
+            let result = try await sandbox.fk(verb, "--all")
+            let lines = result.output.split(separator: "\n")
+            #expect(lines.count == 21 && lines[0].hasSuffix("http://h.example/f0  \(note)"), "\(result)")
+            #expect(lines[20] == "… and \(Self.count - 20) more: \(Self.count) of \(Self.count) changed in all")
+        }
+        let suspended = try await sandbox.json("suspend", "-b", "all").array
+        #expect(suspended.compactMap { $0.text("url") } == urls)
+        #expect(try await sandbox.fk("trash", "-y", "-b", "all").status == 0)
+        #expect(try await sandbox.fk("list", "--json").output == "[]\n")
+        #expect(try await sandbox.json("barrel", "show", "all").number("total") == 0)
+    }
+
+    @Test("a bad line at the end of a long list refuses all of it before anything is made")
+    func badLine() async throws {
+        let text = (urls("http://h.example") + ["not a url at all"]).joined(separator: "\n")
+        for words in [["get", "-i", "-"], ["barrel", "create", "b", "-i", "-"], ["barrel", "import", "b", "-"]] {
+            let result = try await sandbox.start(words, input: text).end()
+            #expect(result.status == ExitStatus.usage, "\(words): \(result.status)")
+            #expect(result.errors.contains("standard input:\(Self.count + 1)"), "\(result.errors)")
+        }
+        #expect(WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
+        #expect(try sandbox.names().isEmpty)
+    }
+
+    @Test("without room for a long list the error names the folder and TMPDIR, and nothing is made")
+    func noRoom() async throws {
+        let result = try await sandbox.start(
+            ["get", "-i", "-"], input: urls("http://h.example").joined(separator: "\n"),
+            environment: ["TMPDIR": "/nonexistent/folder"]
+        ).end()
+        #expect(result.status != 0)
+        #expect(result.errors.contains("/nonexistent/folder") && result.errors.contains("TMPDIR"), "\(result.errors)")
+        #expect(WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
+    }
+
+    @Test("a long list is fetched, and fetched again without a request")
+    func fetched() async throws {
+        let server = try FaultServer()
+        let list = (0..<Self.count).map { server.url("/f\($0)") }
+        server.routeOthers { _ in .ok([1, 2, 3]) }
+        let first = try await sandbox.start(
+            ["get", "-i", "-", "-b", "all", "-j", "16"], input: list.joined(separator: "\n")
+        ).end()
+        #expect(first.status == 0, "\(first.errors.suffix(300))")
+        #expect(first.output.split(separator: "\n").count == Self.count)
+        let requests = server.requests.count
+        for words in [["get", "-i", "-", "-b", "all"], ["barrel", "run", "all"]] {
+            let again = try await sandbox.start(words, input: list.joined(separator: "\n")).end()
+            #expect(again.status == 0, "\(again.errors.suffix(300))")
+            #expect(again.output.split(separator: "\n").count == Self.count)
+            #expect(again.errors.contains("\(Self.count) of \(Self.count) complete"), "\(again.errors.suffix(300))")
+        }
+        #expect(server.requests.count == requests)
+    }
+}
