@@ -5,7 +5,7 @@ import Foundation
 /// All tasks of the work path in memory, in aria2's three orders: running, waiting, stopped. The engine's reports keep it up
 /// to date, so that a list costs no query.
 package struct TaskTable: Sendable {
-    /// A change of state that clients are told of.
+    /// A change of state that is reported to clients.
     package struct Change: Sendable, Hashable {
         /// The gid of the task.
         package var gid: UInt64

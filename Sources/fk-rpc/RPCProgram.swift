@@ -64,7 +64,7 @@ enum RPCProgram {
         await close(downloader, end)
         withExtendedLifetime(signals) {}
         guard case .signal(let number) = end else { return 0 }
-        if !words.has("quiet") { say("stopped; everything is kept. fk rpc goes on with it.") }
+        if !words.has("quiet") { say("stopped; everything is kept. The next fk rpc continues it.") }
         return 128 + number
     }
 

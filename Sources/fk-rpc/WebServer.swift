@@ -132,7 +132,7 @@ final class WebServer: @unchecked Sendable {
 
     func connection(numbered number: UInt64) -> Connection? { byNumber[number] }
 
-    /// Forgets what a connection has, which may go on with another request.
+    /// Forgets what a connection has. The connection may bring another request.
     func end(_ wsi: OpaquePointer) {
         guard let connection = connections.removeValue(forKey: wsi) else { return }
         byNumber[connection.number] = nil

@@ -88,7 +88,7 @@ struct RPCCommand: Command {
                 "The program fk-rpc is neither beside fk nor in PATH. 'make build' builds it (it needs libwebsockets), and the "
                     + "package of fk contains it.", status: ExitStatus.taskFailed)
         }
-        // The same process goes on as fk-rpc, so that signals reach it.
+        // This process becomes fk-rpc, so that signals reach it.
         var pointers: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) }
         pointers.append(nil)
         execv(program, pointers)

@@ -97,7 +97,7 @@ struct ShardPlace: Sendable {
 }
 
 extension RunOptions {
-    /// The options with limits for one of so many shards. Each limit stays at least 1.
+    /// The options of one shard among `count`: each limit divided by it, and at least 1.
     func divided(by count: Int) -> Self {
         var options = self
         options.jobs = jobs.map { max(1, $0 / count) }
