@@ -62,7 +62,7 @@ package struct Renewal: Codable, Sendable, Hashable {
 }
 
 extension TaskControl {
-    /// Fetches finished files again. Other tasks are passed over.
+    /// Fetches finished files again. Tasks in other states are left out.
     ///
     /// A file with known damage becomes a part file again, whose missing ranges are fetched; from a mirror first, if there is
     /// one. Otherwise the whole file is fetched, and the old one stays until the new one replaces it. A file that was

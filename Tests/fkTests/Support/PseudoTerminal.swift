@@ -96,7 +96,7 @@ final class PseudoTerminal: Sendable {
     /// - Parameters:
     ///   - environment: replaces the process's own, but for PATH and HOME.
     ///   - onOutput: told of everything written so far, each time there is more.
-    ///   - onStart: told of the process's id.
+    ///   - onStart: receives the process's id.
     func run(
         _ program: String, _ arguments: [String], environment: [String: String] = [:],
         onOutput: (String) -> Void = { _ in }, onStart: (Int32) -> Void = { _ in }

@@ -14,7 +14,7 @@ final class TinyDisk: Sendable {
         try self.init(try TemporaryFolder(), mount: ["-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs"])
     }
 
-    /// A file system that has space, and room for so many files and folders.
+    /// A file system with free space and a limit on the number of files and folders.
     convenience init(inodes: Int) throws {
         try self.init(try TemporaryFolder(), mount: ["-t", "tmpfs", "-o", "size=10m,nr_inodes=\(inodes)", "tmpfs"])
     }
