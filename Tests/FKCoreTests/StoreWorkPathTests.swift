@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Work path")
 struct StoreWorkPathTests {
-    @Test("opening makes the layout, private to its owner, also below missing folders")
+    @Test("opening makes the layout, private to its owner, below missing folders too")
     func layout() throws {
         let scratch = try ScratchWorkPath(create: false)
         let path = WorkPath(scratch.path.root + "/x/y")
@@ -20,7 +20,7 @@ struct StoreWorkPathTests {
         try path.open(create: true)
         #expect(path.exists)
         for folder in [
-            scratch.path.root, path.root, path.tasksFolder, path.barrelsFolder, path.mailboxFolder, path.repliesFolder,
+            path.root, path.tasksFolder, path.barrelsFolder, path.mailboxFolder, path.repliesFolder,
             path.filesFolder, path.quarantineFolder,
         ] {
             #expect(try mode(folder) == 0o700, "\(folder)")
@@ -32,6 +32,18 @@ struct StoreWorkPathTests {
     }
 
     #if os(Linux)
+        @Test(
+            "missing folders above the work path get the umask's mode and the owner's rights",
+            arguments: [(0o022, 0o755), (0o077, 0o700), (0o027, 0o750), (0o777, 0o700)] as [(mode_t, Int)])
+        func outerFolders(mask: mode_t, expected: Int) async throws {
+            let scratch = try ScratchWorkPath(create: false)
+            let path = WorkPath(scratch.path.root + "/downloads/.work")
+            try await withOwnUmask(mask) { try path.open(create: true) }
+            #expect(try mode(scratch.path.root) == expected)
+            #expect(try mode(scratch.path.root + "/downloads") == expected)
+            #expect(try mode(path.root) == 0o700)
+        }
+
         @Test("folders and files are private under any umask", arguments: [0o000, 0o022, 0o777] as [mode_t])
         func umasks(mask: mode_t) async throws {
             let scratch = try ScratchWorkPath()

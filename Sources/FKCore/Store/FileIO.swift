@@ -171,6 +171,18 @@ package enum FileIO {
         }
     }
 
+    /// Creates a folder with the mode of the umask, and always with the rights of the owner, so that folders can be
+    /// created in it. An existing one stays as it is.
+    package static func makeOuterFolder(_ path: String) throws {
+        if mkdir(path, 0o777) == 0 {
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_mode & 0o700 != 0o700 else { return }
+            _ = chmod(path, status.st_mode & 0o777 | 0o700)
+        } else if errno != EEXIST {
+            throw DownloadError(system: errno, "create the folder", path)
+        }
+    }
+
     /// Syncs a file or folder.
     ///
     /// An error is final: after EIO the system may discard the data, so a second sync proves nothing.

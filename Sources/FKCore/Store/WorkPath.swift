@@ -138,7 +138,8 @@ package struct WorkPath: Sendable, Hashable {
 
     /// Checks the work path and, with `create`, creates its missing parts.
     ///
-    /// Folders get mode 0700 and files 0600, whatever the umask is.
+    /// Folders get mode 0700 and files 0600, whatever the umask is. Missing folders above the work path get the mode of
+    /// the umask.
     ///
     /// - Throws: `.notFound` if it is missing and `create` is false; `.laterVersion` if a later version of this
     ///   software created it (it stays unchanged); `.workPathUnusable` if it is not a folder, belongs to another
@@ -164,6 +165,7 @@ package struct WorkPath: Sendable, Hashable {
         return stat(root, &status) == 0
     }
 
+    /// Only the root itself is private: a folder above it may be the one of the finished files.
     private func makeRoot() throws {
         var missing: [String] = []
         var path = root
@@ -173,7 +175,8 @@ package struct WorkPath: Sendable, Hashable {
             path = path.folderPart
         }
         do {
-            for folder in missing.reversed() { try FileIO.makeFolder(folder) }
+            for folder in missing.dropFirst().reversed() { try FileIO.makeOuterFolder(folder) }
+            if !missing.isEmpty { try FileIO.makeFolder(root) }
         } catch {
             throw unusable("cannot be made", cause: error)
         }
