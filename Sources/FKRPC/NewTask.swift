@@ -151,9 +151,7 @@ extension RPCService {
     private func isTaken(_ name: String, in directory: String?) -> Bool {
         guard let directory else { return false }
         if access("\(directory)/\(name)", F_OK) == 0 { return true }
-        return table.rows.values.contains { row in
-            row.name == name && row.directory == directory && row.state != .error && row.state != .cancel
-        }
+        return table.isTaken(name, in: directory)
     }
 
     /// Adds tasks and returns their rows.

@@ -56,7 +56,7 @@ enum PageDocuments {
     ]
 
     private static func verdict(_ line: Verdict) -> JSON {
-        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
+        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(SettingNames.inRPC(line.what))])
     }
 
     static func error(_ error: DownloadError) -> JSON {

@@ -147,6 +147,16 @@ extension RPCService {
         } catch { throw RPCError(error) }
     }
 
+    /// Applies a verb to many tasks with one request to the engine.
+    func perform(_ verb: Verb, _ ids: [TaskID]) async throws(RPCError) -> [VerbResult] {
+        guard !ids.isEmpty else { return [] }
+        do throws(DownloadError) {
+            let results = try await downloader.control.apply(verb, to: ids)
+            await apply(results)
+            return results
+        } catch { throw RPCError(error) }
+    }
+
     // MARK: Queue and addresses
 
     private func changePosition(_ params: Parameters) async throws(RPCError) -> JSON {

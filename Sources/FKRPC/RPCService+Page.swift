@@ -62,17 +62,20 @@ extension RPCService {
     func sums() async -> [JSON.Member] {
         var owner = "nobody"
         var pid: Int64?
+        var silence: Int?
         switch await downloader.owner {
         case .thisDownloader: owner = "this"
         case .process(let number, _):
             owner = "process"
             pid = Int64(number)
+            silence = Int(engineWatch.silence(EngineWatch.now))
         case .nobody: break
         }
         let limit = (try? await downloader.control.rateLimit()) ?? nil
         let waits = table.waits.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
         return [
-            .init("owner", .string(owner)), .init("ownerPid", JSON(pid)), .init("free", JSON(freeBytes)),
+            .init("owner", .string(owner)), .init("ownerPid", JSON(pid)),
+            .init("silentSeconds", silence.map { JSON($0) } ?? .null), .init("free", JSON(freeBytes)),
             .init("waiting", .object(waits.map { .init($0.key.rawValue, JSON($0.value)) })),
             .init("revision", .integer(Int64(clamping: table.revision))),
             .init("bytesPerSecond", .integer(table.bytesPerSecond)), .init("rateLimit", JSON(limit)),
@@ -89,15 +92,14 @@ extension RPCService {
 
     private func tasks(_ query: TaskQuery) throws(RPCError) -> JSON {
         try spend(rows: query.limit)
-        let rows = query.rows(of: table)
-        let sums = RowSums(rows)
-        let window = rows.dropFirst(query.offset).prefix(query.limit)
+        let window = query.window(of: &table)
+        let sums = window.total
         return .members([
-            "revision": .integer(Int64(clamping: table.revision)), "total": JSON(rows.count),
+            "revision": .integer(Int64(clamping: table.revision)), "total": JSON(sums.count),
             "offset": JSON(query.offset), "received": .integer(sums.received), "expected": .integer(sums.expected),
             "isExpectedKnown": .bool(sums.isExpectedKnown), "bytesPerSecond": .integer(sums.bytesPerSecond),
-            "states": PageDocuments.states(sums.states),
-            "tasks": .array(window.map { .object(PageDocuments.row($0)) }),
+            "states": PageDocuments.states(window.sums.mapValues(\.count)),
+            "tasks": .array(window.rows.map { .object(PageDocuments.row($0)) }),
         ])
     }
 

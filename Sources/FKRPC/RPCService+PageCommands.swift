@@ -151,7 +151,7 @@ extension RPCService {
         if let names = try call.texts("ids") {
             var ids: [TaskID] = []
             for name in names { ids.append(try row(named: name).id) }
-            for id in ids { results += try await perform(verb, .id(id)) }
+            results = try await perform(verb, ids)
         } else if let barrel = try call.text("barrel") {
             results = try await perform(verb, .barrel(barrel))
         } else if try call.truth("all") {

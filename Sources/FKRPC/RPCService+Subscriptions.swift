@@ -15,6 +15,8 @@ struct PageView: Sendable {
     /// The rows as they were sent, by their changing values.
     var sent: [TaskID: Int] = [:]
     var bytesPerSecond: Int64 = -1
+    /// The seconds of silence of the process that runs the downloads; nil unless it counts as silent.
+    var silence: Int?
 }
 
 /// `fk.subscribe` and `fk.onChange`.
@@ -52,7 +54,9 @@ extension RPCService {
             }
             let rate = table.bytesPerSecond
             let isListChanged = table.revision != view.revision
-            if isListChanged || !rows.isEmpty || rate != view.bytesPerSecond {
+            let silence = engineWatch.isSilent ? Int(engineWatch.silence(EngineWatch.now)) : nil
+            if isListChanged || !rows.isEmpty || rate != view.bytesPerSecond || silence != view.silence {
+                view.silence = silence
                 view.revision = table.revision
                 view.bytesPerSecond = rate
                 view.next = now + view.interval

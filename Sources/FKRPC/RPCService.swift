@@ -23,6 +23,8 @@ package actor RPCService {
     var globals: GlobalOptions
     var peers: [RPCPeer: PeerState] = [:]
     var rates = RateHistory()
+    /// Detects that the process that runs the downloads is stopped or hung.
+    var engineWatch = EngineWatch(interval: 0.25)
     /// Rows that the present request may still return.
     var rowBudget = 0
     private let reports = Locked<[DownloadInfo]>([])
@@ -142,8 +144,17 @@ package actor RPCService {
     private func tick() async {
         await refresh()
         for info in await downloader.messager.running() { table.progress(info) }
+        await watchEngine(now: EngineWatch.now)
         rates.add(table.bytesPerSecond, at: ContinuousClock.now)
         await tellViews()
+    }
+
+    /// Looks for a sign of life of the process that runs the downloads.
+    ///
+    /// - Parameter now: nanoseconds, from `EngineWatch.now`.
+    func watchEngine(now: Int64) async {
+        guard case .process = await downloader.owner else { return engineWatch = EngineWatch(interval: 0.25) }
+        _ = engineWatch.look(EngineLock.content(workPath), now: now)
     }
 
     /// Tells clients of a change of state.

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Tasks in an order that changes one task at a time. A change copies at most the places behind it, 24 bytes each.
+/// Tasks in an order that changes one task at a time. A change copies at most the places behind it, 56 bytes each.
 struct SortedPlaces: Sendable {
     /// The place of a task in an order. Smaller places come first.
     struct Place: Sendable, Hashable, Comparable {
@@ -10,6 +10,8 @@ struct SortedPlaces: Sendable {
         var minor: UInt64
         /// The task.
         var id: TaskID
+        /// The state of the task, so that a list of one state reads no rows.
+        var state = DownloadState.idle
 
         static func < (one: Place, other: Place) -> Bool {
             (one.major, one.minor, one.id) < (other.major, other.minor, other.id)

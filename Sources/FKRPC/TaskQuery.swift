@@ -11,7 +11,7 @@ struct TaskQuery: Hashable, Sendable {
 
     var barrel: String?
     var states: Set<DownloadState>?
-    var text: String?
+    var text: SearchText?
     var sort = Sort.queue
     var isAscending = true
     var offset = 0
@@ -33,7 +33,7 @@ struct TaskQuery: Hashable, Sendable {
             }
             self.states = states
         }
-        if let text = try call.text("text"), !text.isEmpty { self.text = text.lowercased() }
+        if let text = try call.text("text"), !text.isEmpty { self.text = SearchText(text) }
         if let name = try call.text("sort") {
             guard let sort = Sort(rawValue: name) else {
                 throw RPCError("\(call.method): there is no order \(Escaping.visible(name)).")
@@ -45,47 +45,105 @@ struct TaskQuery: Hashable, Sendable {
         limit = try call.integer("limit", in: 1...Self.maxLimit, or: 100)
     }
 
-    func matches(_ row: TaskRow) -> Bool {
-        if let states, !states.contains(row.state) { return false }
-        if let barrel, !row.barrels.contains(barrel) { return false }
-        guard let text else { return true }
-        return row.name.lowercased().contains(text) || URLMasking.mask(row.url).lowercased().contains(text)
-            || row.barrels.contains { $0.lowercased().contains(text) }
-    }
-
-    /// The matching tasks in their order.
-    func rows(of table: TaskTable) -> [TaskRow] {
-        if sort == .queue {
-            let ids =
-                table.active.places.map(\.id) + table.waiting.places.map(\.id)
-                + table.stopped.places.reversed().map(\.id)
-            let rows = ids.compactMap { table.rows[$0] }.filter(matches)
-            return isAscending ? rows : rows.reversed()
-        }
+    /// A window of a list, with the sums over all of it.
+    struct Window {
         var rows: [TaskRow] = []
-        for row in table.rows.values where matches(row) { rows.append(row) }
-        return rows.sorted { isAscending ? isBefore($0, $1) : isBefore($1, $0) }
+        /// The sums of the matching tasks in each state.
+        var sums: [DownloadState: RowSums] = [:]
+        /// The number of rows that were read for it, for tests.
+        var readRows = 0
+
+        var total: RowSums { sums.values.reduce(into: RowSums()) { $0.add($1) } }
     }
 
-    private func isBefore(_ one: TaskRow, _ other: TaskRow) -> Bool {
-        switch sort {
-        case .queue, .number: break
-        case .name: if one.name != other.name { return one.name < other.name }
-        case .host:
-            let (a, b) = (URLParts.site(of: one.url), URLParts.site(of: other.url))
-            if a != b { return a < b }
-        case .size: if one.expected != other.expected { return one.expected ?? -1 < other.expected ?? -1 }
-        case .received: if one.received != other.received { return one.received < other.received }
-        case .percentage: if one.fraction != other.fraction { return one.fraction < other.fraction }
-        case .bytesPerSecond:
-            if one.bytesPerSecond != other.bytesPerSecond { return one.bytesPerSecond < other.bytesPerSecond }
-        case .state: if one.state != other.state { return one.state.rawValue < other.state.rawValue }
-        case .created: if one.created != other.created { return one.created < other.created }
-        case .finished:
-            let (a, b) = (one.finished ?? .distantFuture, other.finished ?? .distantFuture)
-            if a != b { return a < b }
+    /// The matching tasks of the window in their order. The queue, or one state of it, is not read beyond the window.
+    func window(of table: inout TaskTable) -> Window {
+        if sort == .queue, barrel == nil, text == nil { return queueWindow(of: table) }
+        var window = Window()
+        var found: [TaskTable.Entry] = []
+        func take(_ entry: TaskTable.Entry) {
+            window.readRows += 1
+            guard matches(entry, &table) else { return }
+            found.append(entry)
+            window.sums[entry.row.state, default: RowSums()].add(entry.row)
         }
-        return (one.number, one.id) < (other.number, other.id)
+        if sort == .queue {
+            for place in Self.queue(of: table) where states?.contains(place.state) ?? true {
+                if let entry = table.entries[place.id] { take(entry) }
+            }
+        } else {
+            for entry in table.entries.values where states?.contains(entry.row.state) ?? true { take(entry) }
+            found = ordered(found)
+        }
+        if !isAscending { found.reverse() }
+        window.rows = found.dropFirst(offset).prefix(limit).map(\.row)
+        return window
+    }
+
+    /// Running, then waiting in their order, then the others, the newest first.
+    private static func queue(of table: TaskTable) -> some Sequence<SortedPlaces.Place> {
+        [table.active.places, table.waiting.places, table.stopped.places.reversed()].joined()
+    }
+
+    private func queueWindow(of table: TaskTable) -> Window {
+        var window = Window()
+        window.sums = table.sums.filter { states?.contains($0.key) ?? true }
+        let lists = [table.active.places, table.waiting.places, table.stopped.places]
+        var skipped = 0
+        for index in isAscending ? [0, 1, 2] : [2, 1, 0] {
+            // The list of ended tasks has the oldest first.
+            let isForward = isAscending == (index < 2)
+            let places = lists[index]
+            for number in places.indices {
+                let place = places[isForward ? number : places.count - 1 - number]
+                guard states?.contains(place.state) ?? true else { continue }
+                skipped += 1
+                guard skipped > offset else { continue }
+                guard window.rows.count < limit else { return window }
+                guard let entry = table.entries[place.id] else { continue }
+                window.readRows += 1
+                window.rows.append(entry.row)
+            }
+        }
+        return window
+    }
+
+    private func matches(_ entry: TaskTable.Entry, _ table: inout TaskTable) -> Bool {
+        if let barrel, !entry.row.barrels.contains(barrel) { return false }
+        guard let text else { return true }
+        return table.contains(text, in: entry)
+    }
+
+    // MARK: Order
+
+    private func ordered(_ entries: [TaskTable.Entry]) -> [TaskTable.Entry] {
+        switch sort {
+        case .queue, .number: ordered(entries) { _ in 0 }
+        case .name: ordered(entries) { $0.row.name }
+        case .host: ordered(entries) { URLParts.site(of: $0.row.url) }
+        case .size: ordered(entries) { $0.row.expected ?? -1 }
+        case .received: ordered(entries) { $0.row.received }
+        case .percentage: ordered(entries) { $0.row.fraction }
+        case .bytesPerSecond: ordered(entries) { $0.row.bytesPerSecond }
+        case .state: ordered(entries) { $0.row.state.rawValue }
+        case .created: ordered(entries) { $0.row.created }
+        case .finished: ordered(entries) { $0.row.finished ?? .distantFuture }
+        }
+    }
+
+    /// Sorts keys instead of rows, which are large. The submission number decides between equal ones.
+    private func ordered<Key: Comparable>(
+        _ entries: [TaskTable.Entry], by key: (TaskTable.Entry) -> Key
+    ) -> [TaskTable.Entry] {
+        var keys: [(key: Key, number: UInt64, index: Int)] = []
+        keys.reserveCapacity(entries.count)
+        for (index, entry) in entries.enumerated() { keys.append((key(entry), entry.row.number, index)) }
+        keys.sort { one, other in
+            if one.key != other.key { return one.key < other.key }
+            if one.number != other.number { return one.number < other.number }
+            return entries[one.index].row.id < entries[other.index].row.id
+        }
+        return keys.map { entries[$0.index] }
     }
 }
 
@@ -93,23 +151,5 @@ extension TaskRow {
     fileprivate var fraction: Double {
         guard let expected, expected > 0 else { return state == .complete ? 1 : 0 }
         return Double(received) / Double(expected)
-    }
-}
-
-/// The sums over rows.
-struct RowSums {
-    var received: Int64 = 0
-    var expected: Int64 = 0
-    var isExpectedKnown = true
-    var bytesPerSecond: Int64 = 0
-    var states: [DownloadState: Int] = [:]
-
-    init(_ rows: some Sequence<TaskRow>) {
-        for row in rows {
-            received &+= row.received
-            if let length = row.expected { expected &+= length } else { isExpectedKnown = false }
-            bytesPerSecond &+= row.bytesPerSecond
-            states[row.state, default: 0] += 1
-        }
     }
 }

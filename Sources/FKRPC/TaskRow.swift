@@ -68,7 +68,7 @@ package struct TaskRow: Sendable {
         path = record.state == .complete ? record.path : nil
         attempts = record.attempts
         barrels = record.barrels
-        error = record.error
+        error = record.error.map(SettingNames.inRPC)
         waiting = record.state == .idle ? record.waiting : nil
         created = record.created
         started = record.started
@@ -100,7 +100,7 @@ package struct TaskRow: Sendable {
         if let fileName = info.fileName { name = fileName }
         path = info.path
         barrels = info.barrels
-        error = info.error
+        error = info.error.map(SettingNames.inRPC)
         waiting = info.wait
     }
 }

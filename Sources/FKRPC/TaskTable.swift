@@ -3,8 +3,31 @@ import FKMiddleware
 import Foundation
 
 /// All tasks of the work path in memory, in aria2's three orders: running, waiting, stopped. The engine's reports keep it up
-/// to date, so that a list costs no query.
-package struct TaskTable: Sendable {
+/// to date, so that a list costs no query: a window of a list reads the rows that it shows, and the sums are kept.
+package struct TaskTable {
+    /// A row with the bytes that a search looks through. A change replaces it.
+    final class Entry {
+        let row: TaskRow
+        /// Made by the first search; nil before.
+        fileprivate var searchText: SearchText?
+
+        init(_ row: TaskRow, searchText: SearchText? = nil) {
+            self.row = row
+            self.searchText = searchText
+        }
+    }
+
+    /// All rows by id.
+    package struct Rows {
+        fileprivate let entries: [TaskID: Entry]
+        /// The row of a task; nil if it is unknown.
+        package subscript(_ id: TaskID) -> TaskRow? { entries[id]?.row }
+        /// The ids of all tasks.
+        package var keys: some Collection<TaskID> { entries.keys }
+        /// All rows, in no order.
+        package var values: some Collection<TaskRow> { entries.values.lazy.map(\.row) }
+    }
+
     /// A change of state that is reported to clients.
     package struct Change: Sendable, Hashable {
         /// The gid of the task.
@@ -17,16 +40,19 @@ package struct TaskTable: Sendable {
         package var after: DownloadState
     }
 
-    /// All rows by id.
-    package private(set) var rows: [TaskID: TaskRow] = [:]
+    private(set) var entries: [TaskID: Entry] = [:]
+    /// The number of rows with a name in a folder, by its path. Failed and removed tasks have left theirs.
+    private var names: [String: Int] = [:]
     private var idOfGID: [UInt64: TaskID] = [:]
     /// All gids, ascending, for prefixes.
     private var gids: [UInt64] = []
     private(set) var active = SortedPlaces()
     private(set) var waiting = SortedPlaces()
     private(set) var stopped = SortedPlaces()
-    /// The number of tasks in each state.
-    package private(set) var states: [DownloadState: Int] = [:]
+    /// The sums over the tasks in each state.
+    private(set) var sums: [DownloadState: RowSums] = [:]
+    /// The number of search texts that were made, for tests.
+    private(set) var madeSearchTexts = 0
     /// The number of waiting tasks by their reasons, as far as they are known.
     package private(set) var waits: [Waiting.Reason: Int] = [:]
     /// Grows with each new or forgotten task and each change of state.
@@ -39,8 +65,12 @@ package struct TaskTable: Sendable {
     /// An empty table.
     package init() {}
 
+    /// All rows by id.
+    package var rows: Rows { Rows(entries: entries) }
     /// The number of tasks.
-    package var count: Int { rows.count }
+    package var count: Int { entries.count }
+    /// The number of tasks in each state.
+    package var states: [DownloadState: Int] { sums.mapValues(\.count) }
 
     // MARK: Finding
 
@@ -62,6 +92,18 @@ package struct TaskTable: Sendable {
         return found
     }
 
+    /// True if a task has this name in this folder, or will have it.
+    func isTaken(_ name: String, in directory: String) -> Bool { names["\(directory)/\(name)"] != nil }
+
+    /// True if the name, the address or a barrel of the task contains the text.
+    mutating func contains(_ text: SearchText, in entry: Entry) -> Bool {
+        if let made = entry.searchText { return made.contains(text) }
+        let made = SearchText(of: entry.row)
+        entry.searchText = made
+        madeSearchTexts += 1
+        return made.contains(text)
+    }
+
     private func index(ofGID gid: UInt64) -> Int {
         var low = 0
         var high = gids.count
@@ -75,13 +117,13 @@ package struct TaskTable: Sendable {
     /// The waiting tasks in their order, for `QueueMove`.
     var queue: [QueueMove.Element] {
         waiting.places.compactMap { place in
-            rows[place.id].map { QueueMove.Element(id: $0.id, priority: $0.priority, number: $0.number) }
+            entries[place.id].map { QueueMove.Element(id: place.id, priority: $0.row.priority, number: $0.row.number) }
         }
     }
 
     /// The place of a waiting task in the queue; nil for another task.
     func queuePlace(of id: TaskID) -> Int? {
-        guard let row = rows[id], row.state.isQueued, let place = row.place else { return nil }
+        guard let row = entries[id]?.row, row.state.isQueued, let place = row.place else { return nil }
         return waiting.index(of: place)
     }
 
@@ -93,7 +135,7 @@ package struct TaskTable: Sendable {
     ///   default, takes them from the record.
     @discardableResult
     package mutating func insert(_ record: TaskRecord, as info: DownloadInfo? = nil, now: Date = Date()) -> Change? {
-        let before = rows[record.id]
+        let before = entries[record.id]?.row
         var row = TaskRow(record)
         if let info { row.take(info, now: now) }
         if let before {
@@ -110,9 +152,9 @@ package struct TaskTable: Sendable {
     /// Takes what a request has changed besides the state from a record: place in the queue, addresses, folder and name. The
     /// state comes with the reports, which keep their order. An unknown task is added as a waiting one.
     package mutating func update(_ record: TaskRecord) {
-        guard let before = rows[record.id] else {
+        guard let before = entries[record.id]?.row else {
             insert(record)
-            if let row = rows[record.id], row.state != .suspend { _ = set(.idle, of: record.id) }
+            if let row = entries[record.id]?.row, row.state != .suspend { _ = set(.idle, of: record.id) }
             return
         }
         let now = TaskRow(record)
@@ -127,7 +169,7 @@ package struct TaskTable: Sendable {
 
     /// Takes the progress of a running task. A task that has left that state since keeps its new one.
     package mutating func progress(_ info: DownloadInfo) {
-        guard let before = rows[info.id], before.state == .action, info.state == .action else { return }
+        guard let before = entries[info.id]?.row, before.state == .action, info.state == .action else { return }
         var row = before
         row.take(info, now: before.created)
         _ = replace(before, by: row)
@@ -135,7 +177,7 @@ package struct TaskTable: Sendable {
 
     /// Takes a report about a known task; nil if it is unknown, or if nothing but its progress has changed.
     package mutating func take(_ info: DownloadInfo, now: Date = Date()) -> Change? {
-        guard let before = rows[info.id] else { return nil }
+        guard let before = entries[info.id]?.row else { return nil }
         if info.state == .unknown { return remove(info.id) }
         var row = before
         row.take(info, now: now)
@@ -144,7 +186,7 @@ package struct TaskTable: Sendable {
 
     /// Applies the result of a verb before its report arrives.
     package mutating func set(_ state: DownloadState, of id: TaskID, now: Date = Date()) -> Change? {
-        guard let before = rows[id] else { return nil }
+        guard let before = entries[id]?.row else { return nil }
         if state == .unknown { return remove(id) }
         guard before.state != state else { return nil }
         var row = before
@@ -162,10 +204,11 @@ package struct TaskTable: Sendable {
     /// Removes a task.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Change? {
-        guard let row = rows.removeValue(forKey: id) else { return nil }
+        guard let row = entries.removeValue(forKey: id)?.row else { return nil }
         leave(row)
-        states[row.state, default: 0] -= 1
+        sums[row.state, default: RowSums()].remove(row)
         count(row.waiting, -1)
+        rename(row.takenPath, nil)
         if idOfGID[row.gid] == id {
             idOfGID[row.gid] = nil
             let index = index(ofGID: row.gid)
@@ -192,18 +235,28 @@ package struct TaskTable: Sendable {
         } else {
             row.place = before?.place
         }
-        rows[row.id] = row
+        let known = entries[row.id]
+        let isSameText = known.map { $0.row.name == row.name && $0.row.url == row.url && $0.row.barrels == row.barrels }
+        entries[row.id] = Entry(row, searchText: isSameText == true ? known?.searchText : nil)
+        if let before { sums[before.state, default: RowSums()].remove(before) }
+        sums[row.state, default: RowSums()].add(row)
         count(before?.waiting, -1)
         count(row.waiting, 1)
+        if before?.keepsName != row.keepsName || before?.name != row.name || before?.directory != row.directory {
+            rename(before?.takenPath, row.takenPath)
+        }
         guard before?.state != row.state else { return nil }
-        if let before { states[before.state, default: 0] -= 1 }
-        states[row.state, default: 0] += 1
         if row.state.isEnded, before != nil { endedCount += 1 }
         return Change(gid: row.gid, id: row.id, before: before?.state, after: row.state)
     }
 
     private mutating func count(_ waiting: Waiting?, _ difference: Int) {
         if let waiting { waits[waiting.reason, default: 0] += difference }
+    }
+
+    private mutating func rename(_ old: String?, _ new: String?) {
+        if let old, let count = names[old] { names[old] = count > 1 ? count - 1 : nil }
+        if let new { names[new, default: 0] += 1 }
     }
 
     private mutating func leave(_ row: TaskRow) {
@@ -218,7 +271,7 @@ package struct TaskTable: Sendable {
     }
 
     private mutating func enter(_ row: TaskRow) -> SortedPlaces.Place {
-        var place = SortedPlaces.Place(major: 0, minor: row.number, id: row.id)
+        var place = SortedPlaces.Place(major: 0, minor: row.number, id: row.id, state: row.state)
         if row.state == .action {
             begun += 1
             place.major = begun
@@ -235,6 +288,13 @@ package struct TaskTable: Sendable {
 
     /// The sum of the speeds of the running tasks.
     package var bytesPerSecond: Int64 {
-        active.places.reduce(0) { $0 + (rows[$1.id]?.bytesPerSecond ?? 0) }
+        sums[.action]?.bytesPerSecond ?? 0
     }
+}
+
+extension TaskRow {
+    /// True if no other task may take the name of its file.
+    fileprivate var keepsName: Bool { state != .error && state != .cancel }
+    /// The path that is taken; nil if the name is free.
+    fileprivate var takenPath: String? { keepsName ? directory.map { "\($0)/\(name)" } : nil }
 }

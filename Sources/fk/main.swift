@@ -18,6 +18,8 @@ if words == ["--version"] || words == ["--version", "--json"] || words == ["--js
     exit(Dispatcher.status(ExitStatus.done, .standardOutput, .standardError))
 }
 
+// Before everything else, because it takes place beside it on a thread of its own.
+if words.first == "get" { TransportLibrary.prepare() }
 Allocator.keepFreedMemory()
 SignalTrap.ignoreWriteSignals()
 DescriptorLimit.raise()

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 import measure
+import rpc
 from servers import FirstByte, Relay
 
 
@@ -500,4 +501,8 @@ class Bench:
             shutil.rmtree(folder)
         return rows
 
-    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "long", "start", "kills", "digests", "lists")
+    def rpc(self):
+        """Lists of 10,000 tasks over JSON-RPC while downloads arrive."""
+        return rpc.rows(self, Row, Goal)
+
+    ALL = ("big", "small", "tiny", "far", "limited", "stalls", "many", "long", "start", "kills", "digests", "lists", "rpc")

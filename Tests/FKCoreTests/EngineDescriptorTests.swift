@@ -9,7 +9,7 @@ import Testing
 struct EngineDescriptorTests {
     @Test("the limit says how many tasks there is room for, and there is always room for one")
     func limit() {
-        #expect([1_024, 64, 30, 24, 16, 0].map { DescriptorBudget(limit: $0).slots } == [333, 13, 2, 1, 1, 1])
+        #expect([1_024, 64, 30, 24, 16, 0].map { DescriptorBudget(limit: $0).slots } == [250, 10, 1, 1, 1, 1])
     }
 
     @Test("where they run out nevertheless, fewer run, and one more after each while")
@@ -22,7 +22,7 @@ struct EngineDescriptorTests {
         budget.relax(now: DescriptorBudget.patience)
         #expect(budget.slots == 3)
         for step in 2...40 { budget.relax(now: Int64(step) * DescriptorBudget.patience) }
-        #expect(budget.slots == 13)
+        #expect(budget.slots == 10)
         budget.ranOut(running: 0, now: 0)
         #expect(budget.slots == 1)
     }

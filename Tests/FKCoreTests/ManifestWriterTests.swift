@@ -27,7 +27,9 @@ import Testing
         return manifest
     }
 
-    @Test("Every form is read again to the same members", arguments: Manifest.Output.allCases)
+    @Test(
+        "Every form with sizes or digests is read again to the same members",
+        arguments: Manifest.Output.allCases.filter { $0 != .urls && $0 != .aria2 })
     func roundTrip(output: Manifest.Output) throws {
         let written = Self.manifest().written(as: output)
         let text = String(decoding: written.bytes, as: UTF8.self)
@@ -48,6 +50,25 @@ import Testing
         #expect(read.entries.count + written.leftOut.count == 5)
         // The same again: nothing is lost on the way.
         #expect(read.written(as: output).bytes == written.bytes)
+    }
+
+    @Test("An aria2 list has the addresses, names and digests that aria2 can read; the others are left out")
+    func aria2() throws {
+        let written = Self.manifest().written(as: .aria2)
+        let read = try Manifest(parsing: written.bytes)
+        #expect(read.form == .aria2 && read.faults.isEmpty)
+        #expect(read.entries.map(\.name) == ["a ü.bin", "c", nil])
+        #expect(read.entries[0].checksum?.hex == SampleDigest.hex(.sha256, "c"))
+        #expect(read.entries[1].digests.isEmpty)
+        #expect(written.leftOut.map(\.reason).contains { $0.hasSuffix("an aria2 list cannot hold its name or folder") })
+        #expect(written.leftOut.count == 2 && read.written(as: .aria2).bytes == written.bytes)
+    }
+
+    @Test("A list of URLs has one for each member") func urls() throws {
+        let written = Self.manifest().written(as: .urls)
+        let text = String(decoding: written.bytes, as: UTF8.self)
+        #expect(text == "https://h/b\nhttps://h/a?x=1&y=2\nhttps://h/c\nhttp://h/unnamed\n")
+        #expect(written.leftOut.count == 1)
     }
 
     @Test("A lock file is sorted by the bytes of names, a line each, whatever the order was") func lock() throws {

@@ -1,9 +1,10 @@
 import FKCore
 import FKMiddleware
-import FKRPC
 import Foundation
 import TestSupport
 import Testing
+
+@testable import FKRPC
 
 @Suite("RPC methods of the page")
 struct RPCPageTests {
@@ -119,6 +120,50 @@ struct RPCPageTests {
         _ = await seen.wait { $0.contains { $0["listChanged"] == true && $0["total"] == 2 } }
         _ = try await fixture.call("fk.subscribe", "token:s", .members(["off": true]), from: peer)
         await fixture.close()
+    }
+
+    @Test("a verb for many tasks has a result for each, in their order") func many() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let urls = (0..<50).map { JSON.string("http://h/\($0)") }
+        let added = try await fixture.call("fk.add", .members(["urls": .array(urls)]))
+        let ids = (added.array ?? []).compactMap { $0["id"] }
+        #expect(ids.count == 50)
+        let results = try await fixture.call("fk.suspend", .members(["ids": .array(ids + [ids[3]])]))
+        #expect(results.array?.map { $0["id"] } == ids + [ids[3]])
+        #expect(results.array?.map { $0["applied"]?.bool } == [Bool](repeating: true, count: 50) + [false])
+        let page = try await fixture.call("fk.tasks", .members(["states": ["suspend"]]))
+        #expect(page["total"] == 50)
+        let resumed = try await fixture.call("fk.resume", .members(["ids": .array(Array(ids.prefix(7)))]))
+        #expect(resumed.array?.count == 7)
+        #expect(try await fixture.call("fk.resume", .members(["ids": []])) == [])
+        #expect(try await fixture.call("fk.tasks", .members(["states": ["idle"]]))["total"] == 7)
+        await fixture.close()
+    }
+
+    @Test("the silence of the process that runs the downloads is told") func silence() async throws {
+        let folder = try TemporaryFolder()
+        let configure = Configure(workPath: folder.file("work"))
+        let workPath = WorkPath(configure.workPath)
+        try workPath.open(create: true)
+        // It holds the lock and shows no sign of life.
+        let lock = try #require(try EngineLock.tryAcquire(workPath))
+        let downloader = try Downloader(configure, role: .either)
+        let service = RPCService(
+            downloader, RPCSettings(folders: [folder.path], secret: nil), workPath: configure.workPath.path)
+        let now = EngineWatch.now
+        for second in stride(from: Int64(-12), through: 0, by: 1) {
+            await service.watchEngine(now: now + second * 1_000_000_000)
+        }
+        let answer = await service.handle(Array(#"{"id":1,"method":"fk.status"}"#.utf8))
+        let status = try #require(JSON(parsing: answer.body)?["result"])
+        #expect(status["owner"] == "process" && status["ownerPid"] == JSON(Int64(getpid())))
+        #expect((status["silentSeconds"]?.integer ?? 0) >= 12, "\(status)")
+        lock.release()
+        await service.watchEngine(now: now)
+        await downloader.close()
+        let own = try await RPCFixture()
+        #expect(try await own.call("fk.status")["silentSeconds"] == .null)
+        await own.close()
     }
 
     @Test("another process's downloads are shown and steered") func follower() async throws {

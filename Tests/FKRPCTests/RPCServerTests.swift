@@ -201,6 +201,62 @@ struct RPCServerTests {
         try await server.end()
     }
 
+    @Test("downloads go on after a kill in their middle, and the files are right") func killInTheMiddle() async throws {
+        let files = try FaultServer()
+        let body = Bytes.pattern(count: 3 << 20)
+        let gate = Gate()
+        for name in ["a", "b"] {
+            files.route("/\(name)") { request in
+                let response = FaultResponse.ranged(body, for: request, etag: "\"1\"")
+                return request["Range"] == nil ? response.stalling(at: 2 << 20, until: gate) : response
+            }
+        }
+        let words = ["--no-secret", "-x", "1"]
+        var server = try await RPCProcess(words)
+        for name in ["a", "b"] { _ = try await server.call("aria2.addUri", [.string(files.url("/\(name)"))]) }
+        let paused = try await server.call("aria2.addUri", [.string(files.url("/c"))], .members(["pause": "true"]))
+        let arrived = try await eventually { [server] in
+            let lists = try await server.call("aria2.tellActive", ["completedLength"]).array ?? []
+            return lists.count == 2 && lists.allSatisfy { ($0["completedLength"]?.string).flatMap(Int.init) == 2 << 20 }
+                ? true : nil
+        }
+        #expect(arrived == true)
+        try await server.end(SIGKILL)
+        gate.open()
+        server = try await RPCProcess(words, folder: server.folder)
+        let ended = try await eventually { [server] in
+            let lists = try await server.call("aria2.tellStopped", 0, 10, ["status"]).array ?? []
+            return lists.count == 2 && lists.allSatisfy { $0["status"] == "complete" } ? true : nil
+        }
+        #expect(ended == true)
+        for name in ["a", "b"] {
+            #expect(try server.folder.read("downloads/\(name)") == body)
+            // Nearly everything was kept.
+            let ranges = files.requests("/\(name)").compactMap { $0["Range"] }
+            #expect(ranges.count == 1, "\(ranges)")
+            let start = ranges.first.flatMap { Int($0.dropFirst("bytes=".count).prefix { $0.isNumber }) } ?? 0
+            #expect(start >= (2 << 20) - (64 << 10), "\(ranges)")
+        }
+        #expect(try await server.call("aria2.tellStatus", paused)["status"] == "paused")
+        try await server.end()
+    }
+
+    @Test("fk rpc without its program says where it looked and how to get it") func missingProgram() async throws {
+        let folder = try TemporaryFolder()
+        let alone = folder.file("fk").path
+        if link(RPCProcess.fk, alone) != 0 { try FileManager.default.copyItem(atPath: RPCProcess.fk, toPath: alone) }
+        let child = try ChildProcess(
+            [alone, "rpc", "--work-path", folder.file("work").path, "--no-secret"],
+            environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path], folder: folder.path,
+            output: .file(folder.file("output").path))
+        let status = try await offPool { child.end() }
+        let output = String(decoding: try folder.read("output"), as: UTF8.self)
+        #expect(status == 1, "\(output)")
+        #expect(
+            output.contains("fk-rpc is neither beside fk nor in PATH") && output.contains("'make build'"), "\(output)")
+        #expect(!FileManager.default.fileExists(atPath: folder.file("work").path))
+    }
+
     @Test("forceShutdown ends within two seconds with status 0", arguments: ["aria2.shutdown", "aria2.forceShutdown"])
     func shutdown(method: String) async throws {
         let server = try await RPCProcess()

@@ -131,31 +131,110 @@ struct RPCTableTests {
         #expect(history.last(600) == [Int64](repeating: 1, count: 600))
     }
 
-    @Test("ten thousand tasks are listed within 20 ms at the 99th percentile, while others change") func speed() {
+    @Test("a window of ten thousand tasks reads the rows that it shows, with the sums of all of them") func window() {
         var table = TaskTable()
         for number in 1...10_000 as ClosedRange<UInt64> {
-            table.insert(record(number, number % 2 == 0 ? .idle : .complete))
+            table.insert(record(number, number % 4 == 0 ? .complete : number % 4 == 1 ? .suspend : .idle))
         }
-        var times: [Duration] = []
-        let clock = ContinuousClock()
-        for round in 0..<200 {
-            for number in 0..<50 {
-                let id = TaskID(url: "http://h/\(((round * 50 + number) % 5_000 + 1) * 2)")
-                _ = table.take(DownloadInfo(id: id, url: "", state: round % 2 == 0 ? .action : .idle))
+        var query = TaskQuery()
+        query.offset = 5_000
+        query.limit = 200
+        var window = query.window(of: &table)
+        #expect(window.readRows == 200 && window.rows.count == 200 && window.total.count == 10_000)
+        // 7,500 wait, in the order of their numbers.
+        #expect(window.rows.first?.number == table.rows[table.waiting.places[5_000].id]?.number)
+        query.states = [.suspend]
+        query.offset = 2_400
+        window = query.window(of: &table)
+        #expect(window.readRows == 100 && window.total.count == 2_500 && window.sums.count == 1)
+        query.isAscending = false
+        #expect(query.window(of: &table).readRows == 100)
+        // A search makes the text of each row once, and again for a row with another name.
+        query = TaskQuery()
+        query.text = SearchText("H/77")
+        window = query.window(of: &table)
+        #expect(window.total.count == 111 && table.madeSearchTexts == 10_000)
+        var info = DownloadInfo(id: window.rows[0].id, url: "", state: .action)
+        _ = table.take(info)
+        _ = query.window(of: &table)
+        #expect(table.madeSearchTexts == 10_000)
+        info.fileName = "new"
+        _ = table.take(info)
+        _ = query.window(of: &table)
+        #expect(table.madeSearchTexts == 10_001)
+    }
+
+    @Test("windows, orders and sums are those of a plain search, whatever has changed") func likePlain() {
+        var random = SeededRandom(seed: 815)
+        var table = TaskTable()
+        let states: [DownloadState] = [.idle, .action, .suspend, .cancel, .error, .complete]
+        for step in 0..<600 {
+            let number = UInt64(1 + random.below(60))
+            var record = record(number, random.pick(states), priority: random.below(3))
+            record.task.directory = random.oneIn(2) ? "/d" : nil
+            if table.rows[record.id] == nil {
+                table.insert(record)
+            } else if random.oneIn(6) {
+                table.remove(record.id)
+            } else {
+                var info = DownloadInfo(id: record.id, url: "", state: random.pick(states))
+                info.count = .init(received: Int64(random.below(100)), expected: random.oneIn(3) ? nil : 200)
+                info.bytesPerSecond = Double(random.below(50))
+                info.barrels = random.oneIn(2) ? ["b"] : []
+                info.fileName = random.oneIn(2) ? "Näme\(random.below(9))" : nil
+                _ = table.take(info)
             }
-            times.append(
-                clock.measure {
-                    var text = JSONText()
-                    text.beginArray()
-                    for id in table.waiting.window(offset: -1, count: 1_000) {
-                        if let row = table.rows[id] { Aria2Status(row).write(.all, into: &text) }
-                    }
-                    text.endArray()
-                    #expect(text.bytes.count > 100_000)
-                })
+            guard step % 10 == 0 else { continue }
+            var query = TaskQuery()
+            query.sort = random.pick([.queue, .number, .name, .host, .size, .received, .percentage, .bytesPerSecond])
+            query.isAscending = random.oneIn(2)
+            if random.oneIn(2) { query.states = Set((0..<2).map { _ in random.pick(states) }) }
+            if random.oneIn(3) { query.barrel = "b" }
+            if random.oneIn(3) { query.text = SearchText("NÄME") }
+            query.offset = random.below(20)
+            query.limit = 1 + random.below(20)
+            let window = query.window(of: &table)
+            let wanted = table.rows.values.filter { row in
+                (query.states?.contains(row.state) ?? true) && (query.barrel.map { row.barrels.contains($0) } ?? true)
+                    && (query.text == nil || row.name.lowercased().contains("näme"))
+            }
+            var all = query
+            all.offset = 0
+            all.limit = 1_000
+            let whole = all.window(of: &table).rows
+            #expect(Set(whole.map(\.id)) == Set(wanted.map(\.id)) && window.total.count == wanted.count)
+            #expect(window.total.received == wanted.reduce(0) { $0 + $1.received })
+            #expect(window.total.bytesPerSecond == wanted.reduce(0) { $0 + $1.bytesPerSecond })
+            #expect(window.total.isExpectedKnown == wanted.allSatisfy { $0.expected != nil })
+            #expect(window.rows.map(\.id) == Array(whole.map(\.id).dropFirst(query.offset).prefix(query.limit)))
+            if query.sort == .name {
+                let names = query.isAscending ? whole.map(\.name) : whole.reversed().map(\.name)
+                #expect(names == names.sorted())
+            }
+            let isTaken = wanted.isEmpty && table.isTaken("x", in: "/d")
+            #expect(!isTaken)
+            for row in table.rows.values where row.directory != nil {
+                let others = table.rows.values.filter {
+                    $0.name == row.name && $0.directory == "/d" && $0.state != .error && $0.state != .cancel
+                }
+                #expect(table.isTaken(row.name, in: "/d") == !others.isEmpty)
+            }
         }
-        times.sort()
-        // A debug build on a busy machine is many times slower than the release, which tests/Benchmarks measures.
-        #expect(times[197] < .milliseconds(400), "\(times[197])")
+    }
+
+    @Test("the names of settings in messages are those of the command line's table") func settingNames() throws {
+        let source = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../Sources/fk/Output/OptionNames.swift"), encoding: .utf8)
+        for pair in SettingNames.pairs { #expect(source.contains("\"\(pair.library)\""), "\(pair.library)") }
+        #expect(source.components(separatedBy: "(\"").count - 1 + 2 == SettingNames.pairs.count)
+        var table = TaskTable()
+        let full = record(1)
+        table.insert(full)
+        var info = DownloadInfo(id: full.id, url: "", state: .error)
+        info.error = DownloadError(.noSpace, "The disk is full: free some space or lower `minFree`.")
+        _ = table.take(info)
+        let message = table.rows[full.id]?.error?.message
+        #expect(message == "The disk is full: free some space or start fk rpc with a lower --min-free.")
     }
 }

@@ -6,7 +6,7 @@ import Testing
     private func arguments(_ words: String...) throws -> ParsedArguments { try Self.parse(words) }
 
     private static func parse(_ words: [String]) throws -> ParsedArguments {
-        switch try CommandTable.parser.parse(words) {
+        switch try CommandTable.parser(for: words).parse(words) {
         case .command(_, let parsed), .help(_, let parsed), .version(let parsed): parsed
         }
     }

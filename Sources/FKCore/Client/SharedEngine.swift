@@ -77,19 +77,21 @@ actor SharedEngine: EngineAccess {
         follower = Follower(workPath, callbacks: callbacks)
         callbacks.connect(ObjectIdentifier(marker))
         guard takesOver else { return }
-        let engine = try Self.open(configure, scope, chains, callbacks, makeTransport)
+        let engine = try Self.open(configure, scope, chains, callbacks, isChecked: true, makeTransport)
         owned.withLock { $0 = engine }
     }
 
     /// The engine of the work path; nil if another process owns it.
+    ///
+    /// - Parameter isChecked: true if the work path was opened just now.
     private static func open(
         _ configure: Configure, _ scope: Engine.Scope, _ chains: MiddlewareChains, _ callbacks: CallbackQueue,
-        _ makeTransport: () throws -> any Transport
+        isChecked: Bool = false, _ makeTransport: () throws -> any Transport
     ) throws -> Engine? {
         do {
             return try Engine(
                 configure: configure, scope: scope, transport: makeTransport(), chains: chains, callbacks: callbacks,
-                clock: SystemClock())
+                clock: SystemClock(), isChecked: isChecked)
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }

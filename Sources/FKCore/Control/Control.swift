@@ -26,6 +26,16 @@ public struct Control: Sendable {
         try await typed { try await engine.apply(.suspend, to: selector) }
     }
 
+    /// Applies a verb to many tasks with one request to the engine. Tasks that are gone have a result that says so.
+    package func apply(_ verb: Verb, to ids: [TaskID]) async throws(DownloadError) -> [VerbResult] {
+        switch await engine.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }), own: nil) {
+        case .verbs(let results): return results
+        case .failed(let error): throw error
+        case let reply:
+            throw DownloadError(.corruptInfo, "The engine of the work path answered another question: \(reply).")
+        }
+    }
+
     /// Suspends every task of the work path.
     @discardableResult
     public func suspendAll() async throws(DownloadError) -> [VerbResult] { try await suspend(.all) }

@@ -72,14 +72,18 @@ package actor Engine {
             configure: configure, scope: scope, transport: transport, chains: chains, clock: clock, crowd: nil)
     }
 
-    /// - Parameter crowd: the number of tasks that stay in memory; nil for the usual one.
+    /// - Parameters:
+    ///   - crowd: the number of tasks that stay in memory; nil for the usual one.
+    ///   - isChecked: true if the settings were validated and the work path was opened just now.
     init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
-        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil
+        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false
     ) throws {
-        try configure.validate()
         let workPath = WorkPath(configure.workPath)
-        try workPath.open(create: true)
+        if !isChecked {
+            try configure.validate()
+            try workPath.open(create: true)
+        }
         guard let lock = try EngineLock.tryAcquire(workPath) else {
             let holder = EngineLock.holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
             throw DownloadError(

@@ -57,6 +57,13 @@ struct JSONLine {
         }
     }
 
+    /// The array of pieces alone.
+    static func pieces(_ pieces: Manifest.Pieces) -> [UInt8] {
+        var line = JSONLine()
+        line.add([pieces])
+        return Array(line.closed.dropFirst(#"{"pieces":"#.utf8.count).dropLast())
+    }
+
     private mutating func begin(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
         Self.quote(name, &bytes)

@@ -11,6 +11,10 @@ extension Manifest {
         case metalink
         /// An array of objects, as in JSON exports of barrels.
         case json
+        /// One URL on each line.
+        case urls
+        /// The format of `aria2c -i`: URLs on a line, and options on the lines after it.
+        case aria2
     }
 
     /// A written list.
@@ -64,6 +68,7 @@ package struct ManifestWriter {
         case .sha256sums: break
         case .metalink: bytes = MetalinkWriter.header
         case .json: bytes = Array("[".utf8)
+        case .urls, .aria2: break
         }
     }
 
@@ -77,6 +82,8 @@ package struct ManifestWriter {
         case .json:
             let isFirst = count == 0
             text = Result { () throws(EntryFault) in try JSONListWriter.line(entry, isFirst: isFirst) }
+        case .urls: text = Result { () throws(EntryFault) in try TextListWriter.urlLine(entry) }
+        case .aria2: text = Result { () throws(EntryFault) in try TextListWriter.aria2Lines(entry) }
         }
         switch text {
         case .success(let text):
@@ -91,7 +98,7 @@ package struct ManifestWriter {
     /// Ends the list.
     package mutating func finish() {
         switch output {
-        case .lock, .sha256sums: break
+        case .lock, .sha256sums, .urls, .aria2: break
         case .metalink: bytes += MetalinkWriter.end
         case .json: bytes += "\n]\n".utf8
         }
@@ -109,6 +116,8 @@ package struct ManifestWriter {
         case .sha256sums: .checksums
         case .metalink: .metalink4
         case .json: .json
+        case .urls: .urls
+        case .aria2: .aria2
         }
     }
 

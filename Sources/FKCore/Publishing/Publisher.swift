@@ -24,8 +24,10 @@ struct Publisher {
     var waitsForNothing: Bool {
         guard durability == .process, !entry.isHandled(by: room.chains.response) else { return false }
         if !run.knowsSums { return false }
+        let options = entry.record.task.options
+        // An existing file may have to be compared as well.
+        if options.existing == .skip, options.pieces != nil { return false }
         guard let checksum = entry.expectedDigest else { return true }
-        // An existing file may have to be compared with the checksum as well.
         return checksum.algorithm == run.digest?.algorithm && entry.record.task.options.existing != .skip
     }
 

@@ -57,7 +57,8 @@ extension TaskRun {
 
     private func settleExisting(_ name: String, in folder: Folder) throws(DownloadError) {
         guard entry.record.task.options.existing == .skip else { throw fileExists(folder.path(of: name)) }
-        if entry.record.task.options.checksum != nil { return wants(.keepExisting(name)) }
+        let options = entry.record.task.options
+        if options.checksum != nil || options.pieces != nil { return wants(.keepExisting(name)) }
         try keepExisting(name, in: folder)
     }
 
@@ -82,14 +83,17 @@ extension TaskRun {
         }
     }
 
-    /// Compares an existing file, which is to count as the result, with the task's checksum.
+    /// Compares an existing file, which is to count as the result, with the task's checksum, or without one with the digests of
+    /// its pieces.
     ///
     /// - Throws: `.checksumMismatch` if it differs; `.destination` if it cannot be read; `.cancelled` if the run was
     ///   stopped.
     func compareExisting(
         _ name: String, in folder: Folder, isolation: isolated (any Actor)? = #isolation
     ) async throws(DownloadError) {
-        guard let checksum = entry.record.task.options.checksum else { return }
+        guard let checksum = entry.record.task.options.checksum else {
+            return try await comparePieces(name, in: folder)
+        }
         _ = try folder.fileLength(name)
         let file = try PartFile(reading: name, in: folder)
         let digest = try await readDigest(of: file, checksum.algorithm)
@@ -99,6 +103,25 @@ extension TaskRun {
             .checksumMismatch,
             "\(folder.path(of: name)) was there already and is not the file expected: its "
                 + "\(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex). It stays as it is: set `existing` to "
+                + "`.overwrite` or `.rename`, or ask for another name.")
+    }
+
+    private func comparePieces(
+        _ name: String, in folder: Folder, isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) {
+        let options = entry.record.task.options
+        guard let summary = options.pieces,
+            let pieces = PieceDigestFile.read(book.workPath.digestsPath(entry.id), of: summary)
+        else { return }
+        let path = folder.path(of: name)
+        let fault = try await offThread { () throws(DownloadError) in try FileVerifier.fault(of: path, pieces) }
+        guard let fault else {
+            return appendHistory(by: "existing", "its pieces have the list's \(pieces.algorithm.rawValue)")
+        }
+        refuseExisting()
+        throw DownloadError(
+            .checksumMismatch,
+            "\(path) was there already and is not the file expected: \(fault). It stays as it is: set `existing` to "
                 + "`.overwrite` or `.rename`, or ask for another name.")
     }
 

@@ -9,8 +9,9 @@ import Foundation
 struct DescriptorBudget {
     /// Descriptors for everything but tasks: streams, lock, folders, and those of the transport.
     static let reserved = 24
-    /// Descriptors for a task: a part file, a connection, and the info file with the live counters.
-    static let perTask = 3
+    /// Descriptors for a task: a part file, a connection, the info file with the live counters, and the part file once more
+    /// while a `DigestFollower` reads it.
+    static let perTask = 4
     /// In nanoseconds.
     static let patience: Int64 = 5_000_000_000
 

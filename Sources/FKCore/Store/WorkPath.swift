@@ -246,39 +246,6 @@ package struct WorkPath: Sendable, Hashable {
             underlying: cause?.message)
     }
 
-    // MARK: Listing
-
-    /// The ids of all tasks, in no particular order. It reads only folders. A missing folder has no tasks.
-    package func allTaskIDs() -> [TaskID] {
-        var ids: [TaskID] = []
-        FileIO.forEachName(in: tasksFolder) { shard in
-            guard shard.count == 2 else { return true }
-            FileIO.forEachName(in: "\(tasksFolder)/\(String(decoding: shard, as: UTF8.self))") { name in
-                if let id = Self.taskID(fileName: name) { ids.append(id) }
-                return true
-            }
-            return true
-        }
-        return ids
-    }
-
-    /// The ids whose hexadecimal form starts with `prefix` (at least two digits), in no particular order.
-    package func taskIDs(prefix: String) -> [TaskID] {
-        guard prefix.utf8.count >= 2 else { return [] }
-        var ids: [TaskID] = []
-        let digits = Array(prefix.utf8)
-        FileIO.forEachName(in: "\(tasksFolder)/\(prefix.prefix(2))") { name in
-            if name.starts(with: digits), let id = Self.taskID(fileName: name) { ids.append(id) }
-            return true
-        }
-        return ids
-    }
-
-    private static func taskID(fileName: UnsafeBufferPointer<UInt8>) -> TaskID? {
-        guard fileName.count == 69, fileName[64...].elementsEqual(".info".utf8) else { return nil }
-        return TaskID(hexDigits: UnsafeBufferPointer(rebasing: fileName[..<64]))
-    }
-
     // MARK: Default
 
     /// The default root: `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else

@@ -139,7 +139,7 @@ final class TaskBook {
     /// - Parameter seen: called for each task that was not known, before it may leave the memory.
     func seeAll(_ seen: (TaskEntry) -> Void) {
         guard !hasLoadedAll, !hasSeenAll, tenure.mayWrite else { return }
-        for id in workPath.allTaskIDs() where !knows(id) {
+        for id in workPath.sweptTaskIDs() where !knows(id) {
             guard let entry = load(id) else { continue }
             seen(entry)
             rest(id)
@@ -161,7 +161,7 @@ final class TaskBook {
     /// Reads every record of the work path that is not in memory yet.
     func loadAll() {
         guard !hasLoadedAll, tenure.mayWrite else { return }
-        for id in workPath.allTaskIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
+        for id in workPath.sweptTaskIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
     }
 

@@ -17,10 +17,14 @@ package enum TransportLibrary {
     }
 
     /// Starts to initialise the library on its own thread, for a program that will certainly need it. It saves 0.8 ms
-    /// of the first request's time, most of it OpenSSL's.
+    /// of the first request's time, most of it OpenSSL's. Further calls have no effect.
     package static func prepare() {
         #if canImport(CLibcurl)
-            Thread.detachNewThread { _ = CurlTransport.isLibraryReady }
+            _ = isPreparing
         #endif
     }
+
+    #if canImport(CLibcurl)
+        private static let isPreparing: Void = Thread.detachNewThread { _ = CurlTransport.isLibraryReady }
+    #endif
 }

@@ -125,6 +125,27 @@ package struct FileVerifier: Sendable {
     }
 }
 
+extension FileVerifier {
+    /// Compares a file with the digests that a list gives for its pieces.
+    ///
+    /// - Returns: the difference as a text; nil if all pieces are right.
+    /// - Throws: `.destination` if the file cannot be read.
+    static func fault(of path: String, _ pieces: PieceDigests) throws(DownloadError) -> String? {
+        do {
+            let content = try OpenFile(path)
+            guard pieces.fit(content.length) else {
+                return
+                    "its \(Plural.count(content.length, "byte")) are not the \(Plural.count(pieces.count, "piece")) of the list"
+            }
+            let check = ListedCheck(pieces, length: content.length)
+            let (result, _, reason) = try content.compare(nil, check, expected: nil)
+            return result == .right ? nil : reason
+        } catch {
+            throw DownloadError(wrapping: error, code: .destination, message: "\(path) cannot be compared.")
+        }
+    }
+}
+
 /// A file that is being read.
 private final class OpenFile {
     let path: String

@@ -110,14 +110,18 @@ package enum PieceDigestFile {
 
     /// Writes digests. A file with the same ones stays.
     static func write(_ pieces: PieceDigests, _ path: String) throws {
-        if read(path, of: pieces.summary) != nil { return }
-        unlink(path)
         let bytes = bytes(pieces)
+        func create() throws { try bytes.withUnsafeBytes { try FileIO.create(path, $0) } }
         do {
-            try bytes.withUnsafeBytes { try FileIO.create(path, $0) }
+            // Nearly always there is none.
+            try create()
+        } catch let error as DownloadError where error.code == .fileExists {
+            if read(path, of: pieces.summary) != nil { return }
+            unlink(path)
+            try create()
         } catch let error as DownloadError where error.code == .notFound {
             try FileIO.makeFolder(path.folderPart)
-            try bytes.withUnsafeBytes { try FileIO.create(path, $0) }
+            try create()
         }
     }
 
@@ -173,5 +177,10 @@ extension StoreReader {
     package func pieceDigests(of record: TaskRecord) -> PieceDigests? {
         guard record.task.hasOptions, let summary = record.task.options.pieces else { return nil }
         return PieceDigestFile.read(workPath.digestsPath(record.id), of: summary)
+    }
+
+    /// The digests as lists in JSON have them: an array of one object; nil without any.
+    package func piecesJSON(of record: TaskRecord) -> [UInt8]? {
+        pieceDigests(of: record).flatMap(Manifest.Pieces.init).map(JSONLine.pieces)
     }
 }

@@ -27,7 +27,11 @@ struct BarrelExport {
             return ExitStatus.done
         case .json:
             var array = JSONOutput(context.output).beginArray()
-            forEachPortion { array.write($0) { TaskDocument.json($0, isExport: true) } }
+            forEachPortion {
+                array.write($0) { [reader] record in
+                    TaskDocument.json(record, isExport: true, pieces: reader.piecesJSON(of: record))
+                }
+            }
             array.end()
             return ExitStatus.done
         case .aria2: return writeAria2()

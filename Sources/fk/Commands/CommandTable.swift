@@ -26,6 +26,11 @@ enum CommandTable {
 
     static let parser = ArgumentParser(commands: all, globalOptions: globalOptions)
 
+    /// The parser for a command line. `fk get` needs no other command's options, whose tables take 2 % of its start.
+    static func parser(for words: [String]) -> ArgumentParser {
+        words.first == "get" ? ArgumentParser(commands: [TransferCommands.get], globalOptions: globalOptions) : parser
+    }
+
     /// The words of a command, with its own name in the place of an alias.
     static func resolvingAlias(_ path: [String]) -> [String] {
         guard path.count == 1, let spec = all.first(where: { $0.aliases.contains(path[0]) }) else { return path }

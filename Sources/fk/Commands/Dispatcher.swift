@@ -39,7 +39,7 @@ struct Dispatcher: Sendable {
     ///
     /// - Throws: `UsageError`, or `DownloadError` if the saved settings cannot be read.
     func command(_ words: [String]) throws -> any Command {
-        switch try CommandTable.parser.parse(words) {
+        switch try CommandTable.parser(for: words).parse(words) {
         case .command(let spec, var arguments):
             if spec.usesSettings, !spec.options.isEmpty {
                 let workPath = try GlobalOptions(arguments, context).workPath

@@ -8,8 +8,10 @@ enum TaskDocument {
 
     /// The JSON document of a record.
     ///
-    /// - Parameter isExport: true for a list that can be imported: it has the whole URLs, with the mirrors.
-    static func json(_ record: TaskRecord, isExport: Bool) -> [UInt8] {
+    /// - Parameters:
+    ///   - isExport: true for a list that can be imported: it has the whole URLs, with the mirrors.
+    ///   - pieces: the digests of the file's pieces as JSON; nil, the default, for none.
+    static func json(_ record: TaskRecord, isExport: Bool, pieces: [UInt8]? = nil) -> [UInt8] {
         var text = JSONText()
         text.beginObject()
         text.member("id", record.id.hex)
@@ -36,6 +38,10 @@ enum TaskDocument {
         text.member("directory", record.task.directory)
         text.member("fileName", record.task.fileName)
         text.member("checksum", record.task.hasOptions ? record.task.options.checksum?.description : nil)
+        if let pieces {
+            text.key("pieces")
+            text.raw(pieces)
+        }
         text.member("contentEncoding", record.validator?.coding)
         text.key("attributes")
         text.raw(record.task.attributes.isEmpty ? Array("{}".utf8) : JSONOutput.encode(record.task.attributes))

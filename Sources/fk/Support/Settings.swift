@@ -77,7 +77,8 @@ struct Settings: Sendable, Hashable {
     /// - Throws: `.workPathUnusable` if the file exists and cannot be read.
     static func read(workPath: String) throws -> Settings {
         let path = path(workPath: workPath)
-        guard FileManager.default.fileExists(atPath: path) else { return Settings() }
+        // Not `FileManager`, whose first use takes a tenth of a millisecond of every start.
+        guard access(path, F_OK) == 0 else { return Settings() }
         let text: String
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
