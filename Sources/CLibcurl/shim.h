@@ -49,6 +49,15 @@ static inline CURLcode fk_easy_get_pointer(CURL *easy, CURLINFO info, char **val
 static inline CURLMcode fk_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
+typedef int (*fk_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
+typedef int (*fk_timer_callback)(CURLM *multi, long milliseconds, void *context);
+/* Sets the callbacks of the event interface (`curl_multi_socket_action`); NULL removes them. */
+static inline void fk_multi_set_events(CURLM *multi, fk_socket_callback sockets, fk_timer_callback timer, void *context) {
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, sockets);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
+}
 static inline CURLSHcode fk_share_sessions(CURLSH *share) {
     return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 }

@@ -201,7 +201,7 @@ extension TaskControl {
                 join(entry, group: addition.group)
             } else {
                 let (record, info) = try new ?? book.makeAgain(keepingPieces(description), id, barrel: barrel)
-                entry = TaskEntry(record: record, info: info, isNew: true)
+                entry = book.entry(record, info, isNew: true)
                 entry.group = addition.group ?? CommandGroups.none
                 book.insert(entry)
                 // It becomes a member before it is counted, so that it is counted once.

@@ -60,7 +60,7 @@ final class TaskControl {
     private func enqueue(_ entry: TaskEntry) { schedule.enqueue(entry, host: host(of: entry)) }
 
     /// The host of the next URL. All tasks of a host share one text.
-    private func host(of entry: TaskEntry) -> String { book.shared(HostName.site(entry.nextURL)) }
+    private func host(of entry: TaskEntry) -> String { book.site(of: entry.nextURL) }
 
     /// Queues a task with a fresh count of attempts.
     func queue(_ entry: TaskEntry, mayRun: Bool = true) {

@@ -276,11 +276,13 @@ package actor Engine {
     func handleEvents() {
         // Slots released here are filled after all events, with one wake-up of the transport.
         isStarting = true
+        room.folders.beginTurn()
         for event in inbox.take() {
             guard let run = book[event.id]?.run else { continue }
             run.handle(event)
             perform(run)
         }
+        room.folders.endTurn()
         isStarting = false
         startNext()
     }
@@ -345,7 +347,7 @@ package actor Engine {
     private func wake(_ id: TaskID) {
         guard let entry = book[id], entry.record.state == .idle else { return }
         entry.record.stopWaiting()
-        schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
+        schedule.enqueue(entry, host: book.site(of: entry.nextURL))
     }
 
     /// The once-a-second tick: lock time, mailbox, changed records. Nothing waits for it.

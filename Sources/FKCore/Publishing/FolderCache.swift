@@ -32,6 +32,23 @@ struct FolderCache {
         return folder
     }
 
+    // MARK: Publishing
+
+    /// The folders that were found in their places in this turn; nil outside of a turn.
+    private var checked: [ObjectIdentifier]?
+
+    /// Begins a turn of the engine. Files that arrive together are published together, and one look at their folder is
+    /// enough for all of them.
+    mutating func beginTurn() { checked = [] }
+    mutating func endTurn() { checked = nil }
+
+    /// Same as `Folder.checkStillThere`, once a turn.
+    mutating func checkStillThere(_ folder: Folder) throws(DownloadError) {
+        if checked?.contains(ObjectIdentifier(folder)) == true { return }
+        try folder.checkStillThere()
+        checked?.append(ObjectIdentifier(folder))
+    }
+
     /// Removes a folder from the cache, so that the next task opens it again. Returns false if it was not open.
     @discardableResult
     mutating func forget(_ path: String) -> Bool { folders.remove(path) != nil }

@@ -33,16 +33,19 @@ struct Publisher {
 
     /// The same steps without waits. A Swift task for each small file would take 4 % more processor time.
     func publishAtOnce() throws(DownloadError) {
-        try settleLength()
+        let status = try inFolder { () throws(DownloadError) in try checkPlaces() }
+        let length = Int64(status.st_size)
+        try settleLength(length)
         if let checksum = entry.expectedDigest, let digest = run.digest { try compare(digest.hex, checksum) }
-        if case .existing(let name) = try nameFile() { try keepExisting(name) }
+        let isCut = length > entry.record.expected ?? length
+        if case .existing(let name) = try nameFile(isCut ? nil : status) { try keepExisting(name) }
     }
 
     /// Publishes the file. It returns once the task has a finished file: this one, or an existing one that is kept.
     ///
     /// - Throws: the error of the attempt; `.cancelled` if the run was stopped.
     func publish(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        try settleLength()
+        try settleLength(part.length)
         try await verify()
         try await run.settleSums()
         if durability == .power {
@@ -62,14 +65,14 @@ struct Publisher {
 
     /// Cuts the part to the file's length. Bytes behind it come from another program or a power cut.
     ///
+    /// - Parameter length: the length of the part.
     /// - Throws: `.incompleteBody` if the part is shorter.
-    private func settleLength() throws(DownloadError) {
+    private func settleLength(_ length: Int64) throws(DownloadError) {
         guard let expected = entry.record.expected else { return }
         if let size = entry.record.task.options.size, expected != size {
             run.startAnew()
             throw ResumeRules.wrongSize(expected, size)
         }
-        let length = part.length
         if length > expected { try part.truncate(to: expected) }
         guard length >= expected else {
             throw DownloadError(
@@ -146,30 +149,45 @@ struct Publisher {
     /// The name is written to the record first. After a crash, the file without the part is then known to be the task's.
     /// With `Durability.power` the order is: bytes, record, name, folder (each synced before the next).
     ///
-    private func nameFile() throws(DownloadError) -> Naming {
+    /// - Parameter status: the part's, if it was checked just now; nil, the default, checks it.
+    private func nameFile(_ status: stat? = nil) throws(DownloadError) -> Naming {
+        try inFolder { () throws(DownloadError) in
+            if let status { return try rename(status) }
+            return try rename(try checkPlaces())
+        }
+    }
+
+    /// The next attempt looks for the folder itself if it was lost.
+    private func inFolder<Value>(_ body: () throws(DownloadError) -> Value) throws(DownloadError) -> Value {
         do throws(DownloadError) {
-            return try rename()
+            return try body()
         } catch {
-            // The next attempt looks for the folder itself.
             if error.code == .destination { room.folders.forget(folder.path) }
             throw error
         }
     }
 
-    private func rename() throws(DownloadError) -> Naming {
+    /// Checks that the folder and the part are where they were.
+    ///
+    /// - Returns: the status of the part.
+    private func checkPlaces() throws(DownloadError) -> stat {
+        try room.folders.checkStillThere(folder)
+        return try part.namedStatus()
+    }
+
+    private func rename(_ status: stat) throws(DownloadError) -> Naming {
         let replaced = entry.record.renewedName(in: folder)
         let name = replaced ?? partlessName
         let policy =
             replaced != nil
             ? .overwrite : entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
-        try folder.checkStillThere()
-        try part.checkHasItsName()
-        recordIdentity()
+        recordIdentity(FileIdentity(status))
         var number = 0
         // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.
-        let triesAll = policy != .rename || folder.status(of: part.name)?.st_nlink ?? 1 > 1
+        let triesAll = policy != .rename || status.st_nlink > 1
         while true {
-            if !triesAll {
+            // The rename itself finds out whether a name is taken. Only a name that was taken before is looked for first.
+            if !triesAll, number > 0 || room.names.isKnown(folder.path(of: name)) {
                 number = room.names.next(
                     folder.path(of: name), owner: entry.id.short, least: number,
                     look: { folder.place(of: FileNameRules.numbered(name, $0), book.owner) })
@@ -205,9 +223,9 @@ struct Publisher {
 
     /// Stores the proof that the file is the task's in the record, and as a mark on the file. With `Durability.power` the record
     /// is synced before the rename, so the file needs no mark.
-    private func recordIdentity() {
-        entry.record.identify(part.identity)
-        guard durability == .process, let identity = entry.record.written else { return }
+    private func recordIdentity(_ identity: FileIdentity) {
+        entry.record.identify(identity)
+        guard durability == .process else { return }
         part.mark(identity, as: entry.id, book.owner)
     }
 

@@ -378,7 +378,7 @@ final class TaskRun {
         }
         if schedule.release(entry, permit.take()), state == .idle, entry.isAdmitted {
             // It has failed, or was queued again while it stopped.
-            schedule.enqueue(entry, host: book.shared(HostName.site(entry.nextURL)))
+            schedule.enqueue(entry, host: book.site(of: entry.nextURL))
         }
         book.retire(entry)
         if state == .unknown { forgottenNote = room.forget(entry) }

@@ -109,7 +109,7 @@ package enum FileIO {
     static func create(_ path: String, fill: (Int32) throws -> Void) throws {
         let descriptor = try open(path, O_WRONLY | O_CREAT | O_EXCL)
         do {
-            _ = fchmod(descriptor, 0o600)
+            if !UsualMask.keepsOwner { _ = fchmod(descriptor, 0o600) }
             try fill(descriptor)
         } catch {
             close(descriptor)

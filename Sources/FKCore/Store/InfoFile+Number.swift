@@ -10,7 +10,7 @@ extension InfoFile {
         guard let descriptor = try? FileIO.open(path, O_RDONLY | O_NONBLOCK) else { return nil }
         defer { FileIO.close(descriptor) }
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
-        let found = withUnsafeTemporaryAllocation(byteCount: usual, alignment: 16) { buffer -> UInt64? in
+        let found = withUnsafeTemporaryAllocation(byteCount: usual, alignment: 8) { buffer -> UInt64? in
             guard let count = try? FileIO.read(into: buffer, from: descriptor, at: 0, path: path),
                 let geometry = try? InfoFormat.readHeader(UnsafeRawBufferPointer(rebasing: buffer[..<count])),
                 geometry.fileSize <= usual

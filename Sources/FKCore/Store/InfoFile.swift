@@ -213,7 +213,7 @@ package enum InfoFile {
         _ descriptor: Int32, path: String, containing needle: [UInt8]?
     ) throws -> InfoContents? {
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
-        return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 16) { buffer in
+        return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 8) { buffer in
             let count = try FileIO.read(into: buffer, from: descriptor, at: 0, path: path)
             guard count > 0 else { throw DownloadError(.notFound, "The info file \(path) was never written.") }
             let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
@@ -225,7 +225,7 @@ package enum InfoFile {
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
             let size = min(geometry.fileSize, Int(status.st_size))
-            let whole = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+            let whole = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
             defer { whole.deallocate() }
             let length = try FileIO.read(into: whole, from: descriptor, at: 0, path: path)
             return try parse(
@@ -289,7 +289,7 @@ package enum InfoFile {
         _ geometry: InfoFormat.Geometry, generation: UInt64, _ text: borrowing JSONText, counters: [Int64],
         _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        try withUnsafeTemporaryAllocation(byteCount: geometry.fileSize, alignment: 16) { file in
+        try withUnsafeTemporaryAllocation(byteCount: geometry.fileSize, alignment: 8) { file in
             file.initializeMemory(as: UInt8.self, repeating: 0)
             InfoFormat.writeHeader(geometry, into: file)
             let place = UnsafeMutableRawBufferPointer(rebasing: file[geometry.slotOffset(generation: generation)...])

@@ -211,7 +211,9 @@ struct JSONScanner {
     private mutating func rawText() throws(Unexpected) -> (range: Range<Int>, isASCII: Bool, hasEscapes: Bool) {
         try take(0x22)
         let start = position
-        var union: UInt8 = 0
+        let plain = PlainBytes.prefix(of: UnsafeRawBufferPointer(rebasing: bytes[start...]))
+        position += plain.count
+        var union: UInt8 = plain.isASCII ? 0 : 0x80
         var hasEscapes = false
         while position < bytes.count {
             let byte = bytes[position]

@@ -6,7 +6,8 @@ import Foundation
 /// `JSONEncoder` takes 26 us for a usual record, `JSONText` 1.2 us, and a task writes its record two or three times.
 /// Appending to an array instead takes twice the instructions.
 package struct JSONText: ~Copyable {
-    private var memory: UnsafeMutableRawBufferPointer
+    private var memory: UnsafeMutableRawPointer
+    private var capacity: Int
     private let leading: Int
     private var end: Int
     /// True if a comma must precede the next key or value.
@@ -18,7 +19,8 @@ package struct JSONText: ~Copyable {
     ///   - capacity: the expected length in bytes. The default is 1,024. The memory grows as needed.
     ///   - leading: the number of bytes to reserve in front of the text. The default is 0.
     package init(capacity: Int = 1_024, leading: Int = 0) {
-        memory = .allocate(byteCount: leading + max(64, capacity), alignment: 16)
+        self.capacity = leading + max(64, capacity)
+        memory = .allocate(byteCount: self.capacity, alignment: 8)
         self.leading = leading
         end = leading
     }
@@ -26,13 +28,13 @@ package struct JSONText: ~Copyable {
     deinit { memory.deallocate() }
 
     /// The text written so far, without the reserved bytes.
-    package var bytes: [UInt8] { Array(memory[leading..<end]) }
+    package var bytes: [UInt8] { Array(UnsafeRawBufferPointer(start: memory + leading, count: count)) }
     /// The length of the text in bytes.
     var count: Int { end - leading }
 
     /// Calls `body` with the reserved bytes and the text that follows them.
     func withMemory<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
-        try body(UnsafeMutableRawBufferPointer(rebasing: memory[..<end]))
+        try body(UnsafeMutableRawBufferPointer(start: memory, count: end))
     }
 
     /// Begins an object as the next value.
@@ -64,10 +66,8 @@ package struct JSONText: ~Copyable {
             reserve(6 * utf8.count + 3)
             separate()
             put(0x22)
-            // No branches, so that the compiler can vectorise the loop.
-            var special: UInt8 = 0
-            for byte in utf8 { special |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x5c ? 1 : 0) }
-            if special == 0 { put(UnsafeRawBufferPointer(utf8)) } else { utf8.forEach { escape($0) } }
+            let isPlain = PlainBytes.prefix(of: UnsafeRawBufferPointer(utf8)).count == utf8.count
+            if isPlain { put(UnsafeRawBufferPointer(utf8)) } else { utf8.forEach { escape($0) } }
             put(0x22)
         }
         needsComma = true
@@ -158,21 +158,26 @@ package struct JSONText: ~Copyable {
     }
 
     private mutating func reserve(_ more: Int) {
-        guard end + more > memory.count else { return }
-        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * (end + more), alignment: 16)
-        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[..<end]))
+        if end &+ more > capacity { grow(more) }
+    }
+
+    private mutating func grow(_ more: Int) {
+        capacity = 2 * (end + more)
+        let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 8)
+        larger.copyMemory(from: memory, byteCount: end)
         memory.deallocate()
         memory = larger
     }
 
     private mutating func put(_ byte: UInt8) {
-        memory[end] = byte
-        end += 1
+        memory.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
+        end &+= 1
     }
 
     private mutating func put(_ bytes: UnsafeRawBufferPointer) {
-        UnsafeMutableRawBufferPointer(rebasing: memory[end...]).copyMemory(from: bytes)
-        end += bytes.count
+        guard let start = bytes.baseAddress else { return }
+        (memory + end).copyMemory(from: start, byteCount: bytes.count)
+        end &+= bytes.count
     }
 
     private mutating func put(decimal number: UInt64) {
@@ -183,10 +188,12 @@ package struct JSONText: ~Copyable {
             length += 1
         }
         rest = number
-        for place in (end..<end + length).reversed() {
-            memory[place] = 0x30 + UInt8(rest % 10)
+        var place = end &+ length
+        while place > end {
+            place &-= 1
+            memory.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: place, as: UInt8.self)
             rest /= 10
         }
-        end += length
+        end &+= length
     }
 }

@@ -110,8 +110,11 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// The bytes in the part file or the finished file at the last write of the record.
     package var received: Int64 { received(counters: nil) }
 
-    /// The received bytes, with the live counters of a running task. It is the only formula for them.
-    package func received(counters: LiveCounters?) -> Int64 {
+    /// The received bytes, with the live counters of a running task.
+    package func received(counters: LiveCounters?) -> Int64 { Self.received(ranges, counters: counters) }
+
+    /// The only formula for the received bytes. Static, because the record of a task in memory would be copied for a call.
+    static func received(_ ranges: [SavedRange], counters: LiveCounters?) -> Int64 {
         var sum: Int64 = 0
         for (index, range) in ranges.enumerated() {
             sum += (counters.map { range.clamped($0.value(index)) } ?? range.position) - range.start

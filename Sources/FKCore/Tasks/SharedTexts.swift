@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// One copy of the texts that most tasks of a list have in common: folder, host, boot, barrels. Without it, a hundred
 /// thousand tasks read from disk have copies of about 300 bytes each.
@@ -7,16 +8,34 @@ import FKMiddleware
 struct SharedTexts {
     private var texts: Set<ExactText> = []
     private var lists: Set<[ExactText]> = []
+    private var lastSite = ""
 
     /// The maximum number of stored texts and of lists. Beyond it, the store is emptied and begins again.
     private static let limit = 1_000
 
     /// Replaces the texts of a task by the shared copies.
     mutating func share(_ entry: TaskEntry) {
-        entry.host = shared(entry.host)
         if let directory = entry.record.task.directory { entry.record.task.directory = shared(directory) }
         if let bootID = entry.record.bootID { entry.record.bootID = shared(bootID) }
         if !entry.record.barrels.isEmpty { entry.record.barrels = shared(entry.record.barrels) }
+    }
+
+    /// `HostName.site` of a URL, as a shared copy. The tasks of a list mostly have the same one, which is recognised by its
+    /// bytes.
+    mutating func site(of url: String) -> String {
+        if hasLastSite(url) { return lastSite }
+        lastSite = shared(HostName.site(url))
+        return lastSite
+    }
+
+    private func hasLastSite(_ url: String) -> Bool {
+        guard !lastSite.isEmpty else { return false }
+        return url.utf8.withContiguousStorageIfAvailable { url in
+            lastSite.utf8.withContiguousStorageIfAvailable { site in
+                url.count > site.count && url[site.count] == UInt8(ascii: "/")
+                    && memcmp(url.baseAddress!, site.baseAddress!, site.count) == 0
+            }
+        } == true
     }
 
     /// The shared copy of a text.

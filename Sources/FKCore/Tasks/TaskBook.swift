@@ -183,14 +183,16 @@ final class TaskBook {
         do {
             let contents = try InfoFile.read(path, open: open)
             // The id is computed from URL and destination, so another task cannot have the same name.
-            guard contents.record.id == id, contents.record.task.id == id else {
+            // A record that this engine has made has the id of its description.
+            let isOwn = contents.record.number >= firstNumber
+            guard contents.record.id == id, isOwn || contents.record.task.id == id else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")
             }
             // A task of this engine without an attempt has no part file. A killed engine may have left one without a record
             // of the attempt.
-            let isNew = contents.record.number >= firstNumber && contents.record.isUntouched
-            return TaskEntry(
-                record: contents.record.applyingLiveCounters(contents.counters), info: contents.handle, isNew: isNew)
+            return entry(
+                contents.record.applyingLiveCounters(contents.counters), contents.handle,
+                isNew: isOwn && contents.record.isUntouched)
         } catch let error as DownloadError where error.code == .notFound {
             return nil
         } catch let error as DownloadError where error.code == .corruptInfo {
@@ -202,6 +204,14 @@ final class TaskBook {
     }
 
     // MARK: In memory
+
+    /// Makes the entry of a task. `insert` adds it.
+    func entry(_ record: TaskRecord, _ info: InfoHandle, isNew: Bool) -> TaskEntry {
+        TaskEntry(record: record, info: info, isNew: isNew) { texts.site(of: $0) }
+    }
+
+    /// `HostName.site` of a URL.
+    func site(of url: String) -> String { texts.site(of: url) }
 
     func insert(_ entry: TaskEntry) {
         texts.share(entry)

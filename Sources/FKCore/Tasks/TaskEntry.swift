@@ -51,7 +51,10 @@ final class TaskEntry {
         var state: DownloadState?
     }
 
-    init(record: TaskRecord, info: InfoHandle, isNew: Bool) {
+    /// - Parameter site: returns the host of the next URL; the default computes it.
+    init(
+        record: TaskRecord, info: InfoHandle, isNew: Bool, site: (String) -> String = { HostName.site($0) }
+    ) {
         id = record.id
         self.record = record
         self.info = info
@@ -59,7 +62,7 @@ final class TaskEntry {
         hasCleanCounters = isNew
         urlIndex = record.nextURLIndex
         host = ""
-        host = HostName.site(nextURL)
+        host = site(nextURL)
     }
 
     /// The state for decisions about verbs: a task whose file is compared counts as complete.
@@ -72,7 +75,7 @@ final class TaskEntry {
     var nextURL: String { record.url(ofPlan: urlIndex % (1 + record.task.mirrors.count)) }
 
     /// The received bytes now.
-    var received: Int64 { record.received(counters: run?.counters) }
+    var received: Int64 { TaskRecord.received(record.ranges, counters: run?.counters) }
 
     /// The smoothed speed in bytes per second; 0 while it does not run.
     var bytesPerSecond: Double { run?.speed.bytesPerSecond ?? 0 }

@@ -76,11 +76,11 @@ final class PartFile: Sendable {
     /// False if the file was moved away or replaced by another one.
     var hasItsName: Bool { opened != nil && folder.status(of: name).map(Folder.Identity.init) == opened }
 
-    /// Checks that the name still leads to this file. Renaming another one would publish unverified bytes.
+    /// The status of the file, found by its name. Renaming another file would publish unverified bytes.
     ///
     /// - Throws: `.destination` if another file has the name.
-    func checkHasItsName() throws(DownloadError) {
-        if hasItsName { return }
+    func namedStatus() throws(DownloadError) -> stat {
+        if let status = folder.status(of: name), opened == Folder.Identity(status) { return status }
         throw DownloadError(
             .destination, "The part file \(path) was removed or replaced: the file is fetched again.",
             isRetryable: true)

@@ -5,6 +5,8 @@
     /// thread-safe: only the transport's thread uses it.
     final class CurlEasy {
         let pointer: UnsafeMutableRawPointer
+        /// It outlives the handle.
+        private let share: CurlShare?
         private let errorBuffer: UnsafeMutablePointer<CChar>
         private var headerList: UnsafeMutablePointer<curl_slist>?
         /// The options that are set besides the URL; nil if unknown.
@@ -12,13 +14,14 @@
 
         /// Creates a handle; nil if libcurl has no memory.
         ///
-        /// - Parameter share: keeps TLS sessions for all handles. It must outlive this handle.
-        init?(share: UnsafeMutableRawPointer?) {
+        /// - Parameter share: keeps TLS sessions for all handles.
+        init?(share: CurlShare?) {
             guard let pointer = curl_easy_init() else { return nil }
             self.pointer = pointer
             errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
             errorBuffer.pointee = 0
-            set(CURLOPT_SHARE, share)
+            self.share = share
+            set(CURLOPT_SHARE, share?.pointer)
             // Enables libcurl's cookie engine, for cookies that redirects set. `reset()` does not disable it. Setting
             // an empty file for every request would make libcurl store the file's name each time.
             set(CURLOPT_COOKIEFILE, "")

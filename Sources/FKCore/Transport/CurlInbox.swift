@@ -1,5 +1,4 @@
 #if canImport(CLibcurl)
-    import CLibcurl
     import FKMiddleware
 
     /// Passes commands from other threads to the transport's thread, and wakes that thread only while it sleeps.
@@ -19,8 +18,8 @@
             var commands: [Command] = []
             var lastID: UInt64 = 0
             var isStopping = false
-            /// The handle whose `curl_multi_poll` sleeps; nil before the loop has started and after it has ended.
-            var multi: UnsafeMutableRawPointer?
+            /// Ends the loop's wait; nil before the loop has started and after it has ended.
+            var signal: WakeSignal?
             var isAsleep = false
         }
 
@@ -60,18 +59,17 @@
             wake(&state)
         }
 
-        /// `curl_multi_wakeup` may be called from any thread while the handle exists, which the lock guarantees.
         private static func wake(_ state: inout State) {
-            guard state.isAsleep, let multi = state.multi else { return }
+            guard state.isAsleep, let signal = state.signal else { return }
             state.isAsleep = false
-            curl_multi_wakeup(multi)
+            signal.give()
         }
 
         // MARK: The transport's thread
 
-        /// Sets the handle to wake; nil once the loop no longer sleeps.
-        func setMulti(_ multi: UnsafeMutableRawPointer?) {
-            state.withLock { $0.multi = multi }
+        /// Sets the signal that wakes the loop; nil once the loop no longer sleeps.
+        func setSignal(_ signal: WakeSignal?) {
+            state.withLock { $0.signal = signal }
         }
 
         /// Marks the thread as asleep.

@@ -6,16 +6,17 @@
     /// The loop of the transport's thread: one multi handle with all transfers.
     ///
     /// ```text
-    /// inbox -> curl_multi_perform -> finished transfers -> due pauses and stalls -> sleep until a socket, a
-    /// deadline or the inbox has an event
+    /// inbox -> sockets with events -> ended transfers -> due pauses and stalls -> sleep until a socket, a deadline or
+    /// the inbox has an event
     /// ```
     ///
     /// Without a running transfer it wakes only once: after `idleSeconds` it closes idle connections.
     final class CurlLoop {
         private let inbox: CurlInbox
         private let clock = CurlClock()
-        private let share: UnsafeMutableRawPointer?
-        private var multi: UnsafeMutableRawPointer
+        private let share: CurlShare?
+        private let signal: WakeSignal
+        private var multi: CurlMulti
         private var transfers: [UInt64: CurlTransfer] = [:]
         private var spares: [CurlEasy] = []
         private var commands: [CurlInbox.Command] = []
@@ -37,30 +38,20 @@
             for case .start(_, let start) in commands { start.handler.transportDidFinish(.failure(noMemory)) }
         }
 
-        /// nil if libcurl has no memory.
+        /// nil if libcurl has no memory, or the process no descriptor.
         private init?(inbox: CurlInbox) {
-            guard CurlTransport.isLibraryReady, let multi = Self.makeMulti() else { return nil }
+            guard CurlTransport.isLibraryReady, let signal = WakeSignal(),
+                let multi = CurlMulti(clock: clock, signal: signal)
+            else { return nil }
             self.inbox = inbox
+            self.signal = signal
             self.multi = multi
-            share = curl_share_init()
-            if let share { fk_share_sessions(share) }
-            inbox.setMulti(multi)
+            share = CurlShare()
+            multi.uses(share)
+            inbox.setSignal(signal)
         }
 
-        deinit {
-            inbox.setMulti(nil)
-            spares.removeAll()
-            curl_multi_cleanup(multi)
-            if let share { curl_share_cleanup(share) }
-        }
-
-        private static func makeMulti() -> UnsafeMutableRawPointer? {
-            guard let multi = curl_multi_init() else { return nil }
-            fk_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
-            fk_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 256)
-            fk_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 256)
-            return multi
-        }
+        deinit { inbox.setSignal(nil) }
 
         private func run() {
             #if canImport(ObjectiveC)
@@ -79,8 +70,7 @@
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             if goesOn {
-                var running: Int32 = 0
-                curl_multi_perform(multi, &running)
+                multi.run()
                 collectFinished()
                 attendDeadlines()
                 admitWaiting()
@@ -139,7 +129,7 @@
         }
 
         private func submit(_ transfer: CurlTransfer) {
-            guard transfer.prepare(), curl_multi_add_handle(multi, transfer.easy.pointer) == CURLM_OK else {
+            guard transfer.prepare(), multi.add(transfer.easy) else {
                 end(transfer.id, .failure(Self.noMemory))
                 return
             }
@@ -176,36 +166,23 @@
         }
 
         private func sleep() {
-            let deadline = min(clock.nextDeadline, idleDeadline)
-            var milliseconds = Int32.max
-            if deadline != .max {
-                let wait = deadline > clock.now ? deadline - clock.now : 0
-                milliseconds = Int32(clamping: (wait + 999_999) / 1_000_000)
-            }
             guard inbox.fallAsleep() else { return }
-            curl_multi_poll(multi, nil, 0, milliseconds, nil)
+            multi.wait(until: min(clock.nextDeadline, idleDeadline))
         }
 
         /// Releases connections and handles that were idle for a while.
         private func closeIdleConnections() {
             idleDeadline = .max
-            guard let fresh = Self.makeMulti() else { return }
-            inbox.setMulti(fresh)
+            guard let fresh = CurlMulti(clock: clock, signal: signal) else { return }
+            fresh.uses(share)
             spares.removeAll()
-            curl_multi_cleanup(multi)
             multi = fresh
         }
 
         // MARK: Ends
 
         private func collectFinished() {
-            var left: Int32 = 0
-            while let message = curl_multi_info_read(multi, &left) {
-                guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
-                let code = message.pointee.data.result
-                var context: UnsafeMutablePointer<CChar>?
-                fk_easy_get_pointer(easy, CURLINFO_PRIVATE, &context)
-                guard let context else { continue }
+            while let (context, code) = multi.takeEnded() {
                 let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
                 if let next = transfer.next {
                     follow(next, transfer)
@@ -216,7 +193,7 @@
         }
 
         private func follow(_ request: OutgoingRequest, _ transfer: CurlTransfer) {
-            curl_multi_remove_handle(multi, transfer.easy.pointer)
+            multi.remove(transfer.easy)
             transfer.follow(request)
             submit(transfer)
         }
@@ -224,7 +201,7 @@
         private func end(_ id: UInt64, _ result: Result<TransportSummary, DownloadError>) {
             guard let transfer = transfers.removeValue(forKey: id) else { return }
             gate.ended(id)
-            curl_multi_remove_handle(multi, transfer.easy.pointer)
+            multi.remove(transfer.easy)
             transfer.easy.forgetCookies()
             // Options that the next request shares stay set. A pooled handle never keeps a user and password.
             if transfer.easy.setup == nil { transfer.easy.reset() }

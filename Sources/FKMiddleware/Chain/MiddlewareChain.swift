@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// An ordered list of middlewares of one kind that can be changed while downloads run.
 ///
@@ -33,6 +34,8 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
         }
     }
 
+    /// True while nothing is registered, which most downloaders have: their tasks then need neither lock nor list.
+    private let isUnused = Atomic<Bool>(true)
     private let state = Locked(State())
 
     /// Creates an empty chain.
@@ -54,6 +57,7 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
             let index = state.entries.firstIndex { $0.priority > entry.priority } ?? state.entries.endIndex
             state.entries.insert(entry, at: index)
             state.refresh()
+            isUnused.store(false, ordering: .releasing)
             return Registration(number: entry.number)
         }
     }
@@ -67,6 +71,7 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
             }
             state.entries.remove(at: index)
             state.refresh()
+            isUnused.store(state.entries.isEmpty, ordering: .releasing)
             return true
         }
     }
@@ -80,6 +85,7 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     ///   - task: made only if a scope has to look at it; without a context, the middlewares of the scope `.all` run.
     ///   - url: the URL whose host counts for `.host`; nil, the default, takes the task's own.
     package func ordered(for task: @autoclosure () -> TaskContext?, url: @autoclosure () -> URL? = nil) -> [Element] {
+        if isEmpty { return [] }
         let (snapshot, scoped) = state.withLock { ($0.snapshot, $0.hasScopes ? $0.entries : nil) }
         guard let scoped else { return snapshot }
         // A scope may be a closure of the application, which may use the chain: the lock is not held here.
@@ -89,8 +95,8 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     }
 
     /// True when no registered middleware handles a task. Parameters as for `ordered(for:url:)`.
-    package func isEmpty(for task: @autoclosure () -> TaskContext?) -> Bool { ordered(for: task()).isEmpty }
+    package func isEmpty(for task: @autoclosure () -> TaskContext?) -> Bool { isEmpty || ordered(for: task()).isEmpty }
 
     /// True when nothing is registered, in any scope. The engine then skips the stage.
-    public var isEmpty: Bool { state.withLock { $0.snapshot.isEmpty } }
+    public var isEmpty: Bool { isUnused.load(ordering: .acquiring) }
 }

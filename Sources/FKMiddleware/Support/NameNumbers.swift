@@ -29,6 +29,9 @@ package struct NameNumbers: Sendable {
     /// Creates an empty cache.
     package init() {}
 
+    /// True if the name of that path was taken before.
+    package func isKnown(_ path: String) -> Bool { runs[path] != nil }
+
     /// Finds the number for one file.
     ///
     /// - Parameters:

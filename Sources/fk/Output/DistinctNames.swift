@@ -11,7 +11,7 @@ enum DistinctNames {
         var labels = [String?](repeating: nil, count: infos.count)
         let groups = Dictionary(grouping: infos.indices) { ExactText(infos[$0].shownName) }
         for indices in groups.values where indices.count > 1 {
-            let parts = indices.map { Parts(infos[$0]) }
+            let parts = indices.map { Parts(id: infos[$0].id, url: infos[$0].url) }
             let kinds: [KeyPath<Parts, String>] = [\.host, \.folder, \.query, \.id]
             let kind = kinds.first { kind in Set(parts.map { ExactText($0[keyPath: kind]) }).count == parts.count }
             for (index, parts) in zip(indices, parts) { labels[index] = parts[keyPath: kind ?? \.id] }
@@ -25,24 +25,23 @@ enum DistinctNames {
         var query: String
         var id: String
 
-        init(_ info: DownloadInfo) {
-            let url = URLParts(URLMasking.mask(info.url))
+        init(id: TaskID, url: String) {
+            let url = URLParts(URLMasking.mask(url))
             host = String(url.hostPort)
             folder =
                 url.path.utf8.split(separator: UInt8(ascii: "/")).dropLast().last.map { String(Substring($0)) } ?? ""
             query = url.query.map(String.init) ?? ""
-            id = info.id.short
+            self.id = id.short
         }
     }
 }
 
 /// The names of the tasks that a run has shown so far, for lines that stay: a task whose name was there before gets a label.
-/// It keeps the newest names, and a few tasks of each.
+/// It keeps the newest names, and a few tasks of each. The parts of a URL are computed only for a name that two tasks have.
 struct SeenNames {
-    /// A task, as hash values of its parts.
     private struct Task {
-        var id: String
-        var parts: [Int]
+        var id: TaskID
+        var url: String
     }
 
     private var tasks: [ExactText: [Task]] = [:]
@@ -54,9 +53,7 @@ struct SeenNames {
     /// Adds a task, and returns the label that tells it from the others of its name; nil if there are none.
     mutating func add(_ info: DownloadInfo) -> String? {
         let name = ExactText(info.shownName)
-        let parts = DistinctNames.Parts(info)
-        let texts = [parts.host, parts.folder, parts.query]
-        let own = Task(id: parts.id, parts: texts.map { ExactText($0).hashValue })
+        let own = Task(id: info.id, url: info.url)
         guard let known = tasks[name] else {
             if order.count == Self.limit.names {
                 for old in order.prefix(Self.limit.names / 2) { tasks[old] = nil }
@@ -68,10 +65,17 @@ struct SeenNames {
         }
         let others = known.filter { $0.id != own.id }
         if others.count == known.count, known.count < Self.limit.tasks { tasks[name]?.append(own) }
-        guard !others.isEmpty else { return nil }
-        let kind = texts.indices.first { kind in
-            !texts[kind].isEmpty && others.allSatisfy { $0.parts[kind] != own.parts[kind] }
+        return others.isEmpty ? nil : Self.label(own, others)
+    }
+
+    private static func label(_ own: Task, _ others: [Task]) -> String {
+        let parts = DistinctNames.Parts(id: own.id, url: own.url)
+        let others = others.map { DistinctNames.Parts(id: $0.id, url: $0.url) }
+        let kinds: [KeyPath<DistinctNames.Parts, String>] = [\.host, \.folder, \.query]
+        let kind = kinds.first { kind in
+            let text = parts[keyPath: kind]
+            return !text.isEmpty && others.allSatisfy { !$0[keyPath: kind].isExactly(text) }
         }
-        return kind.map { texts[$0] } ?? parts.id
+        return kind.map { parts[keyPath: $0] } ?? parts.id
     }
 }

@@ -66,6 +66,9 @@ final class RunPresenter: Sendable {
                 }))
     }
 
+    /// True if lines about tasks are written.
+    private var showsNames: Bool { view.mode != .quiet }
+
     /// The seconds between two reports of the session: short for a live view, one second for a script.
     var interval: Double { json == nil && view.mode == .live ? 0.2 : 1 }
 
@@ -126,7 +129,7 @@ final class RunPresenter: Sendable {
         let begin = state.withLock { state in
             for index in state.barrels.indices { _ = state.barrels[index].tracker?.update(info) }
             if info.state == .action {
-                _ = state.names.add(info)
+                if showsNames { _ = state.names.add(info) }
                 // All attempts and the time between them count together.
                 if state.started[info.id] == nil { state.started[info.id] = (Date(), info.count.received) }
                 // Bytes from before this run are not counted as received in it.
@@ -159,7 +162,7 @@ final class RunPresenter: Sendable {
         default: return
         }
         defer { if info.state == .complete { write(pathOf: info) } }
-        let label = state.withLock { $0.names.add(info) }
+        let label = showsNames || info.state == .error ? state.withLock { $0.names.add(info) } : nil
         view.finished(
             FinishedLine(
                 name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
