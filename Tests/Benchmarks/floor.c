@@ -1,7 +1,8 @@
-/* The least that a downloader over libcurl costs which keeps an info file for each task: 16 handles that are used again,
-   and for each file the system calls that fk makes: an info file made, a part opened, its bytes written, the info file
-   written once more, the part renamed. As large a receive buffer as fk's. No queue, no records, no rules, no checks, one
-   thread. What fk takes beyond this is fk's own; what this takes beyond curl is the price of an info file.
+/* The least that a downloader over libcurl costs which gives fk's guarantees: 16 handles that are used again, and for each
+   file the system calls that fk makes. An info file is made, and read again when its task begins; a part is made and
+   identified; its bytes are written; before it gets its name, it is looked for under its own, marked with its task, and the
+   info file says what follows. As large a receive buffer as fk's. No queue, no records, no rules, one thread. What fk takes
+   beyond this is fk's own; what this takes beyond curl is the price of the guarantees.
 
    floor LIST: downloads the URLs of the list, one a line, into the current folder. */
 #define _GNU_SOURCE
@@ -11,13 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { HANDLES = 16, RECORD = 1200 };
 
 typedef struct {
     CURL *easy;
-    int part;
+    int info_file, part;
+    struct stat made;
     off_t position;
     char name[256], info[300], partname[300];
 } Transfer;
@@ -35,7 +38,7 @@ static size_t received(char *bytes, size_t size, size_t count, void *context) {
 static void make_info(const char *name, long number) {
     char path[300];
     snprintf(path, sizeof path, ".floor/%02lx/%s.info", number & 255, name);
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (pwrite(file, record, RECORD, 64) != RECORD) exit(1);
     close(file);
 }
@@ -44,7 +47,11 @@ static void begin(CURLM *multi, Transfer *transfer, const char *url, long number
     snprintf(transfer->name, sizeof transfer->name, "%s", strrchr(url, '/') + 1);
     snprintf(transfer->info, sizeof transfer->info, ".floor/%02lx/%s.info", number & 255, transfer->name);
     snprintf(transfer->partname, sizeof transfer->partname, ".%s.part", transfer->name);
-    transfer->part = openat(folder, transfer->partname, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+    char info[4096];
+    transfer->info_file = open(transfer->info, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (pread(transfer->info_file, info, sizeof info, 0) < RECORD) exit(1);
+    transfer->part = openat(folder, transfer->partname, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fstat(transfer->part, &transfer->made) != 0) exit(1);
     transfer->position = 0;
     curl_easy_setopt(transfer->easy, CURLOPT_URL, url);
     curl_multi_add_handle(multi, transfer->easy);
@@ -52,9 +59,11 @@ static void begin(CURLM *multi, Transfer *transfer, const char *url, long number
 
 static void end(CURLM *multi, Transfer *transfer) {
     curl_multi_remove_handle(multi, transfer->easy);
-    int info = open(transfer->info, O_WRONLY | O_NOFOLLOW);
-    if (pwrite(info, record, RECORD, 64 + RECORD) != RECORD) exit(1);
-    close(info);
+    struct stat named;
+    if (fstatat(folder, transfer->partname, &named, AT_SYMLINK_NOFOLLOW) != 0 || named.st_ino != transfer->made.st_ino) exit(1);
+    fsetxattr(transfer->part, "user.fkdownloader.task", record, 57, 0);
+    if (pwrite(transfer->info_file, record, RECORD, 64 + RECORD) != RECORD) exit(1);
+    close(transfer->info_file);
     renameat2(folder, transfer->partname, folder, transfer->name, RENAME_NOREPLACE);
     close(transfer->part);
 }

@@ -51,7 +51,9 @@ struct StoreWorkPathTests {
             let record = TaskRecord.sample()
             try await withOwnUmask(mask) {
                 try path.open(create: true)
-                _ = try InfoFile.create(at: path.infoPath(record.id), record: record)
+                // As the info files of a portion are made.
+                _ = try InfoFile.create(
+                    at: path.infoPath(record.id), record: record, setsMode: !UsualMask.keepsOwner)
                 try Mailbox(path).post(.verb(.suspend, .all))
                 try BarrelFile.write(BarrelRecord(name: "b", created: record.created), in: path)
                 _ = try SubmissionCounter(path).next()
@@ -67,6 +69,15 @@ struct StoreWorkPathTests {
             ] {
                 #expect(try mode(file) == 0o600, "\(file)")
             }
+        }
+
+        @Test("the umask of a thread is read, and one that takes a permission of the owner is told")
+        func reading() async throws {
+            for (mask, keepsOwner) in [(0o000, true), (0o077, true), (0o177, true), (0o200, false), (0o777, false)] {
+                try await withOwnUmask(mode_t(mask)) { #expect(UsualMask.keepsOwner == keepsOwner) }
+            }
+            #expect(!UsualMask.keepsOwner(status: "Name:\tfk\n") && !UsualMask.keepsOwner(status: "Umask:\tx\n"))
+            #expect(UsualMask.keepsOwner(status: "Name:\tfk\nUmask:\t0022\nState:\tR\n"))
         }
 
         /// The umask belongs to the process; a thread that has left the shared file system context has its own.

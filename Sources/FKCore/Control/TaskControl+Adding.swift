@@ -136,10 +136,11 @@ extension TaskControl {
             }
         }
         // For a single task, another thread costs more than it saves.
-        if records.count == 1 { return [Self.create(records[0], in: book.workPath)] }
+        if records.count == 1 { return [Self.create(records[0], in: book.workPath, setsMode: true)] }
         return await withCheckedContinuation { continuation in
             room.diskWork.async { [records, workPath = book.workPath] in
-                continuation.resume(returning: records.map { Self.create($0, in: workPath) })
+                let setsMode = !UsualMask.keepsOwner
+                continuation.resume(returning: records.map { Self.create($0, in: workPath, setsMode: setsMode) })
             }
         }
     }
@@ -152,7 +153,9 @@ extension TaskControl {
         if let fault { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(fault).") }
     }
 
-    private static func create(_ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath) -> Made {
+    private static func create(
+        _ record: Result<TaskRecord?, DownloadError>, in workPath: WorkPath, setsMode: Bool
+    ) -> Made {
         record.flatMap { record in
             guard var record else { return .success(nil) }
             do {
@@ -161,7 +164,9 @@ extension TaskControl {
                     if access(workPath.infoPath(record.id), F_OK) == 0 { return .success(nil) }
                     try PieceDigestFile.store(&record.task, in: workPath)
                 }
-                return .success((record, try InfoFile.create(at: workPath.infoPath(record.id), record: record)))
+                let info = try InfoFile.create(
+                    at: workPath.infoPath(record.id), record: record, setsMode: setsMode)
+                return .success((record, info))
             } catch let error as DownloadError where error.code == .fileExists {
                 // The portion contains the task twice, or another request has created it.
                 return .success(nil)

@@ -100,16 +100,17 @@ package enum FileIO {
     /// Creates a new file with these bytes and mode 0600, whatever the umask is. A file that could not be written
     /// completely is removed.
     ///
+    /// - Parameter setsMode: false if the umask is known to keep the mode (`UsualMask`). The default is true.
     /// - Throws: `.fileExists`, `.noSpace` or `.disk`.
-    package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer) throws {
-        try create(path) { try write(bytes, to: $0, at: 0, path: path) }
+    package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer, setsMode: Bool = true) throws {
+        try create(path, setsMode: setsMode) { try write(bytes, to: $0, at: 0, path: path) }
     }
 
     /// Creates a new file that `fill` writes, as `create` does.
-    static func create(_ path: String, fill: (Int32) throws -> Void) throws {
+    static func create(_ path: String, setsMode: Bool = true, fill: (Int32) throws -> Void) throws {
         let descriptor = try open(path, O_WRONLY | O_CREAT | O_EXCL)
         do {
-            if !UsualMask.keepsOwner { _ = fchmod(descriptor, 0o600) }
+            if setsMode { _ = fchmod(descriptor, 0o600) }
             try fill(descriptor)
         } catch {
             close(descriptor)

@@ -72,17 +72,18 @@ package final class OpenInfoFile {
 package enum InfoFile {
     /// Creates the info file of a new task, and its folder.
     ///
+    /// - Parameter setsMode: same as for `FileIO.create`.
     /// - Throws: `.fileExists` if there is one already; `.noSpace` or `.disk`, and then no file is left; `.tooLarge`
     ///   for a record of more than 16 MiB.
-    package static func create(at path: String, record: TaskRecord) throws -> InfoHandle {
+    package static func create(at path: String, record: TaskRecord, setsMode: Bool = true) throws -> InfoHandle {
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         try withImage(geometry, generation: 1, text, counters: []) { image in
             do {
-                try place(image, at: path)
+                try place(image, at: path, setsMode: setsMode)
             } catch let error as DownloadError where error.code == .notFound {
                 try FileIO.makeFolder((path as NSString).deletingLastPathComponent)
-                try place(image, at: path)
+                try place(image, at: path, setsMode: setsMode)
             }
         }
         return InfoHandle(generation: 1, slotSize: UInt32(geometry.slotSize))
@@ -90,8 +91,8 @@ package enum InfoFile {
 
     /// A file of one page is written completely or not at all, even if the process is killed, so it is written in
     /// place, which is twice as fast. A larger one is written aside.
-    private static func place(_ image: UnsafeRawBufferPointer, at path: String) throws {
-        guard image.count > pageSize else { return try FileIO.create(path, image) }
+    private static func place(_ image: UnsafeRawBufferPointer, at path: String, setsMode: Bool) throws {
+        guard image.count > pageSize else { return try FileIO.create(path, image, setsMode: setsMode) }
         guard access(path, F_OK) != 0 else { throw DownloadError(system: EEXIST, "create", path) }
         try FileIO.replace(path, aside: path + ".new", image)
     }

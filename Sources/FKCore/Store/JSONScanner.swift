@@ -211,7 +211,7 @@ struct JSONScanner {
     private mutating func rawText() throws(Unexpected) -> (range: Range<Int>, isASCII: Bool, hasEscapes: Bool) {
         try take(0x22)
         let start = position
-        let plain = PlainBytes.prefix(of: UnsafeRawBufferPointer(rebasing: bytes[start...]))
+        let plain = PlainBytes.prefix(of: UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start...])))
         position += plain.count
         var union: UInt8 = plain.isASCII ? 0 : 0x80
         var hasEscapes = false

@@ -1,0 +1,64 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Publishing: places of folders and names")
+struct PublishingFolderTests {
+    @Test("files that arrive together share one look at their folder; the next turn looks again")
+    func turns() throws {
+        let scratch = try ScratchWorkPath()
+        let path = scratch.path.root + "/files"
+        var cache = FolderCache()
+        let folder = try cache.folder(path, now: 0)
+        func isThere() -> Bool { (try? cache.checkStillThere(folder)) != nil }
+        cache.beginTurn()
+        let before = isThere()
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
+        let inTurn = isThere()
+        cache.endTurn()
+        let outside = isThere()
+        cache.beginTurn()
+        let next = isThere()
+        cache.endTurn()
+        #expect(before && inTurn && !outside && !next)
+    }
+
+    @Test("a folder that was not in its place is looked at again in the same turn")
+    func failures() throws {
+        let scratch = try ScratchWorkPath()
+        let path = scratch.path.root + "/files"
+        var cache = FolderCache()
+        let folder = try cache.folder(path, now: 0)
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
+        cache.beginTurn()
+        #expect(throws: DownloadError.self) { try cache.checkStillThere(folder) }
+        try FileManager.default.moveItem(atPath: path + ".moved", toPath: path)
+        try cache.checkStillThere(folder)
+        cache.endTurn()
+    }
+
+    @Test("a name is known as taken once a number was sought for it")
+    func knownNames() {
+        var names = NameNumbers()
+        #expect(!names.isKnown("/d/item"))
+        let number = names.next("/d/item", owner: "me", least: 1) { _ in .free }
+        #expect(number == 1 && names.isKnown("/d/item") && !names.isKnown("/d/other"))
+    }
+
+    @Test("the host of a list's URLs is recognised by its bytes, and a longer host or port is another one")
+    func sites() {
+        var texts = SharedTexts()
+        for url in [
+            "http://a.example/1", "http://a.example/2", "http://a.example.org/1", "http://a.example:81/1",
+            "http://a.example:8/1", "http://a.example:81/2", "http://a.example", "https://a.example/1",
+            "http://a.example./1", "http://[2001:db8:0::1]/1", "http://[2001:db8::1]/1", "http://a.example/3",
+            "http://me@a.example/1", "http://a.example?q", "",
+        ] {
+            #expect(texts.site(of: url) == HostName.site(url), "\(url)")
+            #expect(texts.site(of: url) == HostName.site(url), "\(url), again")
+        }
+    }
+}

@@ -1,0 +1,95 @@
+#if canImport(CLibcurl)
+    import Foundation
+    import Testing
+
+    @testable import FKCore
+
+    @Suite("Transport: sockets and the wake signal")
+    struct TransportSocketTests {
+        /// A pipe whose ends are closed with it.
+        private final class Pipe {
+            let reader: Int32
+            let writer: Int32
+
+            init() throws {
+                var ends: [Int32] = [-1, -1]
+                try #require(pipe(&ends) == 0)
+                (reader, writer) = (ends[0], ends[1])
+            }
+
+            deinit {
+                close(reader)
+                close(writer)
+            }
+
+            func fill() { _ = write(writer, "x", 1) }
+        }
+
+        @Test("a wait returns the sockets with events only, and each of them once")
+        func ready() throws {
+            let signal = try #require(WakeSignal())
+            var set = SocketSet(signal: signal.descriptor)
+            let pipes = try (0..<40).map { _ in try Pipe() }
+            for pipe in pipes { set.watch(pipe.reader, Int16(POLLIN)) }
+            for index in [3, 39, 0] { pipes[index].fill() }
+            let isWoken = set.wait(milliseconds: -1)
+            #expect(!isWoken)
+            let ready = set.takeReady()
+            #expect(Set(ready.map(\.socket)) == Set([0, 3, 39].map { pipes[$0].reader }))
+            #expect(ready.allSatisfy { $0.events & Int16(POLLIN) != 0 })
+            #expect(set.takeReady().isEmpty)
+        }
+
+        @Test("a forgotten socket has no events, and the others keep theirs, in any order of forgetting")
+        func forgets() throws {
+            let signal = try #require(WakeSignal())
+            let pipes = try (0..<6).map { _ in try Pipe() }
+            pipes.forEach { $0.fill() }
+            for first in 0..<6 {
+                for second in 0..<6 where second != first {
+                    var set = SocketSet(signal: signal.descriptor)
+                    for pipe in pipes { set.watch(pipe.reader, Int16(POLLIN)) }
+                    set.forget(pipes[first].reader)
+                    set.forget(pipes[second].reader)
+                    set.forget(pipes[second].reader)
+                    #expect(set.count == 4 && !set.contains(pipes[first].reader))
+                    _ = set.wait(milliseconds: -1)
+                    let expected = Set((0..<6).filter { $0 != first && $0 != second }.map { pipes[$0].reader })
+                    #expect(Set(set.takeReady().map(\.socket)) == expected)
+                    // A descriptor may come back as another socket.
+                    set.watch(pipes[first].reader, Int16(POLLIN))
+                    _ = set.wait(milliseconds: -1)
+                    #expect(set.takeReady().count == 5)
+                }
+            }
+        }
+
+        @Test("the events of a socket are those asked for last")
+        func events() throws {
+            let signal = try #require(WakeSignal())
+            var set = SocketSet(signal: signal.descriptor)
+            let pipe = try Pipe()
+            set.watch(pipe.writer, Int16(POLLOUT))
+            _ = set.wait(milliseconds: -1)
+            #expect(set.takeReady().map(\.events) == [Int16(POLLOUT)])
+            set.watch(pipe.writer, Int16(POLLIN))
+            _ = set.wait(milliseconds: 0)
+            #expect(set.takeReady().isEmpty && set.count == 1)
+        }
+
+        @Test("a signal ends one wait, however often it was given, and is kept until then")
+        func signals() throws {
+            let signal = try #require(WakeSignal())
+            var set = SocketSet(signal: signal.descriptor)
+            for _ in 0..<5 { signal.give() }
+            let first = set.wait(milliseconds: -1)
+            signal.take()
+            let second = set.wait(milliseconds: 0)
+            #expect(first && !second)
+            signal.give()
+            let third = set.wait(milliseconds: -1)
+            #expect(third)
+            #expect(fcntl(signal.descriptor, F_GETFD) & FD_CLOEXEC != 0)
+        }
+    }
+#endif
