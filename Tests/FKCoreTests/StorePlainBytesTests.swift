@@ -28,7 +28,9 @@ struct StorePlainBytesTests {
         #expect(prefix([]).count == 0 && prefix([]).isASCII)
     }
 
-    @Test("two special bytes in one word hide nothing", arguments: [0x00, 0x1f, 0x20, 0x22, 0x5c, 0x7f, 0x80, 0xff] as [UInt8])
+    @Test(
+        "two special bytes in one word hide nothing",
+        arguments: [0x00, 0x1f, 0x20, 0x22, 0x5c, 0x7f, 0x80, 0xff] as [UInt8])
     func pairs(first: UInt8) {
         for second in UInt8.min...UInt8.max {
             for (one, two) in [(first, second), (second, first)] {

@@ -8,7 +8,9 @@ enum UsualMask {
     static var keepsOwner: Bool {
         #if os(Linux)
             // The line is `Umask:` and an octal number (proc(5), since Linux 4.7).
-            guard let text = try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8) else { return false }
+            guard let text = try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8) else {
+                return false
+            }
             return keepsOwner(status: text)
         #else
             return false

@@ -74,7 +74,9 @@
                 var events: Int32 = 0
                 if ready.events & Int16(POLLIN | POLLPRI) != 0 { events |= CURL_CSELECT_IN }
                 if ready.events & Int16(POLLOUT) != 0 { events |= CURL_CSELECT_OUT }
-                if ready.events & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 { events |= CURL_CSELECT_IN | CURL_CSELECT_ERR }
+                if ready.events & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 {
+                    events |= CURL_CSELECT_IN | CURL_CSELECT_ERR
+                }
                 curl_multi_socket_action(pointer, ready.socket, events, &running)
             }
             guard timer <= clock.now else { return }
