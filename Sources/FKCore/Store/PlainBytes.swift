@@ -12,14 +12,18 @@ enum PlainBytes {
             union |= word
             index &+= 8
         }
-        let start = index
-        while index < text.count {
-            let byte = text[index]
-            guard byte >= 0x20, byte != 0x22, byte != 0x5c else { return (start, union & high == 0) }
-            union |= UInt64(byte)
-            index &+= 1
+        if index == text.count { return (index, union & high == 0) }
+        if text.count >= 8 {
+            // The last eight bytes: some of them for the second time.
+            let word = text.loadUnaligned(fromByteOffset: text.count &- 8, as: UInt64.self)
+            guard isPlain(word) else { return (index, union & high == 0) }
+            return (text.count, (union | word) & high == 0)
         }
-        return (index, union & high == 0)
+        for byte in text {
+            guard byte >= 0x20, byte != 0x22, byte != 0x5c else { return (0, true) }
+            union |= UInt64(byte)
+        }
+        return (text.count, union & high == 0)
     }
 
     private static let high: UInt64 = 0x8080_8080_8080_8080
