@@ -332,7 +332,7 @@ class Bench:
         rows = [
             Row(f"{name}: added from a list", "s", medians(create, 3), [Goal("seconds", 15)]),
             Row(f"{name}: list --json", "s", medians(listed, 3), [Goal("seconds", 1.5)]),
-            Row(f"{name}: an engine's memory for each", "bytes", medians(held, None), [Goal("bytes", 1024)]),
+            Row(f"{name}: an engine's memory for each", "bytes", medians(held, None), [Goal("bytes", 400)]),
         ]
         shutil.rmtree(folder)
         return rows

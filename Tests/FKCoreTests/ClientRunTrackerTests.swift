@@ -1,12 +1,33 @@
-import FKCore
 import FKMiddleware
 import Testing
+
+@testable import FKCore
 
 @Suite("Sums of a run") struct ClientRunTrackerTests {
     private func info(_ name: String, _ state: DownloadState, _ received: Int64, of expected: Int64?) -> DownloadInfo {
         DownloadInfo(
             id: TaskID(url: "http://h/\(name)", destination: nil), url: "http://h/\(name)", state: state,
             count: ByteCount(received: received, expected: expected))
+    }
+
+    @Test("a target that is left out before anything was heard of it does not count, and may be heard of later")
+    func untarget() {
+        var tracker = RunTracker(targets: Set(["a", "b", "c"].map { info($0, .idle, 0, of: nil).id }))
+        _ = tracker.update(info("a", .complete, 7, of: 7))
+        tracker.untarget(["a", "b", "other"].map { info($0, .idle, 0, of: nil).id })
+        #expect(tracker.total == 2 && tracker.openCount == 1)
+        #expect(tracker.openIDs == [info("c", .idle, 0, of: nil).id])
+        #expect(Set(tracker.ids) == Set(["a", "c"].map { info($0, .idle, 0, of: nil).id }))
+        let isCounted = tracker.update(info("b", .action, 3, of: 7))
+        #expect(!isCounted && tracker.received == 7)
+        var place = 0
+        let unheard = tracker.next(&place, atMost: 10, isUnheard: true)
+        #expect(unheard == [info("c", .idle, 0, of: nil).id])
+        tracker.target([info("b", .idle, 0, of: nil).id])
+        _ = tracker.update(info("b", .complete, 7, of: 7))
+        _ = tracker.update(info("c", .complete, 7, of: 7))
+        #expect(tracker.isSettled && tracker.total == 3 && tracker.count(.complete) == 3 && tracker.received == 21)
+        #expect(tracker.count(.unknown) == 0 && tracker.isComplete(info("b", .idle, 0, of: nil).id))
     }
 
     @Test("fault 115: while a length is unknown the sum is a lower bound, and there is no fraction of it")

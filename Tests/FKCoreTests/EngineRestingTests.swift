@@ -81,6 +81,35 @@ struct EngineRestingTests {
         #expect(await bench.engine.taskCounts == (Self.count, 0, 0))
     }
 
+    @Test("tasks leave the memory again some time after all were asked for, and are found by their URL without that")
+    func again() async throws {
+        let (bench, gate, ids) = try await Self.scene()
+        let most = TaskBook.tasksInMemory + 64
+        for number in [Self.count - 1, 3, Self.count - 2] {
+            let infos = try await bench.engine.infos(.url("http://h.example/f\(number)"))
+            #expect(infos.map(\.id) == [ids[number]])
+            #expect(await bench.engine.taskCounts.known <= most)
+        }
+        #expect(try await bench.engine.infos(.url("http://h.example/none")).isEmpty)
+        let late = try await bench.add("http://h.example/late")
+        #expect(try await bench.engine.infos(.url("http://h.example/late")).map(\.id) == [late])
+        #expect(try await bench.control.trash(.url("http://h.example/f\(Self.count - 5)")).first?.after == .unknown)
+        #expect(try await bench.engine.infos(.url("http://h.example/f\(Self.count - 5)")).isEmpty)
+        #expect(await bench.engine.taskCounts.known <= most)
+        #expect(try await bench.engine.infos(.all).count == Self.count)
+        #expect(await bench.engine.taskCounts.known == Self.count)
+        await bench.advance(5)
+        #expect(await bench.engine.taskCounts.known == Self.count)
+        await bench.advance(6)
+        #expect(await bench.engine.taskCounts == (most - 64, 1, Self.count))
+        #expect(
+            try await bench.engine.infos(.url("http://h.example/f\(Self.count - 1)")).map(\.id) == [ids[Self.count - 1]]
+        )
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        #expect(try await bench.messager.barrelInfo("all").states == [.complete: Self.count - 1])
+    }
+
     @Test("a resting task whose info file was lost is reported and holds nobody up")
     func lost() async throws {
         let (bench, gate, ids) = try await Self.scene()

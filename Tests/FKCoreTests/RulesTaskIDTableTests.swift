@@ -53,6 +53,73 @@ import Testing
         #expect(map.values.sorted() == model.values.sorted())
     }
 
+    @Test("a pool has one number for an id until its last holder is gone, and then gives it to another id")
+    func pool() {
+        let pool = TaskIDPool()
+        let held = (0..<10_000).map { pool.hold(id($0)) { _ in false } }
+        #expect(held.map(\.number) == (0..<10_000).map(Int32.init) && held.allSatisfy(\.isNew))
+        #expect(pool.hold(id(7)) { _ in true } == (7, false))
+        #expect(pool.hold(id(7)) { _ in false } == (7, true))
+        pool.hold([7, 8])
+        pool.release([7, 8])
+        pool.release(7)
+        #expect(pool.number(of: id(7)) == 7 && pool.id(of: 7) == id(7) && pool.count == 10_000)
+        pool.release(7)
+        #expect(pool.number(of: id(7)) == nil && pool.count == 9_999)
+        #expect(pool.hold(id(20_000)) { _ in false } == (7, true))
+        #expect(pool.id(of: 7) == id(20_000) && pool.number(of: id(20_000)) == 7)
+        #expect((0..<10_000).allSatisfy { $0 == 7 || pool.number(of: id($0)) == Int32($0) })
+        pool.release(0..<10_000)
+        #expect(pool.count == 0 && pool.number(of: id(0)) == nil)
+        #expect(pool.hold(id(1)) { _ in false } == (0, true))
+    }
+
+    @Test("a copy of a table changes alone, and a table that changes while it is listed lists what it had")
+    func copies() {
+        var table = TaskIDTable()
+        for number in 0..<100 { table.insert(id(number)) }
+        var copy = table
+        copy.remove(id(3))
+        copy.insert(id(200))
+        #expect(table.contains(id(3)) && !table.contains(id(200)) && table.count == 100)
+        #expect(!copy.contains(id(3)) && copy.number(of: id(200)) == 3 && copy.count == 100)
+        var listed: [TaskID] = []
+        for (id, _) in table.all {
+            listed.append(id)
+            table.remove(self.id(99 - listed.count))
+            table.insert(self.id(1_000 + listed.count))
+        }
+        #expect(listed == (0..<100).map(id))
+        var ordered = TaskIDTable(reusesNumbers: false)
+        #expect(ordered.insert(id(0)) == 0)
+        ordered.remove(id(0))
+        #expect(ordered.insert(id(1)) == 1 && ordered.all.map(\.id) == [id(1)])
+    }
+
+    @Test("tasks by URL, in and out at random: what it finds has every task of that URL", arguments: UInt64(1)...5)
+    func byURL(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var table = URLTable()
+        var model: [TaskID: String] = [:]
+        for _ in 0..<2_000 {
+            let number = Int.random(in: 0..<300, using: &random)
+            let (id, url) = (id(number), "http://example.com/\(number % 50)")
+            if Bool.random(using: &random) {
+                table.insert(id, url)
+                model[id] = url
+            } else {
+                table.remove(id)
+                model[id] = nil
+            }
+            #expect(table.count == model.count && table.contains(id) == (model[id] != nil))
+        }
+        for number in 0..<50 {
+            let url = "http://example.com/\(number)"
+            let found = Set(table.candidates(url).filter { model[$0] == url })
+            #expect(found == Set(model.filter { $0.value == url }.keys))
+        }
+    }
+
     @Test("What a map no longer holds is let go") func releases() {
         final class Thing {}
         var map = TaskMap<Thing>()

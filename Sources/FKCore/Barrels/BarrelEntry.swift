@@ -56,6 +56,12 @@ struct BarrelEntry {
         shownFraction = shown
     }
 
+    /// The number of places of members, in the order in which they joined; some may be empty.
+    var placeCount: Int { list.placeCount }
+
+    /// The member at a place; nil if the place is empty.
+    func id(at place: Int) -> TaskID? { list.id(at: place) }
+
     /// The ids of the members in the order in which they joined.
     var ids: [TaskID] { list.ids }
 

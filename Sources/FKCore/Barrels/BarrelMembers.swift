@@ -69,6 +69,12 @@ struct BarrelMembers {
     var count: Int { table.count }
     func contains(_ id: TaskID) -> Bool { table.contains(id) }
 
+    /// The number of places of members; some may be empty.
+    var placeCount: Int { offsets.count }
+
+    /// The member at a place; nil if the place is empty.
+    func id(at place: Int) -> TaskID? { offsets[place] == Self.hole ? nil : table.id(of: Int32(place)) }
+
     /// The ids in order.
     var ids: [TaskID] {
         var ids: [TaskID] = []

@@ -5,7 +5,7 @@ import Foundation
 struct FollowedBarrel {
     let name: String
     private var barrel: BarrelEntry
-    private var accounts: [TaskID: TaskEntry.Account] = [:]
+    private var accounts = TaskMap<TaskEntry.Account>()
     private var stamp: FileStamp?
     /// The running members, for their speeds.
     private(set) var running: Set<TaskID> = []
@@ -17,15 +17,16 @@ struct FollowedBarrel {
         self.name = name
         stamp = FileStamp(reader.workPath.barrelPath(name))
         barrel = try BarrelEntry(name, in: reader.workPath)
-        accounts = Self.accounts(barrel.ids, reader)
-        for (id, account) in accounts where account.state == .action { running.insert(id) }
+        read(barrel.ids, reader)
         count()
     }
 
-    private static func accounts(_ ids: [TaskID], _ reader: StoreReader) -> [TaskID: TaskEntry.Account] {
-        var accounts: [TaskID: TaskEntry.Account] = [:]
-        for record in reader.records(ids) { accounts[record.id] = TaskEntry.Account(DownloadInfo(record)) }
-        return accounts
+    private mutating func read(_ ids: [TaskID], _ reader: StoreReader) {
+        reader.readAll(ids, problem: { _ in }) { _, record in
+            let account = TaskEntry.Account(DownloadInfo(record))
+            accounts[record.id] = account
+            if account.state == .action { running.insert(record.id) }
+        }
     }
 
     private mutating func count() {
@@ -53,11 +54,9 @@ struct FollowedBarrel {
         guard now != stamp else { return }
         stamp = isSettled ? now : nil
         try barrel.readAgain(in: reader.workPath)
-        let members = Set(barrel.ids)
-        accounts = accounts.filter { members.contains($0.key) }
-        accounts.merge(Self.accounts(members.filter { accounts[$0] == nil }, reader)) { old, _ in old }
-        running.formIntersection(members)
-        for (id, account) in accounts where account.state == .action { running.insert(id) }
+        for id in Array(accounts.keys) where !barrel.contains(id) { accounts[id] = nil }
+        running = running.filter { barrel.contains($0) }
+        read(barrel.ids.filter { accounts[$0] == nil }, reader)
         count()
     }
 

@@ -350,12 +350,21 @@ final class Follower {
 
     /// The tasks among these that have not settled.
     func unsettled(_ ids: [TaskID]) -> [TaskID] {
-        let present = Dictionary(infos(ids).map { ($0.id, $0) }) { first, _ in first }
-        return ids.filter { present[$0]?.state.isSettled == false }
+        var open: [TaskID] = []
+        reader.readAll(ids, problem: { _ in }) { _, record in
+            if !measured(record).state.isSettled { open.append(record.id) }
+        }
+        return open
     }
 
     /// The tasks of the work path that can still run.
-    func openIDs() -> Set<TaskID> { Set(reader.records { !$0.state.isSettled }.map(\.id)) }
+    func openIDs() -> TaskIDTable {
+        var open = TaskIDTable()
+        reader.readAll(reader.allTaskIDs(), problem: { _ in }) { _, record in
+            if !record.state.isSettled { open.insert(record.id) }
+        }
+        return open
+    }
 
     /// Waits for these tasks; nil waits until no task of the work path can run.
     func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
@@ -389,10 +398,10 @@ final class Follower {
 
 /// The tasks of a work path that can still run, and whether their end was reported.
 private struct OpenTasks {
-    var ids: Set<TaskID>
+    var ids: TaskIDTable
     private var isDrained: Bool
 
-    init(_ ids: Set<TaskID>) {
+    init(_ ids: TaskIDTable) {
         self.ids = ids
         isDrained = ids.isEmpty
     }

@@ -21,6 +21,8 @@ package actor RunSession {
         case progress(running: [DownloadInfo], RunTracker)
         /// About once a second: why a sample of the waiting tasks waits.
         case waiting([Waiting])
+        /// Members of a barrel are suspended and do not count. The sums have all members, as far as they were heard of.
+        case members(of: String, RunTracker)
         /// A problem that a log should contain.
         case problem(String)
     }
@@ -29,6 +31,8 @@ package actor RunSession {
     package enum Goal: Sendable {
         /// These tasks are settled.
         case tasks([TaskID])
+        /// The members of these barrels are settled. Suspended members do not count.
+        case barrels([String])
         /// The tasks that the requests added are settled.
         case added
         /// No task of the work path can run any more.
@@ -37,16 +41,18 @@ package actor RunSession {
 
     private let configure: Configure
     private let goal: Goal
-    private var requests: [EngineRequest]
+    var requests: [EngineRequest]
     /// The tasks that are added after the requests.
     private let addition: TaskAddition?
     private let own: OwnLimits?
     private let interval: Double
     private let chains: MiddlewareChains
-    private let onEvent: @Sendable (Event) -> Void
-    private var tracker = RunTracker()
+    let onEvent: @Sendable (Event) -> Void
+    var tracker = RunTracker()
     private var access: SharedEngine?
-    private var isStopped = false
+    private(set) var isStopped = false
+    /// The finished members of a long barrel that this session has heard of, for its index.
+    var finished: FinishedMembers?
     private var takeover = TakeoverDuty()
     /// A request was refused, so the tasks of this session may never run.
     private var isRefused = false
@@ -112,6 +118,7 @@ package actor RunSession {
         await access.startQueue()
         if case .everything = goal { try await takeOpen(access) }
         do {
+            if case .barrels(let names) = goal { try await target(names, access) }
             try await perform(with: access)
         } catch {
             await access.close()
@@ -146,7 +153,8 @@ package actor RunSession {
             onNews: { [onEvent] news, holder in onEvent(.engineNews(news, pid: holder?.pid ?? 0)) },
             onTakeover: { [weak self] engine in await self?.tookOver(engine) }, patience: .infinity)
         return try SharedEngine(
-            configure: configure, scope: scope, takesOver: true, chains: chains, own: own, hooks: hooks
+            configure: configure, scope: scope, takesOver: true, chains: chains, own: own,
+            crowd: TaskBook.tasksInMemory, hooks: hooks
         ) { [kind = configure.transportKind] in try kind.makeTransport() }
     }
 
@@ -177,10 +185,11 @@ package actor RunSession {
 
     /// Reports the tasks that are open at the start, in portions, because a hundred thousand infos at once take 30 MB.
     private func takeOpen(_ access: SharedEngine) async throws {
-        var ids = try await access.openIDs()[...]
-        while !ids.isEmpty {
-            for info in try await access.infos(Array(ids.prefix(1_000))) where !info.state.isSettled { changed(info) }
-            ids = ids.dropFirst(1_000)
+        let open = try await access.openIDs()
+        let count = Int32(open.count)
+        for start in stride(from: 0, to: count, by: 1_000) {
+            let ids = (start..<min(start + 1_000, count)).map(open.id(of:))
+            for info in try await access.infos(ids) where !info.state.isSettled { changed(info) }
         }
     }
 
@@ -230,7 +239,7 @@ package actor RunSession {
         if isRefused, access.engine == nil { return }
         switch goal {
         case .everything: await access.waitUntilDrained()
-        case .tasks, .added:
+        case .tasks, .barrels, .added:
             await waitForFew(access)
             await access.waitUntilSettled(access.engine == nil ? tracker.ids : Array(tracker.openIDs))
         }
@@ -325,7 +334,7 @@ package actor RunSession {
         if case .everything = goal { try? await takeOpen(access) }
     }
 
-    private func takeBuffered() {
+    func takeBuffered() {
         let infos = news.withLock { news in
             defer { news = [] }
             return news
@@ -333,9 +342,12 @@ package actor RunSession {
         for info in infos { changed(info) }
     }
 
-    private func changed(_ info: DownloadInfo) {
+    /// - Parameter isIndexed: true for an info of the index.
+    func changed(_ info: DownloadInfo, isIndexed: Bool = false) {
         if isFollowing { urls[info.id] = info.state.isSettled ? nil : info.url }
+        if finished != nil, info.state != .complete, tracker.isComplete(info.id) { finished = nil }
         guard tracker.update(info) else { return }
+        if !isIndexed, info.state == .complete { finished?.append(info) }
         onEvent(.state(info))
         if whenFew != nil, tracker.openCount <= Self.few { resumeFew() }
     }
@@ -343,7 +355,7 @@ package actor RunSession {
     private func adopt(_ replies: [EngineReply]) {
         isRefused = isRefused || replies.contains { if case .failed = $0 { true } else { false } }
         switch goal {
-        case .everything: break
+        case .everything, .barrels: break
         case .tasks(let ids): if !tracker.isTargeted { tracker.target(ids) }
         case .added:
             let added = replies.flatMap { reply -> [TaskID] in

@@ -8,21 +8,23 @@ package struct RunTracker: Sendable {
         /// The length, or -1, and in the lowest 8 bits the state.
         private var facts: Int64 = -1
 
-        private static let states = DownloadState.allCases
+        fileprivate static let states = DownloadState.allCases
         private static let longest = Int64.max >> 8
 
         init() {}
 
         init(_ info: DownloadInfo) {
             received = info.count.received
-            let state = Self.states.firstIndex(of: info.state) ?? 0xff
+            let state = info.state.index
             facts = min(info.count.expected ?? -1, Self.longest) << 8 | Int64(state)
         }
 
         /// nil for a target without an info so far.
-        var state: DownloadState? {
+        var state: DownloadState? { index.map { Self.states[$0] } }
+        /// The place of the state in the list of all states.
+        var index: Int? {
             let index = Int(facts & 0xff)
-            return index < Self.states.count ? Self.states[index] : nil
+            return index < Self.states.count ? index : nil
         }
         var expected: Int64? { facts < 0 ? nil : facts >> 8 }
         var isSettled: Bool { state?.isSettled ?? false }
@@ -34,7 +36,7 @@ package struct RunTracker: Sendable {
         var lost: Int64 { isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
     }
 
-    private var known = TaskIDTable()
+    private var known = TaskIDTable(reusesNumbers: false)
     /// Indexed by the numbers of the ids.
     private var last: [Last] = []
     /// The number of tasks that count and are not settled.
@@ -51,7 +53,8 @@ package struct RunTracker: Sendable {
     private var lost: Int64 = 0
     /// The bytes that were received before this run.
     package private(set) var atStart: Int64 = 0
-    private var states: [DownloadState: Int] = [:]
+    /// The number of tasks in each state, in the order of `DownloadState.allCases`.
+    private var states = [Int](repeating: 0, count: DownloadState.allCases.count)
     /// True if only targets count.
     package private(set) var isTargeted: Bool
     private var targetCount = 0
@@ -67,9 +70,20 @@ package struct RunTracker: Sendable {
     /// Adds targets. From the first call on, only targets count.
     package mutating func target(_ ids: some Sequence<TaskID>) {
         isTargeted = true
-        for id in ids where !known.contains(id) {
-            _ = place(of: id)
-            targetCount += 1
+        for id in ids {
+            let count = last.count
+            if place(of: id) == count { targetCount += 1 }
+        }
+    }
+
+    /// Removes targets of which nothing was heard.
+    mutating func untarget(_ ids: some Sequence<TaskID>) {
+        for id in ids where isUnheard(id) {
+            guard let place = known.remove(id) else { continue }
+            // The place stays empty.
+            last[Int(place)] = Last(DownloadInfo(id: id, url: "", state: .unknown))
+            targetCount -= 1
+            openCount -= 1
         }
     }
 
@@ -112,12 +126,15 @@ package struct RunTracker: Sendable {
     /// True if the task counts and is settled.
     func hasSettled(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].isSettled } ?? false }
 
+    /// True if the task counts and is complete.
+    func isComplete(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].state == .complete } ?? false }
+
     /// True if the task counts and nothing was heard of it.
     func isUnheard(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].state == nil } ?? false }
 
     /// Some of the tasks that wait, spread evenly over all of them.
     package func waitingIDs(atMost limit: Int) -> [TaskID] {
-        let count = (states[.idle] ?? 0) + (states[.prepare] ?? 0)
+        let count = count(.idle) + count(.prepare)
         guard count > 0, limit > 0 else { return [] }
         let step = max(1, count / limit)
         var ids: [TaskID] = []
@@ -144,7 +161,7 @@ package struct RunTracker: Sendable {
     package var isExpectedKnown: Bool { total > 0 && heardCount == total && unknownLengths == 0 }
 
     /// The number of tasks in a state.
-    package func count(_ state: DownloadState) -> Int { states[state] ?? 0 }
+    package func count(_ state: DownloadState) -> Int { states[state.index] }
     /// The bytes that arrived during this run.
     package var fetched: Int64 { max(0, received &- atStart) }
     /// True if every task is settled.
@@ -152,8 +169,9 @@ package struct RunTracker: Sendable {
 
     /// Records an info. Returns true if the task's state has changed.
     package mutating func update(_ info: DownloadInfo) -> Bool {
-        guard counts(info.id) else { return false }
-        let place = place(of: info.id)
+        let known = known.number(of: info.id)
+        if known == nil, isTargeted { return false }
+        let place = known.map(Int.init) ?? place(of: info.id)
         let new = Last(info)
         let old = last[place]
         last[place] = new
@@ -170,8 +188,24 @@ package struct RunTracker: Sendable {
         openCount += (new.isSettled ? 0 : 1) - (old.isSettled ? 0 : 1)
         highestFraction = ProgressFraction.next(after: highestFraction, of: goal, isComplete: false)
         guard old.state != new.state else { return false }
-        if let state = old.state { states[state, default: 1] -= 1 }
-        states[info.state, default: 0] += 1
+        if let index = old.index { states[index] -= 1 }
+        states[info.state.index] += 1
         return true
+    }
+}
+
+extension DownloadState {
+    /// The place in `allCases`.
+    fileprivate var index: Int {
+        switch self {
+        case .prepare: 0
+        case .idle: 1
+        case .action: 2
+        case .suspend: 3
+        case .cancel: 4
+        case .error: 5
+        case .complete: 6
+        case .unknown: 7
+        }
     }
 }

@@ -87,10 +87,10 @@ extension SharedEngine {
         return infos
     }
 
-    /// The tasks that can still run.
-    func openIDs() async throws -> [TaskID] {
+    /// The tasks that can still run. Their numbers begin at 0 and are in the order of submission while this process runs them.
+    func openIDs() async throws -> TaskIDTable {
         if let engine { return try await engine.openIDs() }
-        return Array(follower.openIDs())
+        return follower.openIDs()
     }
 
     func receipts(_ selector: TaskSelector) async throws -> [Receipt] {

@@ -33,6 +33,7 @@ actor SharedEngine: EngineAccess {
     private let takesOver: Bool
     private let scope: Engine.Scope
     private let own: OwnLimits?
+    private let crowd: Int?
     private let hooks: Hooks
     private let makeTransport: @Sendable () throws -> any Transport
     private var configure: Configure
@@ -58,10 +59,11 @@ actor SharedEngine: EngineAccess {
     /// - Parameters:
     ///   - takesOver: false never owns the work path for longer than a request.
     ///   - own: limits for the tasks of this process's command.
+    ///   - crowd: the number of tasks that stay in memory; nil, the default, for the usual one.
     /// - Throws: `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside its range.
     init(
         configure: Configure, scope: Engine.Scope, takesOver: Bool, chains: MiddlewareChains = .init(),
-        own: OwnLimits? = nil, hooks: Hooks = .init(),
+        own: OwnLimits? = nil, crowd: Int? = nil, hooks: Hooks = .init(),
         makeTransport: @escaping @Sendable () throws -> any Transport
     ) throws {
         try configure.validate()
@@ -72,12 +74,13 @@ actor SharedEngine: EngineAccess {
         self.takesOver = takesOver
         self.chains = chains
         self.own = own
+        self.crowd = crowd
         self.hooks = hooks
         self.makeTransport = makeTransport
         follower = Follower(workPath, callbacks: callbacks)
         callbacks.connect(ObjectIdentifier(marker))
         guard takesOver else { return }
-        let engine = try Self.open(configure, scope, chains, callbacks, isChecked: true, makeTransport)
+        let engine = try Self.open(configure, scope, chains, callbacks, crowd, isChecked: true, makeTransport)
         owned.withLock { $0 = engine }
     }
 
@@ -86,12 +89,12 @@ actor SharedEngine: EngineAccess {
     /// - Parameter isChecked: true if the work path was opened just now.
     private static func open(
         _ configure: Configure, _ scope: Engine.Scope, _ chains: MiddlewareChains, _ callbacks: CallbackQueue,
-        isChecked: Bool = false, _ makeTransport: () throws -> any Transport
+        _ crowd: Int?, isChecked: Bool = false, _ makeTransport: () throws -> any Transport
     ) throws -> Engine? {
         do {
             return try Engine(
                 configure: configure, scope: scope, transport: makeTransport(), chains: chains, callbacks: callbacks,
-                clock: SystemClock(), isChecked: isChecked)
+                clock: SystemClock(), crowd: crowd, isChecked: isChecked)
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }
@@ -140,7 +143,7 @@ actor SharedEngine: EngineAccess {
     private func takeOver() async throws -> Bool {
         await taking?.value
         guard takesOver, engine == nil, !isClosed else { return engine != nil }
-        guard let made = try Self.open(configure, scope, chains, callbacks, makeTransport) else { return false }
+        guard let made = try Self.open(configure, scope, chains, callbacks, crowd, makeTransport) else { return false }
         let task = Task { await self.move(to: made) }
         taking = task
         await task.value

@@ -32,13 +32,22 @@ final class TaskControl {
     func admit(_ selector: TaskSelector, group: Int32? = nil) throws -> String {
         var count = 0
         var waiting = 0
-        for id in try book.ids(selector) {
-            guard let entry = try book.find(id) else { continue }
+        func letRun(_ id: TaskID) throws {
+            guard let entry = try book.find(id) else { return }
             if let group, !entry.isAdmitted { join(entry, group: group) }
             admit(entry)
             count += 1
             if entry.record.state == .idle || entry.record.state == .action { waiting += 1 }
             book.rest(id)
+        }
+        if case .barrel(let name) = selector, tenure.mayWrite {
+            // The ids of a million members take 32 MB.
+            let places = try barrels.open(name, creating: false).placeCount
+            for place in 0..<places {
+                if let id = barrels.book[name]?.id(at: place) { try letRun(id) }
+            }
+        } else {
+            for id in try book.ids(selector) { try letRun(id) }
         }
         return "\(waiting) of \(Plural.count(count, "task")) can run"
     }

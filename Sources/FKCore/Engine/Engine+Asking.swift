@@ -4,8 +4,8 @@ import FKMiddleware
 extension Engine {
     // MARK: Snapshots
 
-    /// The tasks that can still run, in the order of submission.
-    package func openIDs() throws -> [TaskID] { try book.openIDs() }
+    /// The tasks that can still run. Their numbers begin at 0, in the order of submission.
+    package func openIDs() throws -> TaskIDTable { try book.openIDs() }
 
     /// The tasks with these ids that exist, in the order of `ids`.
     ///

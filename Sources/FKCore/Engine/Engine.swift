@@ -54,6 +54,8 @@ package actor Engine {
     /// Callers of `close()` that wait for its end.
     private var whenClosed: [CheckedContinuation<Void, Never>] = []
     private var isStarting = false
+    /// Called before the work path is released.
+    private var lastWork: (@Sendable () async -> Void)?
 
     var clock: any EngineClock { schedule.clock }
     var barrels: Barrels { book.barrels }
@@ -184,6 +186,9 @@ package actor Engine {
         await withCheckedContinuation { whenClosed.append($0) }
     }
 
+    /// Sets what is done when this engine has written its last record and still owns the work path.
+    func beforeRelease(_ work: @escaping @Sendable () async -> Void) { lastWork = work }
+
     private func beginClosing() {
         guard !tenure.isClosing else { return }
         tenure.beginClosing()
@@ -256,6 +261,8 @@ package actor Engine {
         reporter.changes.end()
         programs.close()
         book.close()
+        // Nothing changes any more, and nobody else may change anything yet.
+        await lastWork?()
         tenure.close()
         releaseClosers()
     }
@@ -364,6 +371,7 @@ package actor Engine {
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }
         synchronizeDue()
+        book.unloadIdle()
         for entry in schedule.running.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
         writeWaits()

@@ -89,6 +89,7 @@ package enum BarrelFile {
                     }
                 }
             })
+        if count < FinishedIndex.leastCount { unlink(workPath.donePath(barrel.name)) }
         return (size, header.count + description.count)
     }
 
@@ -172,7 +173,8 @@ package enum BarrelFile {
     /// Deletes a barrel's file. Returns false if there was none.
     @discardableResult
     package static func delete(_ name: String, in workPath: WorkPath) throws -> Bool {
-        try FileIO.remove(workPath.barrelPath(name))
+        unlink(workPath.donePath(name))
+        return try FileIO.remove(workPath.barrelPath(name))
     }
 
     // MARK: The mark of a change

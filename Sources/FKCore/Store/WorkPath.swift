@@ -26,6 +26,7 @@ import Foundation
 ///   tasks/ab/<id>.pieces      PieceFile
 ///   tasks/ab/<id>.digests     PieceDigestFile
 ///   barrels/<name>.barrel     BarrelFile
+///   barrels/<name>.barrel.done    FinishedIndex
 ///   mailbox/  replies/        Mailbox
 ///   files/ab/<id>/            files of tasks without a destination of their own
 ///   quarantine/               files that could not be read

@@ -8,7 +8,7 @@ import Foundation
 /// on disk -> loaded, recovered -^   resting (ended, or not run)  -> in memory
 /// ```
 ///
-/// A parked task has 70 bytes in the ready queue, a resting one 43 here, and a task in memory 1,100.
+/// A parked task has 28 bytes in the ready queue, a resting one 9 here, its id 42 (`TaskIDPool`), and a task in memory 1,100.
 ///
 /// Confined to the engine. `onLoad` and `onLost` report tasks to the other rooms.
 final class TaskBook {
@@ -31,8 +31,10 @@ final class TaskBook {
     var onLost: (_ id: TaskID, _ group: Int32) -> Void = { _, _ in }
 
     private(set) var tasks = TaskMap<TaskEntry>()
-    /// The known tasks of each URL, usually one; nil before the first search by URL.
+    /// The known tasks of each URL, usually one; nil before the first search by URL, and if there are too many tasks.
     private var tasksByURL: ExactMap<[TaskID]>?
+    /// The same for more tasks than stay in memory.
+    private var urlTable: URLTable?
     private var texts = SharedTexts()
     /// Tasks that are only on disk because they have ended, or may not run. The value is true for those that may run in this
     /// engine.
@@ -41,6 +43,8 @@ final class TaskBook {
     private let firstNumber: UInt64
     /// True once every record of the work path was read into the memory.
     private(set) var hasLoadedAll = false
+    /// When all records were last asked for, in the time of `clock.now`.
+    private var lastAllAsked: Int64 = 0
     /// True once every record was read, so that each task is in memory, parked or resting.
     private var hasSeenAll = false
     /// True while info files of new tasks are written. Other additions wait.
@@ -89,6 +93,7 @@ final class TaskBook {
             return try find(id).map { [$0] } ?? []
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
+            if let found = try findInTable(url) { return found }
             loadAll()
             if tasksByURL == nil {
                 var byURL = ExactMap<[TaskID]>()
@@ -148,18 +153,63 @@ final class TaskBook {
     }
 
     /// The tasks that can still run, oldest first. It reads no file once every task was seen.
-    func openIDs() throws -> [TaskID] {
+    func openIDs() throws -> TaskIDTable {
+        var open = TaskIDTable(reusesNumbers: false)
         guard hasSeenAll, !hasLoadedAll, tenure.mayWrite else {
-            return try find(.all).compactMap { $0.record.state.isSettled ? nil : $0.id }
+            for entry in try find(.all) where !entry.record.state.isSettled { open.insert(entry.id) }
+            return open
         }
-        var open = schedule.ready.all.compactMap { tasks[$0.id] == nil ? (number: $0.number, id: $0.id) : nil }
-        for entry in tasks.values where !entry.record.state.isSettled { open.append((entry.record.number, entry.id)) }
-        open.sort { $0.number < $1.number }
-        return open.map(\.id)
+        // In 24 bytes for each: the ids are not copied.
+        var found = TaskIDTable(reusesNumbers: false)
+        var order: [(number: UInt64, place: Int32)] = []
+        for (id, number) in schedule.ready.all where tasks[id] == nil { order.append((number, found.insert(id))) }
+        for entry in tasks.values where !entry.record.state.isSettled {
+            order.append((entry.record.number, found.insert(entry.id)))
+        }
+        order.sort { $0.number < $1.number }
+        for (_, place) in order { open.insert(found.id(of: place)) }
+        return open
     }
+
+    /// Finds tasks by URL among more tasks than stay in memory; nil if there are fewer.
+    private func findInTable(_ url: String) throws -> [TaskEntry]? {
+        guard !hasLoadedAll else { return nil }
+        if urlTable == nil {
+            let ids = workPath.allTaskIDs()
+            guard ids.count > crowd else { return nil }
+            var new = URLTable()
+            for entry in tasks.values { new.insert(entry.id, entry.record.task.url) }
+            StoreReader(workPath).readAll(ids.filter { tasks[$0] == nil }, problem: { _ in }) {
+                new.insert($1.id, $1.task.url)
+            }
+            urlTable = new
+        }
+        let found = (urlTable?.candidates(url) ?? []).compactMap { id -> TaskEntry? in
+            guard let entry = try? find(id) else { return nil }
+            if entry.record.task.url.isExactly(url) { return entry }
+            rest(id)
+            return nil
+        }
+        return found.sorted { $0.record.number < $1.record.number }
+    }
+
+    /// Lets tasks leave the memory again, some time after all were asked for.
+    func unloadIdle() {
+        guard hasLoadedAll, tasks.count > crowd, tenure.mayWrite, clock.now - lastAllAsked >= Self.patience else {
+            return
+        }
+        hasLoadedAll = false
+        hasSeenAll = true
+        tasksByURL = nil
+        for id in Array(tasks.keys) { rest(id) }
+    }
+
+    /// Nanoseconds after which tasks leave the memory that were read because all were asked for.
+    private static let patience: Int64 = 10_000_000_000
 
     /// Reads every record of the work path that is not in memory yet.
     func loadAll() {
+        lastAllAsked = clock.now
         guard !hasLoadedAll, tenure.mayWrite else { return }
         for id in workPath.sweptTaskIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
@@ -217,6 +267,7 @@ final class TaskBook {
         texts.share(entry)
         tasks[entry.id] = entry
         tasksByURL?[entry.record.task.url, default: []].append(entry.id)
+        urlTable?.insert(entry.id, entry.record.task.url)
     }
 
     private func drop(_ entry: TaskEntry) {
@@ -231,6 +282,7 @@ final class TaskBook {
         if entry.record.expected ?? .max > PieceSums.pieceLength { unlink(workPath.piecesPath(entry.id)) }
         if entry.hasPieceDigests { unlink(workPath.digestsPath(entry.id)) }
         drop(entry)
+        urlTable?.remove(entry.id)
     }
 
     // MARK: Resting
@@ -240,7 +292,7 @@ final class TaskBook {
     /// The number of tasks that stay in memory in an engine of all tasks: an application asks for them again and again.
     static let tasksOfApplications = 20_000
 
-    /// True if tasks are to leave the memory. After a request for all tasks, none does.
+    /// True if tasks are to leave the memory. After a request for all tasks, none does for a while (`unloadIdle`).
     private var isCrowded: Bool { !hasLoadedAll && tasks.count > crowd }
 
     /// Removes a task from the memory if it can be: `park` or `retire`.

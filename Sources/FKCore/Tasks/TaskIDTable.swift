@@ -1,21 +1,60 @@
-/// Assigns small numbers to task ids, so that the data of a hundred thousand tasks can be stored in arrays.
-///
-/// A dictionary with task ids as keys takes about 95 bytes for each at that size; this table takes 42. The ids are in
-/// a list, and the hash table has 4 bytes for each place, of which at most a quarter is free when it grows. A number
-/// stays the same until its id is removed; the next new id then gets it. All operations are O(1), iteration is
-/// O(capacity). A value type without locks.
-package struct TaskIDTable: Sendable {
-    private var ids: [TaskID] = []
-    private var freeNumbers: [Int32] = []
-    private let reusesNumbers: Bool
-    /// The number of ids.
-    package private(set) var count = 0
-    /// The numbers, placed by the hashes of their ids, or in the next free place (linear probing). -1 means free.
-    private var places: [Int32] = []
+import FKMiddleware
 
-    /// A random factor. Lists may come from others, and ids are computed from URLs, so collisions must not be
-    /// predictable.
-    private static let factor = UInt64.random(in: 0 ... .max) | 1
+/// Assigns small numbers to task ids, so that the data of a million tasks can be stored in arrays.
+///
+/// It takes 8 bytes for each id, and `TaskIDPool` 42 for each id of the process; a dictionary with task ids as keys takes about 95.
+/// A number stays the same until its id is removed; the next new id then gets it. All operations are O(1) on average, iteration is
+/// O(capacity). A value type without locks of its own: it is changed by one thread at a time.
+package struct TaskIDTable: @unchecked Sendable {
+    // Sendable because the storage is changed only where this is its only reference.
+    private var storage = Storage()
+    private let reusesNumbers: Bool
+
+    /// The numbers of the ids in the pool, and the way back.
+    private final class Storage {
+        /// The pool's numbers, at the numbers of this table; -1 for a free number.
+        var held: [Int32] = []
+        var freeNumbers: [Int32] = []
+        var count = 0
+        /// The numbers of this table, at those of the pool, in pages; -1 for an id that is not in the table. A page without ids
+        /// is nil.
+        private var pages: [UnsafeMutablePointer<Int32>?] = []
+
+        private static let pageBits = 10
+        private static let pageSize = 1 << pageBits
+
+        init() {}
+
+        init(copying other: Storage) {
+            held = other.held
+            freeNumbers = other.freeNumbers
+            count = other.count
+            TaskIDPool.shared.hold(held.lazy.filter { $0 >= 0 })
+            for (number, pooled) in held.enumerated() where pooled >= 0 { set(pooled, Int32(number)) }
+        }
+
+        deinit {
+            for page in pages { page?.deallocate() }
+            TaskIDPool.shared.release(held.lazy.filter { $0 >= 0 })
+        }
+
+        func number(ofPooled pooled: Int32) -> Int32 {
+            let page = Int(pooled) >> Self.pageBits
+            guard page < pages.count, let numbers = pages[page] else { return -1 }
+            return numbers[Int(pooled) & (Self.pageSize - 1)]
+        }
+
+        func set(_ pooled: Int32, _ number: Int32) {
+            let page = Int(pooled) >> Self.pageBits
+            while page >= pages.count { pages.append(nil) }
+            if pages[page] == nil {
+                let numbers = UnsafeMutablePointer<Int32>.allocate(capacity: Self.pageSize)
+                numbers.initialize(repeating: -1, count: Self.pageSize)
+                pages[page] = numbers
+            }
+            pages[page]?[Int(pooled) & (Self.pageSize - 1)] = number
+        }
+    }
 
     /// Creates an empty table.
     ///
@@ -25,16 +64,21 @@ package struct TaskIDTable: Sendable {
 
     /// Makes room for ids.
     package mutating func reserveCapacity(_ count: Int) {
-        ids.reserveCapacity(count)
-        while 4 * (count + 1) > 3 * places.count { grow() }
+        own()
+        storage.held.reserveCapacity(count)
     }
 
+    /// The number of ids.
+    package var count: Int { storage.count }
     /// True if there are no ids.
     package var isEmpty: Bool { count == 0 }
 
-    /// The ids and their numbers, in no order.
+    /// The ids and their numbers, in the order of the numbers.
     package var all: some Sequence<(id: TaskID, number: Int32)> {
-        places.lazy.filter { $0 >= 0 }.map { (ids[Int($0)], $0) }
+        // The storage is held, so that a table that changes meanwhile changes a copy.
+        let storage = storage
+        return (0..<Int32(storage.held.count)).lazy.filter { storage.held[Int($0)] >= 0 }
+            .map { (id: TaskIDPool.shared.id(of: storage.held[Int($0)]), number: $0) }
     }
 
     /// True if the table contains the id.
@@ -42,75 +86,56 @@ package struct TaskIDTable: Sendable {
 
     /// The number of an id; nil if the table does not contain it.
     package func number(of id: TaskID) -> Int32? {
-        guard !places.isEmpty else { return nil }
-        let found = places[place(of: id)]
-        return found < 0 ? nil : found
+        guard count > 0, let pooled = TaskIDPool.shared.number(of: id) else { return nil }
+        let number = storage.number(ofPooled: pooled)
+        return number < 0 ? nil : number
     }
 
     /// The id of a number. The number must be in use.
-    package func id(of number: Int32) -> TaskID { ids[Int(number)] }
+    package func id(of number: Int32) -> TaskID { TaskIDPool.shared.id(of: storage.held[Int(number)]) }
 
     /// Adds an id and returns its number. A present id keeps its number. A new id gets that of a removed one, else
     /// the next.
     @discardableResult
     package mutating func insert(_ id: TaskID) -> Int32 {
-        if 4 * (count + 1) > 3 * places.count { grow() }
-        let place = place(of: id)
-        if places[place] >= 0 { return places[place] }
+        own()
+        let (pooled, isNew) = TaskIDPool.shared.hold(id) { storage.number(ofPooled: $0) >= 0 }
+        guard isNew else { return storage.number(ofPooled: pooled) }
         let number: Int32
-        if let free = freeNumbers.popLast() {
+        if let free = storage.freeNumbers.popLast() {
             number = free
-            ids[Int(free)] = id
+            storage.held[Int(free)] = pooled
         } else {
-            number = Int32(ids.count)
-            ids.append(id)
+            number = Int32(storage.held.count)
+            storage.held.append(pooled)
         }
-        places[place] = number
-        count += 1
+        storage.set(pooled, number)
+        storage.count += 1
         return number
     }
 
     /// Removes an id and returns its number; nil if the table does not contain it.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Int32? {
-        guard !places.isEmpty else { return nil }
-        var hole = place(of: id)
-        let number = places[hole]
-        guard number >= 0 else { return nil }
-        if reusesNumbers { freeNumbers.append(number) }
-        count -= 1
-        // Entries behind the hole that were displaced by it move up, because a search ends at the first free place.
-        var next = hole
-        while true {
-            next = (next + 1) & (places.count - 1)
-            let other = places[next]
-            guard other >= 0 else { break }
-            let wanted = home(of: ids[Int(other)])
-            if (next &- wanted) & (places.count - 1) >= (next &- hole) & (places.count - 1) {
-                places[hole] = other
-                hole = next
-            }
+        guard let number = number(of: id) else { return nil }
+        own()
+        let pooled = storage.held[Int(number)]
+        storage.set(pooled, -1)
+        storage.held[Int(number)] = -1
+        storage.count -= 1
+        if storage.count == 0, reusesNumbers {
+            // A long list leaves no room behind.
+            storage = Storage()
+        } else if reusesNumbers {
+            storage.freeNumbers.append(number)
         }
-        places[hole] = -1
+        TaskIDPool.shared.release(pooled)
         return number
     }
 
-    private func home(of id: TaskID) -> Int {
-        // The upper bits of the product, as many as the table has (Dietzfelbinger's multiply-shift).
-        Int(truncatingIfNeeded: (id.leadingWord &* Self.factor) >> UInt64(1 + places.count.leadingZeroBitCount))
-    }
-
-    /// The place of the id, or the free place for it.
-    private func place(of id: TaskID) -> Int {
-        var place = home(of: id)
-        while places[place] >= 0, ids[Int(places[place])] != id { place = (place + 1) & (places.count - 1) }
-        return place
-    }
-
-    private mutating func grow() {
-        let old = places
-        places = Array(repeating: -1, count: max(16, 2 * old.count))
-        for number in old where number >= 0 { places[place(of: ids[Int(number)])] = number }
+    /// Copies the storage if another table has it as well.
+    private mutating func own() {
+        if !isKnownUniquelyReferenced(&storage) { storage = Storage(copying: storage) }
     }
 }
 

@@ -60,7 +60,7 @@ struct RunCommand: Command {
         // A wrong name is refused before the wait.
         if !options.barrels.isEmpty {
             let reader = try global.openReader()
-            for name in options.barrels { _ = try reader.barrelIDs(name) }
+            for name in options.barrels where !reader.workPath.hasBarrel(name) { _ = try reader.barrelIDs(name) }
         }
         if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
         if let shard = options.shard { return try await runShard(shard, of: options.barrels[0]) }
@@ -79,10 +79,9 @@ struct RunCommand: Command {
             return try await transfer(
                 .everything, requests: [], continueCommand: global.suggested("fk run"), needsAll: false)
         }
-        let reader = try global.openReader()
-        let members = try options.barrels.map { try reader.barrelIDs($0).ids }
-        let targets = self.targets(members, reader)
         if options.run.detach {
+            let reader = try global.openReader()
+            let targets = self.targets(try options.barrels.map { try reader.barrelIDs($0).ids }, reader)
             _ = try options.run.openLog(context)
             try Detach.start(targets, options.run, global, context)
             if !global.quiet, !global.json {
@@ -92,8 +91,7 @@ struct RunCommand: Command {
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
-            .tasks(targets), requests: options.barrels.map { .run(.barrel($0)) },
-            barrels: barrels(members, targets),
+            .barrels(options.barrels), requests: options.barrels.map { .run(.barrel($0)) }, barrels: try barrels(),
             continueCommand: global.suggested("fk barrel run \(names)"))
     }
 
@@ -123,7 +121,7 @@ struct RunCommand: Command {
         return try await transfer.run()
     }
 
-    /// The members that the run waits for: suspended ones stay suspended.
+    /// The members that a background run waits for: suspended ones stay suspended.
     private func targets(_ members: [[TaskID]], _ reader: StoreReader) -> [TaskID] {
         var ids = members.count == 1 ? members[0] : Array(Set(members.joined()))
         var suspended: Set<TaskID> = []
@@ -132,10 +130,11 @@ struct RunCommand: Command {
         return ids
     }
 
-    /// The sums of a single barrel without suspended members are those of the run.
-    private func barrels(_ members: [[TaskID]], _ targets: [TaskID]) -> [(name: String, members: [TaskID]?)] {
-        if members.count == 1, members[0].count == targets.count { return [(name: options.barrels[0], members: nil)] }
-        return zip(options.barrels, members).map { (name: $0, members: $1) }
+    /// The sums of a single barrel are those of the run.
+    private func barrels() throws -> [(name: String, members: [TaskID]?)] {
+        if options.barrels.count == 1 { return [(name: options.barrels[0], members: nil)] }
+        let reader = try global.openReader()
+        return try options.barrels.map { (name: $0, members: try reader.barrelIDs($0).ids) }
     }
 
     private func transfer(

@@ -169,11 +169,11 @@ struct ListedTasks {
 /// the server, or give only the URL of a task with a name: importing the list again must find that task and not make a
 /// second one.
 ///
-/// It holds 44 bytes for each member.
+/// It holds 16 bytes for each member, and its id, which the engine of the import has too (`TaskIDTable`).
 struct KnownMembers {
     /// The hashes of the members' URLs, in ascending order, with the places of their ids.
-    private var hashes: [(hash: Int, place: Int32)] = []
-    private var ids: [TaskID] = []
+    private var hashes: [(hash: UInt32, place: Int32)] = []
+    private var ids = TaskIDTable()
     private var reader: StoreReader?
 
     init() {}
@@ -183,21 +183,18 @@ struct KnownMembers {
     /// - Throws: the errors of `StoreReader.barrel`.
     init(_ reader: StoreReader, barrel name: String) throws {
         self.reader = reader
-        var hashes: [(hash: Int, place: Int32)] = []
-        var ids: [TaskID] = []
-        _ = try reader.forEachMember(of: name) { id, url in
-            hashes.append((Self.hash(url), Int32(ids.count)))
-            ids.append(id)
-        }
+        var hashes: [(hash: UInt32, place: Int32)] = []
+        var ids = TaskIDTable()
+        _ = try reader.forEachMember(of: name) { id, url in hashes.append((Self.hash(url), ids.insert(id))) }
         hashes.sort { $0.hash < $1.hash }
         self.hashes = hashes
         self.ids = ids
     }
 
-    private static func hash(_ url: UnsafeBufferPointer<UInt8>) -> Int {
+    private static func hash(_ url: UnsafeBufferPointer<UInt8>) -> UInt32 {
         var hasher = Hasher()
         hasher.combine(bytes: UnsafeRawBufferPointer(url))
-        return hasher.finalize()
+        return UInt32(truncatingIfNeeded: hasher.finalize())
     }
 
     /// The members that may have this URL.
@@ -209,7 +206,7 @@ struct KnownMembers {
             let middle = range.lowerBound + range.count / 2
             range = hashes[middle].hash < hash ? middle + 1..<range.upperBound : range.lowerBound..<middle
         }
-        return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { ids[Int($0.place)] }
+        return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { ids.id(of: $0.place) }
     }
 
     /// Gives a description the folder and the name of the member that has the same URL and the same file.

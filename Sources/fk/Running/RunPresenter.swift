@@ -82,6 +82,12 @@ final class RunPresenter: Sendable {
         case .replies(let replies): replies.forEach(show)
         case .state(let info): changed(info)
         case .progress(let running, let tracker): progress(running, tracker)
+        case .members(let name, let tracker):
+            state.withLock { state in
+                for index in state.barrels.indices where state.barrels[index].name.isExactly(name) {
+                    state.barrels[index].tracker = tracker
+                }
+            }
         case .waiting(let waits): state.withLock { $0.waits = waits }
         case .problem(let text):
             view.permanent("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(text)))")
@@ -107,7 +113,9 @@ final class RunPresenter: Sendable {
         case .added(let list):
             for added in list {
                 if let error = added.error { failed(error.url ?? added.id.short, error) }
-                if added.state == .complete { state.withLock { _ = $0.unchanged.insert(added.id) } }
+                if added.state == .complete, view.mode != .quiet {
+                    state.withLock { _ = $0.unchanged.insert(added.id) }
+                }
             }
         case .verbs, .done, .limits, .count: break
         }
@@ -136,8 +144,8 @@ final class RunPresenter: Sendable {
                 if json != nil, state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
             }
             if info.state.isSettled {
-                state.previous[info.id] = nil
-                state.reported[info.id] = nil
+                if !state.previous.isEmpty { state.previous[info.id] = nil }
+                if !state.reported.isEmpty { state.reported[info.id] = nil }
             }
             if info.state == .error {
                 state.failures += 1
@@ -147,6 +155,7 @@ final class RunPresenter: Sendable {
             }
             return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil
         }
+        if info.state == .complete, view.mode == .quiet { return write(pathOf: info) }
         let outcome: FinishedLine.Outcome
         switch info.state {
         case .complete:

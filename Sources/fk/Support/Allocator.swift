@@ -18,8 +18,9 @@ enum Allocator {
             let trimThreshold: Int32 = -1
             let mapThreshold: Int32 = -3
             let mostArenas: Int32 = -8
-            _ = mallopt(mapThreshold, 32 << 20)
-            _ = mallopt(trimThreshold, 32 << 20)
+            // Larger blocks are the tables of long lists: when they grow, the former ones go back to the kernel.
+            _ = mallopt(mapThreshold, 2 << 20)
+            _ = mallopt(trimThreshold, 16 << 20)
             _ = mallopt(mostArenas, 2)
         #endif
     }

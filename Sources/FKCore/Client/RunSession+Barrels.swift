@@ -1,0 +1,101 @@
+import FKMiddleware
+
+/// The members of barrels as the targets of a session.
+extension RunSession {
+    /// Targets the members of barrels, and reports those that an index answers. The others are asked for.
+    ///
+    /// - Throws: the errors of `StoreReader.barrelIDs`.
+    func target(_ names: [String], _ access: SharedEngine) async throws {
+        let reader = StoreReader(access.workPath)
+        for name in names {
+            let ids = try reader.barrelIDs(name).ids
+            tracker.target(ids)
+            // Only the owner of the work path knows that no record changes between this look and the run.
+            // A barrel whose change was interrupted has other members than its file: the engine must open it.
+            guard let engine = access.engine, ids.count >= FinishedIndex.leastCount,
+                !BarrelFile.isMarked(name, in: access.workPath)
+            else { continue }
+            await reportFinished(FinishedIndex(name, in: access.workPath))
+            guard names.count == 1 else { continue }
+            finished = FinishedMembers(name, in: access.workPath)
+            await engine.beforeRelease { [weak self] in await self?.keepFinished(access) }
+        }
+        // The index is made again with what follows.
+        let open = tracker.openCount
+        let suspended = leaveSuspended(names, reader)
+        guard access.engine != nil, open < tracker.total else { return }
+        if open == 0 {
+            requests = []
+        } else if open <= 1_000 {
+            var place = 0
+            let ids = tracker.next(&place, atMost: open, isUnheard: true)
+            requests = (ids + suspended).map { .run(.id($0)) }
+        }
+    }
+
+    private func reportFinished(_ index: FinishedIndex) async {
+        let reader = index.reader()
+        while !isStopped {
+            let infos = reader.next(atMost: 1_000)
+            if infos.isEmpty { return }
+            for info in infos { changed(info, isIndexed: true) }
+            // A signal is handled between the portions.
+            await Task.yield()
+        }
+    }
+
+    /// Leaves suspended members out.
+    private func leaveSuspended(_ names: [String], _ reader: StoreReader) -> [TaskID] {
+        var suspended: [TaskID] = []
+        var place = 0
+        while true {
+            let ids = tracker.next(&place, atMost: 8_192, isUnheard: true)
+            if ids.isEmpty { break }
+            suspended += reader.suspended(ids).map(\.id)
+        }
+        guard !suspended.isEmpty else { return [] }
+        if names.count == 1 { onEvent(.members(of: names[0], tracker)) }
+        tracker.untarget(suspended)
+        return suspended
+    }
+
+    /// Adds the members that have finished to the index. The engine has written its last record and still owns the work path.
+    private func keepFinished(_ access: SharedEngine) {
+        guard !isStopped else { return }
+        access.callbacks.sync()
+        takeBuffered()
+        finished?.save { tracker.isComplete($0) }
+        finished = nil
+    }
+}
+
+/// The finished members of a barrel that were not in its index.
+struct FinishedMembers {
+    private let name: String
+    private let workPath: WorkPath
+    private var spool: FinishedSpool?
+    /// True once the disk has refused. The barrel then has the index that it had.
+    private var hasFailed = false
+
+    init(_ name: String, in workPath: WorkPath) {
+        self.name = name
+        self.workPath = workPath
+    }
+
+    mutating func append(_ info: DownloadInfo) {
+        guard !hasFailed else { return }
+        do {
+            let spool = try self.spool ?? FinishedSpool(name, in: workPath)
+            self.spool = spool
+            try spool.append(info)
+        } catch {
+            hasFailed = true
+            spool = nil
+        }
+    }
+
+    func save(where isFinished: (TaskID) -> Bool) {
+        guard let spool, spool.count > 0 else { return }
+        FinishedIndex(name, in: workPath).add(spool, where: isFinished)
+    }
+}

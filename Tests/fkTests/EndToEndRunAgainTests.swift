@@ -1,0 +1,103 @@
+import FKCore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Running a long barrel again, with the index of its finished members and without it.
+@Suite("fk barrel run of a long barrel, again", .timeLimit(.minutes(5))) struct EndToEndRunAgainTests {
+    private static let count = FinishedIndex.leastCount + 100
+    private let sandbox: Sandbox
+    private let server: FaultServer
+
+    init() async throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        server.routeOthers { _ in .ok([1, 2, 3]) }
+        let list = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
+        #expect(try await sandbox.fk("barrel", "import", "all", "-", input: list).status == 0)
+        let first = try await sandbox.fk("barrel", "run", "all", "-j", "16")
+        #expect(first.status == 0 && first.output.split(separator: "\n").count == Self.count)
+    }
+
+    private var index: String { "\(sandbox.workPath)/barrels/all.barrel.done" }
+    private var requests: Int { server.requests.count }
+    private func info(_ number: Int) throws -> String {
+        let record = try #require(sandbox.reader.records(url: server.url("/f\(number)")).first)
+        return WorkPath(sandbox.workPath).infoPath(record.id)
+    }
+
+    /// Runs the barrel with the index and then without it.
+    ///
+    /// - Returns: the end of the first run, which equals that of the second.
+    private func runTwice() async throws -> FKProgram.Output {
+        #expect(FileManager.default.fileExists(atPath: index))
+        let before = requests
+        let fast = try await sandbox.fk("barrel", "run", "all")
+        try? FileManager.default.removeItem(atPath: index)
+        let slow = try await sandbox.fk("barrel", "run", "all")
+        func lines(_ text: String) -> [Substring] { text.split(separator: "\n").sorted() }
+        #expect(fast.status == slow.status && lines(fast.output) == lines(slow.output))
+        #expect(lines(fast.errors) == lines(slow.errors), "\(fast.errors.suffix(200)) / \(slow.errors.suffix(200))")
+        #expect(requests == before)
+        return fast
+    }
+
+    /// The number of info files that the command opens; nil where strace may not trace.
+    private func opened(_ words: String...) async throws -> Int? {
+        guard let strace = Program.find("strace"),
+            (try? FKProgram.wait(for: strace, ["-f", "-o", "/dev/null", "true"]))?.status == 0
+        else { return nil }
+        let trace = "\(sandbox.folder.path)/trace"
+        let result = try await FKProgram.run(
+            strace, ["-f", "-o", trace, "-e", "trace=open,openat", FKProgram.path] + words,
+            environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        #expect(result.status == 0, "\(result.errors.suffix(200))")
+        return try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").count {
+            $0.contains(".info\"")
+        }
+    }
+
+    @Test("nothing has changed: no record is read, and every file is reported all the same") func work() async throws {
+        let result = try await runTwice()
+        #expect(result.status == 0 && result.output.split(separator: "\n").count == Self.count)
+        #expect(result.errors.contains("\(Self.count) of \(Self.count) complete"))
+        if let count = try await opened("barrel", "run", "all") { #expect(count == 0) }
+        // A record that was written is read again, and only that one.
+        #expect(try await sandbox.fk("barrel", "add", "all", server.url("/new")).status == 0)
+        let before = requests
+        #expect(try await sandbox.fk("barrel", "run", "all").status == 0)
+        #expect(requests == before + 1)
+        if let count = try await opened("barrel", "run", "all") { #expect(count == 0) }
+        let json = try await sandbox.fk("barrel", "run", "all", "--json")
+        let states = try JSON.lines(json.output).filter { $0.text("event") == "state" }
+        #expect(states.count == Self.count + 1 && states.allSatisfy { $0.text("state") == "complete" })
+        #expect(states.allSatisfy { $0.text("path")?.hasPrefix(sandbox.files) == true && $0.number("attempt") == 1 })
+    }
+
+    @Test(
+        "a record removed, replaced or damaged by hand, forgotten, suspended or new counts as it does without the index"
+    )
+    func changes() async throws {
+        try FileManager.default.removeItem(atPath: try info(0))
+        #expect(try await runTwice().status == 1)
+        // The record of another time: the task was waiting then.
+        let path = try info(1)
+        var contents = try InfoFile.read(path)
+        contents.record.state = .suspend
+        try FileManager.default.removeItem(atPath: path)
+        _ = try InfoFile.create(at: path, record: contents.record)
+        let suspended = try await runTwice()
+        #expect(suspended.output.split(separator: "\n").count == Self.count - 2)
+        #expect(try await sandbox.fk("forget", server.url("/f2")).status == 0)
+        #expect(try await runTwice().output.split(separator: "\n").count == Self.count - 3)
+        let added = try await sandbox.fk("barrel", "add", "all", server.url("/f2"), server.url("/late"))
+        #expect(added.status == 0)
+        #expect(try await sandbox.fk("suspend", server.url("/late"), server.url("/f2")).status == 0)
+        #expect(try await runTwice().output.split(separator: "\n").count == Self.count - 3)
+        try Data("garbage".utf8).write(to: URL(fileURLWithPath: try info(3)))
+        let damaged = try await sandbox.fk("barrel", "run", "all")
+        #expect(damaged.status == 1 && damaged.errors.contains("quarantine"), "\(damaged.errors.suffix(300))")
+    }
+}
