@@ -144,7 +144,7 @@ final class TaskBook {
     /// - Parameter seen: called for each task that was not known, before it may leave the memory.
     func seeAll(_ seen: (TaskEntry) -> Void) {
         guard !hasLoadedAll, !hasSeenAll, tenure.mayWrite else { return }
-        for id in workPath.sweptTaskIDs() where !knows(id) {
+        for id in listedIDs() where !knows(id) {
             guard let entry = load(id) else { continue }
             seen(entry)
             rest(id)
@@ -207,11 +207,15 @@ final class TaskBook {
     /// Nanoseconds after which tasks leave the memory that were read because all were asked for.
     private static let patience: Int64 = 10_000_000_000
 
+    /// The ids of all tasks on the disk. Files beside info files that are gone are removed, but not while tasks are being made:
+    /// their digests are written before their info files.
+    private func listedIDs() -> [TaskID] { isMaking ? workPath.allTaskIDs() : workPath.sweptTaskIDs() }
+
     /// Reads every record of the work path that is not in memory yet.
     func loadAll() {
         lastAllAsked = clock.now
         guard !hasLoadedAll, tenure.mayWrite else { return }
-        for id in workPath.sweptTaskIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
+        for id in listedIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
     }
 
