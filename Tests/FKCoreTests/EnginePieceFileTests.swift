@@ -74,6 +74,15 @@ struct EnginePieceFileTests {
         await downloader.close()
     }
 
+    @Test("an engine does not sweep while tasks are made, whose digests are there before their info files")
+    func making() async throws {
+        let bench = try await Bench(content: [1])
+        let path = bench.workPath.digestsPath(TaskID(url: "http://h/coming"))
+        try PieceDigestFile.write(EnginePieceTests.digests, path)
+        await bench.engine.loadAllWhileMaking()
+        #expect(FileManager.default.fileExists(atPath: path))
+    }
+
     @Test("digests are written again only where others are there")
     func rewritten() throws {
         let folder = try TemporaryFolder()
@@ -86,5 +95,13 @@ struct EnginePieceFileTests {
         let others = EnginePieceTests.digests(of: EnginePieceTests.wrong(at: 7), EnginePieceTests.piece)
         try PieceDigestFile.write(others, path)
         #expect(PieceDigestFile.read(path, of: others.summary) == others)
+    }
+}
+
+extension Engine {
+    fileprivate func loadAllWhileMaking() async {
+        await book.beginMaking()
+        book.loadAll()
+        book.endMaking()
     }
 }
