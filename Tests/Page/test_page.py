@@ -87,6 +87,10 @@ class PageCase(unittest.TestCase):
         """The text of a task's row."""
         return f"([...document.querySelectorAll('.task:not([hidden])')].find((row) => row.entry.row?.id === {task['id']!r})?.textContent ?? '')"
 
+    def choose(self, page, task):
+        """Makes a task the active one. The list may be sorted again meanwhile, so it is looked at until that is so."""
+        page.until(f"(moveTo(store.places.get({task['id']!r})), list.activeId === {task['id']!r})")
+
     def focus_list(self):
         self.page.run("document.getElementById('grid').focus()")
 
@@ -293,13 +297,13 @@ class ControlTests(PageCase):
         page.click("#tab-suspend")
         page.until(f"{self.row(task)}.includes('suspended')")
         self.focus_list()
-        page.run(f"moveTo(store.places.get({task['id']!r}))")
+        self.choose(page, task)
         page.key(" ")
         self.says("queued")
         self.assertNotEqual(task["state"], "suspend")
         page.click("#tab-all")
         page.until(self.row(task))
-        page.run(f"moveTo(store.places.get({task['id']!r}))")
+        self.choose(page, task)
         self.focus_list()
         page.key("c")
         page.until("document.getElementById('ask-dialog').open")
@@ -384,7 +388,7 @@ class ControlTests(PageCase):
         task = self.named("error")[0]
         page.click("#tab-error")
         page.until(self.row(task))
-        page.run(f"moveTo(store.places.get({task['id']!r}))")
+        self.choose(page, task)
         self.focus_list()
         page.key("n")
         page.until("document.getElementById('relink-dialog').open")
@@ -395,7 +399,7 @@ class ControlTests(PageCase):
         done = self.named("complete")[0]
         page.click("#tab-complete")
         page.until(self.row(done))
-        page.run(f"moveTo(store.places.get({done['id']!r}))")
+        self.choose(page, done)
         self.focus_list()
         page.key("f")
         self.says("forgotten")

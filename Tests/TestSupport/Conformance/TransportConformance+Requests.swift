@@ -153,8 +153,9 @@ extension TransportConformance {
             server.route("/error") { _ in .raw([.text("HTTP/1.1 404 Not Found\r\n\r\n"), drips]) }
             server.route("/redirect") { _ in .raw([.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n"), drips]) }
             server.route("/b") { _ in .ok([1]) }
-            var options = Context.options
-            options.stallTimeout = .seconds(3_600)
+            var patient = Context.options
+            patient.stallTimeout = .seconds(3_600)
+            let options = patient
             async let redirected = context.get(server.url("/redirect"), options: options)
             let record = try await context.get(server.url("/error"), options: options)
             try context.expectFailure(record, .timeout, retryable: true)
