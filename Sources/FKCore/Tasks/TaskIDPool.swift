@@ -111,9 +111,9 @@ final class TaskIDPool: @unchecked Sendable {
 
     private func put(_ id: TaskID, at number: Int32) {
         let block = Int(number) >> Self.blockBits
-        let ids = blocks[block] ?? .allocate(capacity: Self.blockSize)
-        blocks[block] = ids
-        (ids + Int(number) & (Self.blockSize - 1)).initialize(to: id)
+        // A block is stored once, before its first number is handed out: other threads read it without the lock.
+        if blocks[block] == nil { blocks[block] = .allocate(capacity: Self.blockSize) }
+        (blocks[block].unsafelyUnwrapped + Int(number) & (Self.blockSize - 1)).initialize(to: id)
     }
 
     private func remove(_ number: Int32, from state: inout State) {
