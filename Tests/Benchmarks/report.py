@@ -75,14 +75,21 @@ def machine():
     }
 
 
-def write_json(path, rows, date, fk):
-    document = {
-        "date": date, "fk": fk, "machine": machine(),
-        "rows": [
-            {"work": row.name, "unit": row.unit, "medians": row.values,
-             "goals": [{"goal": text, "kept": kept, **({"because": reason} if reason else {})}
-                       for text, kept, reason in verdicts(row)]} for row in rows],
-    }
+def write_json(path, rows, date, fk, keeps=False):
+    """Writes the rows. With `keeps`, rows of an earlier run that were not measured again stay, with their date."""
+    new = {
+        (row.name, row.unit): {
+            "work": row.name, "unit": row.unit, "medians": row.values,
+            "goals": [{"goal": text, "kept": kept, **({"because": reason} if reason else {})}
+                      for text, kept, reason in verdicts(row)]} for row in rows}
+    old = json.loads(path.read_text()) if keeps and path.exists() else {"date": date, "rows": []}
+    merged = []
+    for row in old["rows"]:
+        again = new.pop((row["work"], row["unit"]), None)
+        if not again and row.get("date", old["date"]) != date:
+            row = {**row, "date": row.get("date", old["date"])}
+        merged.append(again or row)
+    document = {"date": date, "fk": fk, "machine": machine(), "rows": merged + list(new.values())}
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -107,7 +114,8 @@ def write_markdown(folder):
     for row in document["rows"]:
         values = ", ".join(f"{name} {value:g}" for name, value in row["medians"].items())
         goals = "; ".join(f"{goal['goal']}: {verdict(goal['kept'])}" for goal in row["goals"])
-        lines.append(f"| {row['work']} | {row['unit']} | {values} | {goals} |")
+        when = f" (on {row['date']})" if "date" in row else ""
+        lines.append(f"| {row['work']}{when} | {row['unit']} | {values} | {goals} |")
         open_goals += [(row, goal) for goal in row["goals"] if not goal["kept"]]
     if open_goals:
         lines += ["", "## Goals that are not reached", "", "| work | goal | reason |", "| --- | --- | --- |"]
@@ -118,15 +126,16 @@ def write_markdown(folder):
     (folder / "README.md").write_text("\n".join(lines) + "\n")
 
 
-def write_svg(path, rows, title):
-    """One group of bars for each work measured in seconds or milliseconds, drawn to the group's own scale."""
-    rows = [row for row in rows if row.unit in ("s", "ms") and len(row.values) > 1]
+def write_svg(folder, title):
+    """One group of bars for each work of results.json measured in seconds or milliseconds, drawn to the group's own scale."""
+    rows = json.loads((folder / "results.json").read_text())["rows"]
+    rows = [row for row in rows if row["unit"] in ("s", "ms") and len(row["medians"]) > 1]
     parts, y, width = [], 40, 900
     for row in rows:
-        parts.append(f'<text x="10" y="{y + 12}" font-weight="bold">{escape(row.name)} [{row.unit}]</text>')
+        parts.append(f'<text x="10" y="{y + 12}" font-weight="bold">{escape(row["work"])} [{row["unit"]}]</text>')
         y += 20
-        longest = max(row.values.values()) or 1
-        for name, value in row.values.items():
+        longest = max(row["medians"].values()) or 1
+        for name, value in row["medians"].items():
             color = "#d9480f" if name.startswith("fk") else "#8aa0b5"
             length = max(1, value / longest * (width - 260))
             parts.append(f'<text x="90" y="{y + 11}" text-anchor="end">{escape(name)}</text>')
@@ -135,7 +144,7 @@ def write_svg(path, rows, title):
             y += 17
         y += 12
     body = "\n".join(parts)
-    path.write_text(
+    (folder / "results.svg").write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y + 10}" font-family="sans-serif" '
         f'font-size="12">\n<rect width="100%" height="100%" fill="white"/>\n'
         f'<text x="10" y="22" font-size="15">{escape(title)}</text>\n{body}\n</svg>\n')
