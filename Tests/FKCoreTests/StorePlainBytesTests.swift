@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Store: bytes of a JSON string that stand for themselves")
+@Suite("Store: bytes that a JSON string contains without an escape")
 struct StorePlainBytesTests {
     private func prefix(_ bytes: [UInt8]) -> (count: Int, isASCII: Bool) {
         bytes.withUnsafeBytes { PlainBytes.prefix(of: $0) }

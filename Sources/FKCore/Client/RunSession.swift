@@ -65,7 +65,7 @@ package actor RunSession {
     /// Resumed once few targets are open, or no task can run.
     private var whenFew: CheckedContinuation<Void, Never>?
     private var hasDrained = false
-    /// The engine waits for so many tasks at most: it holds a set of them.
+    /// The most tasks that the engine is asked to wait for, because it holds a set of them.
     private static let few = 10_000
     /// When the waiting tasks are reported next.
     private var nextWaits = ContinuousClock.now

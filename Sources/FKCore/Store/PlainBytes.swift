@@ -1,4 +1,4 @@
-/// Finds the bytes of a JSON string that stand for themselves, eight at a time: all but `"`, `\` and those below 0x20 (RFC
+/// Finds the bytes that a JSON string contains without an escape, eight at a time: all but `"`, `\` and those below 0x20 (RFC
 /// 8259 section 7).
 enum PlainBytes {
     /// The number of plain bytes at the start of a text, rounded down to a multiple of eight unless all are plain, and whether
