@@ -18,7 +18,8 @@ import Foundation
 ///
 /// An entry has what a run shows of a finished task, and the inode and the time of change (`st_ctime`) of its info file. It counts
 /// only while the info file has both. Every write to a record changes the time, also a write of another program. An entry whose
-/// record was changed, replaced, restored, copied or removed is ignored, and the record is read. After another boot it is not used, because unsynced records may have been lost. It may be deleted at any time.
+/// record was changed, replaced, restored, copied or removed is ignored, and the record is read. After another boot the index is
+/// not used, because unsynced records may have been lost. It may be deleted at any time.
 package struct FinishedIndex: Sendable {
     private let workPath: WorkPath
     private let path: String
