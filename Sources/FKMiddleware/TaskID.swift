@@ -95,7 +95,20 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     package var leadingWord: UInt64 { words.0 }
 
     /// The first 12 digits, for display. They are enough to name a task.
-    public var short: String { String(hex.prefix(12)) }
+    public var short: String { leadingDigits(12) }
+
+    /// The first digits, at most 16.
+    package func leadingDigits(_ count: Int) -> String {
+        String(unsafeUninitializedCapacity: 16) { buffer in
+            writeLeading(into: UnsafeMutableRawBufferPointer(buffer))
+            return min(count, 16)
+        }
+    }
+
+    private func writeLeading(into bytes: UnsafeMutableRawBufferPointer) {
+        bytes.storeBytes(of: Self.digits(words.0 >> 32).bigEndian, as: UInt64.self)
+        bytes.storeBytes(of: Self.digits(words.0 & 0xffff_ffff).bigEndian, toByteOffset: 8, as: UInt64.self)
+    }
 
     /// Same as `hex`.
     public var description: String { hex }

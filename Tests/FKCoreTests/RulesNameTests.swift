@@ -143,6 +143,24 @@ struct RulesNameTests {
             #expect(rejected == ".\(name).\(digits).fkrejected")
         }
     }
+
+    @Test("hidden names have the first 16 digits of the id, short ids 12")
+    func hidden() {
+        let id = TaskID(url: "http://a.example/f")
+        #expect(id.leadingDigits(16) == id.hex.prefix(16) && id.short == id.hex.prefix(12))
+        #expect(FileNameRules.partName(for: "f.bin", id: id) == ".f.bin.\(id.hex.prefix(16)).fkpart")
+        #expect(FileNameRules.rejectedName(for: "f", id: id, number: 3) == ".f.\(id.hex.prefix(16)).3.fkrejected")
+        let long = FileNameRules.oldName(for: String(repeating: "x", count: 300), id: id, number: 12)
+        #expect(long.utf8.count == 255 && long.hasSuffix("x.\(id.hex.prefix(16)).12.fkpart.old"))
+    }
+
+    @Test("paths of entries have one slash, and the path of a URL is that of its parts")
+    func paths() {
+        #expect("/a".path(of: "b") == "/a/b" && "/".path(of: "b") == "/b" && "/ü/".path(of: "é x") == "/ü/é x")
+        for url in ["http://u@a.example:8/p/q?r#s", "http://a", "http://a?x=/", "p/q#f", "", "//a/b", "ftp://a/ü/"] {
+            #expect(URLParts.path(of: url) == URLParts(url).path)
+        }
+    }
 }
 
 @Suite("Content-Disposition")

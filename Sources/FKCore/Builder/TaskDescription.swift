@@ -169,6 +169,9 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// True if any option is set. It does not allocate default options, unlike `options`.
     package var hasOptions: Bool { _ownOptions.isThere }
 
+    /// One option; nil if it is not set. Nothing is made for a task without options, unlike by `options`.
+    func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { hasOptions ? read(options) : nil }
+
     /// Decodes a description.
     ///
     /// - Throws: `DecodingError` if a field is missing or has another type.
@@ -211,6 +214,6 @@ extension TaskDescription: RecordObject {
         try visitor.field("startsSuspended", &startsSuspended)
         try visitor.field("attributes", &attributes)
         try visitor.rare("options", &ownOptions, isRequired: true)
-        if Visitor.isReading, ownOptions == TaskOptions() { ownOptions = nil }
+        if Visitor.isReading, hasOptions, ownOptions == TaskOptions() { ownOptions = nil }
     }
 }

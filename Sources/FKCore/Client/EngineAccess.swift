@@ -69,7 +69,7 @@ protocol EngineAccess: AnyObject, Sendable {
         _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws -> UInt64
     func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
     ) async -> UInt64
     func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64
     func stopObserving(_ number: UInt64) async

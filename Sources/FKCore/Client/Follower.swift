@@ -102,8 +102,7 @@ final class Follower {
             followed[target]?[info.id] = info.state
             tell(target, info)
         }
-        let states = observers.states
-        if !states.isEmpty { callbacks.async { for callback in states.values { callback(info) } } }
+        if !observers.states.isEmpty { callbacks.report(info, to: observers.states) }
         for index in barrels.indices { barrels[index].take(info) }
         if info.state.isSettled { observers.settled(info.id) }
     }
@@ -282,7 +281,7 @@ final class Follower {
     /// - Parameter missed: called where changes of any task may have been missed.
     func observeStates(
         _ number: UInt64, missed: @escaping @Sendable () -> Void,
-        _ callback: @escaping @Sendable (DownloadInfo) -> Void
+        _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
     ) {
         observers.addStates(number, callback)
         whenMissed[number] = missed

@@ -111,8 +111,8 @@ package actor RunSession {
         _ = await access.observeStates(missed: { [hasMissed] in
             hasMissed.withLock { $0 = true }
             continuation.yield()
-        }) { [news] info in
-            news.withLock { $0.append(info) }
+        }) { [news] infos in
+            news.withLock { $0 += infos }
             continuation.yield()
         }
         await access.startQueue()
@@ -391,6 +391,7 @@ struct TakeoverDuty: Equatable {
 
 extension DownloadInfo {
     /// The info of a task as its info file shows it to another process.
+    @inline(__always)  // Otherwise the record of a task in memory would be copied.
     package init(_ record: TaskRecord) {
         self.init(
             id: record.id, url: record.task.url, state: record.state,

@@ -54,7 +54,7 @@ extension SharedEngine {
             atEngine = try await engine.observeAttempts(selector, end: end, callback)
         case .barrel(let name, let end, let callback):
             atEngine = try await engine.observeBarrel(name, end: end, callback)
-        case .states(_, let callback): atEngine = await engine.observeStates(callback)
+        case .states(let missed, let callback): atEngine = await engine.observeStates(missed: missed, callback)
         case .drained(let callback): atEngine = await engine.observeDrained(callback)
         case .owner: return
         }
@@ -79,7 +79,7 @@ extension SharedEngine {
 
     /// - Parameter missed: called on the callback queue where changes of any task may have been missed.
     func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
     ) async -> UInt64 { (try? await add(.states(missed: missed, callback))) ?? 0 }
 
     func observeOwner(

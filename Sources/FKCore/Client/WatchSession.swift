@@ -64,8 +64,8 @@ package actor WatchSession {
     ///
     /// - Throws: `DownloadError` if the work path cannot be read.
     package func run() async throws {
-        _ = await access.observeStates(missed: { [hasMissed] in hasMissed.withLock { $0 = true } }) { [news] info in
-            news.withLock { $0.append(info) }
+        _ = await access.observeStates(missed: { [hasMissed] in hasMissed.withLock { $0 = true } }) { [news] infos in
+            news.withLock { $0 += infos }
         }
         await access.startQueue()
         while !isStopped {

@@ -65,7 +65,7 @@ extension TaskControl {
         addition.rest = addition.rest.dropFirst(64)
         let ids = portion.map(\.id)
         tenure.beat()
-        for id in ids { await untilForgotten(id) }
+        for id in ids where book[id]?.record.state == .unknown { await untilForgotten(id) }
         await book.beginMaking()
         defer { book.endMaking() }
         let made = await make(portion, ids, barrel: name)

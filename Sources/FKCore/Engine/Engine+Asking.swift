@@ -116,15 +116,17 @@ extension Engine {
 
     /// Registers a callback for every change of state of every task. It runs on the callback queue.
     package func observeStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
+        observeStates(missed: {}) { for info in $0 { callback(info) } }
+    }
+
+    /// The same with changes that follow each other in one call. An engine of this process misses no change.
+    func observeStates(
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
+    ) -> UInt64 {
         let number = reporter.observers.number()
         reporter.observers.addStates(number, callback)
         return number
     }
-
-    /// An engine of this process misses no change.
-    func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) -> UInt64 { observeStates(callback) }
 
     /// Registers a callback that runs each time the last open task has settled.
     package func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {

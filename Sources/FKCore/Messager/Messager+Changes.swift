@@ -12,7 +12,7 @@ extension Messager {
     public func addChanges(
         missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async -> Registration {
-        Registration(number: await engine.observeStates(missed: missed, callback))
+        Registration(number: await engine.observeStates(missed: missed) { for info in $0 { callback(info) } })
     }
 
     /// Returns when the callbacks of all changes up to now have run on the library's serial queue.

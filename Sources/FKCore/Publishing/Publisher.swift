@@ -24,11 +24,11 @@ struct Publisher {
     var waitsForNothing: Bool {
         guard durability == .process, !entry.isHandled(by: room.chains.response) else { return false }
         if !run.knowsSums { return false }
-        let options = entry.record.task.options
+        let existing = entry.record.task.option { $0.existing }
         // An existing file may have to be compared as well.
-        if options.existing == .skip, options.pieces != nil { return false }
+        if existing == .skip, entry.hasPieceDigests { return false }
         guard let checksum = entry.expectedDigest else { return true }
-        return checksum.algorithm == run.digest?.algorithm && entry.record.task.options.existing != .skip
+        return checksum.algorithm == run.digest?.algorithm && existing != .skip
     }
 
     /// The same steps without waits. A Swift task for each small file would take 4 % more processor time.
@@ -69,7 +69,7 @@ struct Publisher {
     /// - Throws: `.incompleteBody` if the part is shorter.
     private func settleLength(_ length: Int64) throws(DownloadError) {
         guard let expected = entry.record.expected else { return }
-        if let size = entry.record.task.options.size, expected != size {
+        if let size = entry.record.task.option({ $0.size }), expected != size {
             run.startAnew()
             throw ResumeRules.wrongSize(expected, size)
         }
@@ -118,7 +118,7 @@ struct Publisher {
     /// The final name: from the task, the server or the URL, in this order.
     private var partlessName: String {
         entry.record.task.fileName
-            ?? FileNameRules.name(url: entry.record.task.url, head: run.head ?? entry.record.response)
+            ?? FileNameRules.name(own: run.urlName, head: run.head ?? entry.record.response)
     }
 
     // MARK: The final name
@@ -176,11 +176,12 @@ struct Publisher {
     }
 
     private func rename(_ status: stat) throws(DownloadError) -> Naming {
-        let replaced = entry.record.renewedName(in: folder)
+        let replaced = entry.record.setAside == nil ? nil : entry.record.renewedName(in: folder)
         let name = replaced ?? partlessName
         let policy =
             replaced != nil
-            ? .overwrite : entry.record.task.options.existing ?? (entry.record.task.fileName == nil ? .rename : .refuse)
+            ? .overwrite
+            : entry.record.task.option { $0.existing } ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         recordIdentity(FileIdentity(status))
         var number = 0
         // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.

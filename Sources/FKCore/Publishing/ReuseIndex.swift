@@ -7,10 +7,11 @@ final class ReuseIndex: Sendable {
     private let tasks = Locked<[String: TaskID]?>(nil)
 
     /// Adds a completed task. It does nothing before the records are read.
-    func add(_ record: TaskRecord) {
+    func add(_ record: @autoclosure () -> TaskRecord) {
         tasks.withLock { tasks in
-            guard tasks != nil, let digest = Self.digest(of: record) else { return }
-            tasks?[digest] = record.id
+            guard tasks != nil else { return }
+            let record = record()
+            if let digest = Self.digest(of: record) { tasks?[digest] = record.id }
         }
     }
 

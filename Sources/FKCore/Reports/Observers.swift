@@ -101,7 +101,7 @@ struct Observers {
     private var targets: [UInt64: Target] = [:]
     private(set) var barrels: [BarrelListener] = []
     private(set) var attempts: [AttemptListener] = []
-    private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
+    private(set) var states = StateListeners()
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
@@ -143,8 +143,8 @@ struct Observers {
     }
 
     /// Adds a listener for every change of state of every task.
-    mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable (DownloadInfo) -> Void) {
-        states[number] = callback
+    mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void) {
+        states = states.setting(number, callback)
     }
 
     /// Adds a listener for each time that no task can run any more.
@@ -166,7 +166,7 @@ struct Observers {
         }
         barrels.removeAll { $0.number == number }
         attempts.removeAll { $0.number == number }
-        states[number] = nil
+        if !states.isEmpty { states = states.setting(number, nil) }
         drained[number] = nil
         ends[number] = nil
     }

@@ -118,11 +118,7 @@ final class Reporter {
         account(entry)
         tellMiddlewares(entry)
         tell(entry)
-        let states = observers.states
-        if !states.isEmpty {
-            let info = info(entry)
-            callbacks.async { for callback in states.values { callback(info) } }
-        }
+        if !observers.states.isEmpty { callbacks.report(info(entry), to: observers.states) }
         if changes.isOpen { changes.append(.state(info(entry))) }
         if entry.record.state.isSettled {
             observers.settled(entry.id)

@@ -7,8 +7,8 @@ struct Attempt {
     let began: Int64
     /// The bytes that earlier attempts have received.
     let receivedBefore: Int64
-    /// The URL of its entry in the plan, masked for display.
-    let shownURL: String
+    /// The URL of its entry in the plan.
+    private let url: String
     /// The error of the attempt before; nil without one.
     let previousError: DownloadError?
     /// The error of this attempt; nil without one.
@@ -25,9 +25,12 @@ struct Attempt {
     init(_ entry: TaskEntry, now: Int64) {
         began = now
         receivedBefore = entry.record.received
-        shownURL = URLMasking.mask(entry.nextURL)
+        url = entry.nextURL
         previousError = entry.record.error
     }
+
+    /// The URL of its entry in the plan, masked for display.
+    var shownURL: String { URLMasking.mask(url) }
 
     // MARK: Events
 

@@ -149,8 +149,8 @@ struct LaneSet {
     /// work for it.
     ///
     /// - Parameter mayDivide: true if several connections may fill the file.
-    mutating func next(for lane: Lane, _ ranges: [SavedRange], mayDivide: Bool) -> Bool {
-        lanes.count <= growth.limit && (lanes.count == 1 || mayDivide) && takeWork(lane, ranges)
+    mutating func next(for lane: Lane, _ ranges: [SavedRange], mayDivide: @autoclosure () -> Bool) -> Bool {
+        lanes.count <= growth.limit && (lanes.count == 1 || mayDivide()) && takeWork(lane, ranges)
     }
 
     /// Gives a lane a free range, or a claim to half of the largest one. Returns false if there is no work.
@@ -158,6 +158,8 @@ struct LaneSet {
         lane.index = nil
         lane.claim = nil
         lane.asksAgain = 0
+        // Nothing is left of a small file.
+        if SegmentPlanner.nextRange(in: ranges) == nil { return false }
         var ranges = ranges
         var running = Set(lanes.compactMap(\.index))
         for claim in lanes.compactMap(\.claim).sorted() {

@@ -18,7 +18,7 @@ extension TaskRun {
 
     /// True if something vouches for the bytes of any source: the digests of pieces, or a digest of the whole file that did not
     /// come from a server. Validators then need not be strong.
-    var isVouched: Bool { entry.hasPieceDigests || entry.record.task.options.checksum != nil }
+    var isVouched: Bool { entry.hasPieceDigests || entry.record.task.option { $0.checksum } != nil }
 
     /// True if pieces have to be compared before the file is published.
     var hasOpenPieces: Bool { entry.hasPieceDigests && !isWithoutPieces && ledger?.isDone != true }
@@ -28,7 +28,7 @@ extension TaskRun {
     /// - Throws: `.changedOnServer` if the file has another number of pieces; `.disk` if the digests are lost and nothing else
     ///   vouches for the file.
     private func openLedger() throws(DownloadError) {
-        guard ledger == nil, !isWithoutPieces, let summary = entry.record.task.options.pieces,
+        guard ledger == nil, !isWithoutPieces, let summary = entry.record.task.option({ $0.pieces }),
             let length = entry.record.expected
         else { return }
         guard let digests = PieceDigestFile.read(book.workPath.digestsPath(entry.id), of: summary) else {

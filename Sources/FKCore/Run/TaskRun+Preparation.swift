@@ -5,7 +5,7 @@ import Foundation
 extension TaskRun {
     func fetch() throws(DownloadError) {
         let folder = try room.folders.folder(folderPath, now: clock.now)
-        if entry.record.isPublished {
+        if entry.record.path != nil, entry.record.isPublished {
             if !entry.isHandled(by: room.chains.response) { return complete() }
             try unpublish(in: folder)
         }
@@ -13,7 +13,8 @@ extension TaskRun {
         use(try prepare(in: folder))
         laneSet = LaneSet(
             limit: room.limits.connections(of: entry),
-            mirrors: MirrorSources(own: url, plan: isAlone ? [] : entry.record.plan))
+            mirrors: MirrorSources(
+                own: url, plan: isAlone || entry.record.task.mirrors.isEmpty ? [] : entry.record.plan))
         // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
         if let digest = reusableDigest { return wants(.reuse(digest)) }
@@ -43,14 +44,14 @@ extension TaskRun {
     ///
     /// - Throws: `.destination` if something other than a file would be replaced.
     private func existingFile(in folder: Folder) throws(DownloadError) -> String? {
-        let policy = entry.record.task.options.existing
+        let policy = entry.record.task.option { $0.existing }
         if policy == .rename || policy == nil && entry.record.task.fileName == nil { return nil }
         let name = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         if policy == .overwrite {
             try folder.checkReplaceable(name)
             return nil
         }
-        if entry.record.renewedName(in: folder)?.isExactly(name) == true { return nil }
+        if entry.record.setAside != nil, entry.record.renewedName(in: folder)?.isExactly(name) == true { return nil }
         return folder.contains(name) && !folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began)
             ? name : nil
     }
@@ -191,8 +192,7 @@ extension TaskRun {
 
     /// An empty part file with the usual part name, or with another one if a foreign file has that name.
     private func newPart(in folder: Folder) throws(DownloadError) -> PartFile {
-        let task = entry.record.task
-        let final = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+        let final = entry.record.task.fileName ?? urlName
         let usual = FileNameRules.partName(for: final, id: entry.id)
         // An interrupted attempt may have left one with another name.
         for name in [entry.record.partName, usual].compactMap(\.self) {

@@ -28,7 +28,7 @@ extension TaskRun {
         let known = ResumeRules.Known(
             length: entry.record.expected,
             validator: lane.mirror.map { laneSet.mirrors.validator(of: $0) } ?? entry.record.validator,
-            maxSize: entry.record.task.options.maxSize, size: entry.record.task.options.size,
+            maxSize: entry.record.task.option { $0.maxSize }, size: entry.record.task.option { $0.size },
             isOtherSource: lane.mirror == nil && entry.record.received > 0
                 && url != entry.record.source ?? entry.record.task.url,
             isDigestKnown: entry.expectedDigest != nil, isVouched: isVouched)
@@ -44,7 +44,7 @@ extension TaskRun {
         let request = request(lane.mirror ?? url, ask: ask)
         let chain = entry.middlewares(of: room.chains.request, url: lane.mirror ?? url)
         guard !chain.isEmpty, let context = entry.context else { return send(.init(request: request), with: lane) }
-        let secret = entry.record.task.options.secretHeaders ?? []
+        let secret = entry.record.task.option { $0.secretHeaders } ?? []
         lane.chain = Task { [inbox = room.inbox, engine = room.engine, id = entry.id, number = lane.number] in
             let (result, notes) = await MiddlewareCall.inChain(of: engine, id) {
                 await PreparedRequest.run(chain, request, context, secret: secret)
@@ -90,13 +90,16 @@ extension TaskRun {
         do throws(DownloadError) { try request.checkFields() } catch {
             return laneFailed(lane, error)
         }
-        let options = entry.record.task.options
-        let secret = prepared.secretHeaders.union((options.secretHeaders ?? []).map { $0.lowercased() })
+        let task = entry.record.task
+        var secret = prepared.secretHeaders
+        if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
         lane.prefersHTTP1 = prefersHTTP1()
         lane.operation = room.transport.start(
             TransportRequest(
                 urlRequest: request, secretHeaders: secret,
-                options: options.transportOptions(over: configure.transport), prefersHTTP1: lane.prefersHTTP1),
+                options: task.hasOptions
+                    ? task.options.transportOptions(over: configure.transport) : configure.transport,
+                prefersHTTP1: lane.prefersHTTP1),
             handler: handler(for: lane, EchoMasking(request: request, secretHeaders: secret)))
     }
 
@@ -119,13 +122,14 @@ extension TaskRun {
         }
         // A mirror's body must never replace the bytes of other lanes.
         let isAlone = lane.claim == nil && lane.mirror == nil
+        let checksum = entry.record.task.option { $0.checksum }
         let receiver = RangeReceiver(
             plan: .init(
                 ask: lane.lastAsk, known: lane.known, index: lane.index,
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: part, counters: files.counters,
-                limits: limits, digest: entry.record.task.options.checksum?.algorithm,
+                limits: limits, digest: checksum?.algorithm,
                 inlineLimit: room.inlineLimit(for: entry, in: folder),
-                wantsPiece: entry.record.task.options.checksum == nil, clock: clock,
+                wantsPiece: checksum == nil, clock: clock,
                 echo: echo),
             onGate: { inbox.post(.gate(id, $0)) },
             onEnd: { inbox.post(.end(id, $0)) })
@@ -266,12 +270,20 @@ extension RangeAsk {
 }
 
 extension ResponseHead {
-    /// The names of the kept fields by their lengths, so that most fields need no comparison.
-    private static let kept = Dictionary(
-        grouping: [
-            "content-type", "content-length", "content-range", "content-disposition", "etag", "last-modified", "date",
-            "accept-ranges", "content-encoding",
-        ], by: \.utf8.count)
+    /// True for the kept fields. By their lengths, so that most fields need no comparison.
+    private static func isKept(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 4: name.caseInsensitiveEquals("etag") || name.caseInsensitiveEquals("date")
+        case 12: name.caseInsensitiveEquals("content-type")
+        case 13:
+            name.caseInsensitiveEquals("last-modified") || name.caseInsensitiveEquals("accept-ranges")
+                || name.caseInsensitiveEquals("content-range")
+        case 14: name.caseInsensitiveEquals("content-length")
+        case 16: name.caseInsensitiveEquals("content-encoding")
+        case 19: name.caseInsensitiveEquals("content-disposition")
+        default: false
+        }
+    }
 
     /// The head for an info file: only fields that describe the file, and the URL without signatures of request middlewares.
     var essentials: ResponseHead {
@@ -279,10 +291,7 @@ extension ResponseHead {
         head.url = URLMasking.mask(url)
         head.fields = []
         head.fields.reserveCapacity(8)
-        for field in fields
-        where Self.kept[field.name.utf8.count]?.contains(where: field.name.caseInsensitiveEquals) ?? false {
-            head.fields.append(field)
-        }
+        for field in fields where Self.isKept(field.name) { head.fields.append(field) }
         return head
     }
 }

@@ -72,6 +72,8 @@ final class TaskRun {
     var diskError: DownloadError?
     /// True if free space is reserved for the missing bytes.
     var hasRoom = false
+    /// The name that the URL alone gives to the file.
+    lazy var urlName = FileNameRules.name(url: entry.record.task.url, head: nil)
     /// The head of the last response, with all fields.
     var head: ResponseHead?
 
@@ -117,8 +119,8 @@ final class TaskRun {
         self.openInfo = openInfo
         attempt = Attempt(entry, now: room.schedule.clock.now)
         permit = room.schedule.hosts.acquire(entry.host, now: attempt.began)
-        seen = entry.record.received
-        lastByte = entry.record.lastByteAt
+        seen = entry.received
+        lastByte = entry.record.partTime == nil ? nil : entry.record.lastByteAt
         order = room.schedule.take(entry)
     }
 

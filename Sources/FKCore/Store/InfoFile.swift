@@ -75,7 +75,9 @@ package enum InfoFile {
     /// - Parameter setsMode: same as for `FileIO.create`.
     /// - Throws: `.fileExists` if there is one already; `.noSpace` or `.disk`, and then no file is left; `.tooLarge`
     ///   for a record of more than 16 MiB.
-    package static func create(at path: String, record: TaskRecord, setsMode: Bool = true) throws -> InfoHandle {
+    package static func create(at path: String, record: consuming TaskRecord, setsMode: Bool = true) throws
+        -> InfoHandle
+    {
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         try withImage(geometry, generation: 1, text, counters: []) { image in
@@ -153,7 +155,7 @@ package enum InfoFile {
     /// - Throws: `.notFound` if the file is missing; `.noSpace` or `.disk`; `.tooLarge` for a record of more than 16
     ///   MiB.
     package static func update(
-        _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
+        _ path: String, record: consuming TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
         rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
     ) throws {
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)

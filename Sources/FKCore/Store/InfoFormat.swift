@@ -132,10 +132,13 @@ package enum InfoFormat {
 
     /// The counters; none if the file ends before them.
     static func counters(_ file: UnsafeRawBufferPointer, _ geometry: Geometry) -> [Int64] {
-        guard file.count >= geometry.fileSize else { return [] }
-        return (0..<geometry.counterCount).map { index in
-            let offset = geometry.counterOffset + 8 * index
-            return Int64(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: Int64.self))
+        guard file.count >= geometry.fileSize, geometry.counterCount > 0 else { return [] }
+        return [Int64](unsafeUninitializedCapacity: geometry.counterCount) { words, count in
+            count = geometry.counterCount
+            for index in 0..<count {
+                let word = file.loadUnaligned(fromByteOffset: geometry.counterOffset + 8 * index, as: Int64.self)
+                words.initializeElement(at: index, to: Int64(littleEndian: word))
+            }
         }
     }
 

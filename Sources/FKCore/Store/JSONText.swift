@@ -60,16 +60,21 @@ package struct JSONText: ~Copyable {
 
     /// Writes a string.
     package mutating func value(_ text: String) {
-        var text = text
-        text.withUTF8 { utf8 in
-            // The longest escape has six bytes.
-            reserve(6 * utf8.count + 3)
-            separate()
-            put(0x22)
-            let isPlain = PlainBytes.prefix(of: UnsafeRawBufferPointer(utf8)).count == utf8.count
-            if isPlain { put(UnsafeRawBufferPointer(utf8)) } else { utf8.forEach { escape($0) } }
-            put(0x22)
+        // Nearly every text is in one piece already. `withUTF8` needs a copy that may change.
+        if text.utf8.withContiguousStorageIfAvailable({ value(utf8: $0) }) == nil {
+            var text = text
+            text.withUTF8 { value(utf8: $0) }
         }
+    }
+
+    private mutating func value(utf8: UnsafeBufferPointer<UInt8>) {
+        // The longest escape has six bytes.
+        reserve(6 * utf8.count + 3)
+        separate()
+        put(0x22)
+        let isPlain = PlainBytes.prefix(of: UnsafeRawBufferPointer(utf8)).count == utf8.count
+        if isPlain { put(UnsafeRawBufferPointer(utf8)) } else { utf8.forEach { escape($0) } }
+        put(0x22)
         needsComma = true
     }
 

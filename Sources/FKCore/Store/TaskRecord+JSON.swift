@@ -9,9 +9,13 @@ extension TaskRecord {
     /// The record as JSON in the memory that writes it.
     ///
     /// - Parameter leading: the number of bytes to reserve in front of the text; the default is 0.
-    func jsonText(leading: Int = 0) throws -> JSONText {
+    consuming func jsonText(leading: Int = 0) throws -> JSONText {
         var text = JSONText(capacity: InfoFormat.usualSlotSize, leading: leading)
-        try write(to: &text)
+        // `write` would copy the record, because its visitor may change it.
+        var record = self
+        text.beginObject()
+        try record.visitFields(&text)
+        text.endObject()
         return text
     }
 
@@ -23,11 +27,16 @@ extension TaskRecord {
     ///
     /// - Throws: `.corruptInfo` with the part that did not match.
     static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
-        if let record = readOwn(payload) { return try record.checked() }
+        if var record = readOwn(payload) {
+            try record.check()
+            return record
+        }
         guard payload.count <= largestForeignPayload else {
             throw DownloadError(.corruptInfo, "Not a TaskRecord in a form this version understands.")
         }
-        return try StoreJSON.decode(TaskRecord.self, from: payload).checked()
+        var record = try StoreJSON.decode(TaskRecord.self, from: payload)
+        try record.check()
+        return record
     }
 
     /// Reads a payload in the form of `jsonText`; nil for any other form, which `StoreJSON.decode` may still read.

@@ -104,11 +104,15 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// The URL for the next attempt.
     package var nextURL: String { url(ofPlan: nextURLIndex) }
 
-    /// An entry of `plan`.
+    /// An entry of `plan`. Inlined, as `received` is.
+    @inline(__always)
     func url(ofPlan index: Int) -> String { index == 0 ? link ?? task.url : task.mirrors[index - 1] }
 
     /// The bytes in the part file or the finished file at the last write of the record.
-    package var received: Int64 { received(counters: nil) }
+    package var received: Int64 {
+        // Inlined, because the record of a task in memory would be copied for a call.
+        @inline(__always) get { Self.received(ranges, counters: nil) }
+    }
 
     /// The received bytes, with the live counters of a running task.
     package func received(counters: LiveCounters?) -> Int64 { Self.received(ranges, counters: counters) }
@@ -333,20 +337,27 @@ extension TaskRecord {
     ///
     /// A complete record is returned unchanged, because its bytes are not in a part file any more.
     package func applyingLiveCounters(_ counters: [Int64], bootID current: String = BootID.current) -> TaskRecord {
-        guard state != .complete else { return self }
         var record = self
-        record.ranges = ranges.enumerated().map { index, range in
-            if bootID == current { return index < counters.count ? range.advanced(to: counters[index]) : range }
-            var range = range
-            range.position = max(range.start, min(range.position, range.synced))
-            return range
+        record.apply(counters, bootID: current)
+        return record
+    }
+
+    /// The same in place.
+    mutating func apply(_ counters: [Int64], bootID current: String = BootID.current) {
+        guard state != .complete else { return }
+        let isOfThisBoot = bootID == current
+        for (index, range) in ranges.enumerated() {
+            if !isOfThisBoot {
+                ranges[index].position = max(range.start, min(range.position, range.synced))
+            } else if index < counters.count {
+                ranges[index] = range.advanced(to: counters[index])
+            }
         }
         // The file's own time may be lost with the page cache. The positions above count only synced bytes.
-        if bootID != current {
-            record.partTime = nil
-            record.pieces = nil
+        if !isOfThisBoot {
+            partTime = nil
+            pieces = nil
         }
-        return record
     }
 }
 
@@ -450,7 +461,7 @@ extension TaskRecord {
     /// A record of another boot says `complete`, but its file has no final name: only synced bytes count.
     mutating func unfinish() {
         state = .action
-        self = applyingLiveCounters([])
+        apply([])
         path = nil
         finished = nil
         state = task.type == .background ? .idle : .suspend

@@ -19,8 +19,11 @@ enum UsualMask {
 
     /// - Parameter status: the content of the status file of a thread.
     static func keepsOwner(status: String) -> Bool {
-        guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("Umask:") }),
-            let mask = Int(line.dropFirst(6).trimmingCharacters(in: .whitespaces), radix: 8)
+        // Bytes: with characters it took a fiftieth of a small file's time, although it is read once for 64 files.
+        let name = "Umask:".utf8
+        guard let line = status.utf8.split(separator: UInt8(ascii: "\n")).first(where: { $0.starts(with: name) }),
+            let digits = line.dropFirst(name.count).split(whereSeparator: { $0 == 0x20 || $0 == 0x09 }).first,
+            let mask = Int(Substring(digits), radix: 8)
         else { return false }
         return mask & 0o600 == 0
     }

@@ -235,7 +235,7 @@ final class TaskBook {
         tenure.beat()
         let path = workPath.infoPath(id)
         do {
-            let contents = try InfoFile.read(path, open: open)
+            var contents = try InfoFile.read(path, open: open)
             // The id is computed from URL and destination, so another task cannot have the same name.
             // A record that this engine has made has the id of its description.
             let isOwn = contents.record.number >= firstNumber
@@ -244,9 +244,9 @@ final class TaskBook {
             }
             // A task of this engine without an attempt has no part file. A killed engine may have left one without a record
             // of the attempt.
-            return entry(
-                contents.record.applyingLiveCounters(contents.counters), contents.handle,
-                isNew: isOwn && contents.record.isUntouched)
+            let isNew = isOwn && contents.record.isUntouched
+            contents.record.apply(contents.counters)
+            return entry(contents.record, contents.handle, isNew: isNew)
         } catch let error as DownloadError where error.code == .notFound {
             return nil
         } catch let error as DownloadError where error.code == .corruptInfo {
@@ -260,7 +260,7 @@ final class TaskBook {
     // MARK: In memory
 
     /// Makes the entry of a task. `insert` adds it.
-    func entry(_ record: TaskRecord, _ info: InfoHandle, isNew: Bool) -> TaskEntry {
+    func entry(_ record: consuming TaskRecord, _ info: InfoHandle, isNew: Bool) -> TaskEntry {
         TaskEntry(record: record, info: info, isNew: isNew) { texts.site(of: $0) }
     }
 

@@ -53,16 +53,15 @@ final class TaskEntry {
 
     /// - Parameter site: returns the host of the next URL; the default computes it.
     init(
-        record: TaskRecord, info: InfoHandle, isNew: Bool, site: (String) -> String = { HostName.site($0) }
+        record: consuming TaskRecord, info: InfoHandle, isNew: Bool, site: (String) -> String = { HostName.site($0) }
     ) {
         id = record.id
-        self.record = record
         self.info = info
         self.isNew = isNew
         hasCleanCounters = isNew
         urlIndex = record.nextURLIndex
-        host = ""
-        host = site(nextURL)
+        host = site(record.url(ofPlan: urlIndex))
+        self.record = record
     }
 
     /// The state for decisions about verbs: a task whose file is compared counts as complete.
@@ -117,7 +116,9 @@ final class TaskEntry {
     func isHandled<Middleware>(by chain: MiddlewareChain<Middleware>) -> Bool { !chain.isEmpty(for: context) }
 
     /// The digest that the finished file must have: the task's own, otherwise that of a server; nil without one.
-    var expectedDigest: Checksum? { record.task.options.checksum ?? record.validator?.digest }
+    var expectedDigest: Checksum? {
+        record.task.option { $0.checksum } ?? record.validator?.digest
+    }
 
     /// Updates the record in memory with the facts of the run, before it is read.
     func refresh() {
@@ -126,7 +127,7 @@ final class TaskEntry {
     }
 
     /// True if a list has given digests for the pieces of the file.
-    var hasPieceDigests: Bool { record.task.hasOptions && record.task.options.pieces != nil }
+    var hasPieceDigests: Bool { record.task.option { $0.pieces } != nil }
 
     // MARK: Changes
 

@@ -75,10 +75,14 @@ package enum FileNameRules {
     ///   - head: nil before there is a response.
     ///   - head: nil before there is an answer.
     package static func name(url: String, head: ResponseHead?) -> String {
+        name(own: clean(lastPathPart(of: url)), head: head)
+    }
+
+    /// The same with the name that the URL alone gives.
+    static func name(own name: String, head: ResponseHead?) -> String {
         for value in head?.values(of: "Content-Disposition") ?? [] {
             if let name = ContentDisposition.fileName(value).map(clean), name != fallback { return name }
         }
-        let name = clean(lastPathPart(of: url))
         guard name == fallback, let type = head?.first("Content-Type"),
             let suffix = MIMETypes.fileExtension(for: type)
         else { return name }
@@ -119,8 +123,17 @@ package enum FileNameRules {
     }
 
     private static func wrapped(_ name: String, _ id: TaskID, _ suffix: String, _ number: Int = 0) -> String {
-        let tail = ".\(id.hex.prefix(16))\(number > 0 ? ".\(number)" : "")\(suffix)"
-        return "." + FileNameParts.cut(name, to: 254 - tail.utf8.count) + tail
+        let number = number > 0 ? ".\(number)" : ""
+        let stem = FileNameParts.cut(name, to: 254 - 1 - 16 - number.utf8.count - suffix.utf8.count)
+        // Appended one by one, because an interpolation takes three times as long.
+        var text = "."
+        text.reserveCapacity(stem.utf8.count + number.utf8.count + suffix.utf8.count + 18)
+        text += stem
+        text += "."
+        text += id.leadingDigits(16)
+        text += number
+        text += suffix
+        return text
     }
 
     // MARK: Steps
@@ -128,7 +141,7 @@ package enum FileNameRules {
     /// The last non-empty part of the URL's path, percent-decoded. Bytes that are not UTF-8 stay encoded.
     static func lastPathPart(of url: String) -> String {
         let slash = UInt8(ascii: "/")
-        var part = URLParts(url).path.utf8
+        var part = URLParts.path(of: url).utf8
         while part.last == slash { part.removeLast() }
         if let last = part.lastIndex(of: slash) { part = part[part.index(after: last)...] }
         if !part.contains(UInt8(ascii: "%")) { return String(Substring(part)) }

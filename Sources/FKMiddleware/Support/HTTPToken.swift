@@ -12,12 +12,17 @@ package enum HTTPToken {
 
     /// True for a non-empty token, which is the form of a field name.
     package static func isFieldName(_ name: String) -> Bool {
-        !name.isEmpty && name.utf8.allSatisfy(isTokenByte)
+        // In memory: step by step through `utf8` takes ten times as long.
+        let isToken = name.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isTokenByte) }
+        return !name.isEmpty && isToken ?? name.utf8.allSatisfy(isTokenByte)
     }
+
+    private static func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0d || byte == 0x0a || byte == 0 }
 
     /// True when the value has no CR, LF or NUL. With one of them a value could become another field or another
     /// request.
     package static func isFieldValue(_ value: String) -> Bool {
-        !value.utf8.contains { $0 == 0x0d || $0 == 0x0a || $0 == 0 }
+        !(value.utf8.withContiguousStorageIfAvailable { $0.contains(where: isLineEnd) }
+            ?? value.utf8.contains(where: isLineEnd))
     }
 }

@@ -8,7 +8,8 @@ package enum URLMasking {
     /// It works on the text, so it also masks text that is not a valid URL.
     package static func mask(_ url: String) -> String {
         // Most URLs have nothing to mask.
-        if !url.utf8.contains(where: isDelimiter) { return url }
+        let hasDelimiter = url.utf8.withContiguousStorageIfAvailable { $0.contains(where: isDelimiter) }
+        if !(hasDelimiter ?? url.utf8.contains(where: isDelimiter)) { return url }
         let parts = URLParts(url)
         var masked = parts.scheme.map { "\($0)://" } ?? ""
         if parts.userinfo != nil { masked += "***@" }
