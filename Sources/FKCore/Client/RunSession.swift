@@ -391,7 +391,6 @@ struct TakeoverDuty: Equatable {
 
 extension DownloadInfo {
     /// The info of a task as its info file shows it to another process.
-    @inline(__always)  // Otherwise the record of a task in memory would be copied.
     package init(_ record: TaskRecord) {
         self.init(
             id: record.id, url: record.task.url, state: record.state,

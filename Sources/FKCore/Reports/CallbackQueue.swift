@@ -25,6 +25,7 @@ final class CallbackQueue: Sendable {
         mutating func add(_ change: DownloadInfo, for listeners: StateListeners) {
             if listeners !== self.listeners { endChanges() }
             self.listeners = listeners
+            if changes.isEmpty { changes.reserveCapacity(32) }
             changes.append(change)
         }
 
