@@ -32,27 +32,27 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     /// Parses 64 lower-case hexadecimal digits in ASCII; nil for any other bytes.
     package init?(hexDigits digits: UnsafeBufferPointer<UInt8>) {
         guard digits.count == 64 else { return nil }
-        words = (0, 0, 0, 0)
-        var word: UInt64 = 0
-        for index in 0..<64 {
-            guard let value = Self.value(digits[index]) else { return nil }
-            word = word << 4 | UInt64(value)
-            switch index {
-            case 15: words.0 = word
-            case 31: words.1 = word
-            case 47: words.2 = word
-            case 63: words.3 = word
-            default: break
-            }
+        let bytes = UnsafeRawBufferPointer(digits)
+        func word(_ place: Int) -> UInt64? {
+            guard let high = Self.half(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))),
+                let low = Self.half(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: place + 8, as: UInt64.self)))
+            else { return nil }
+            return high << 32 | low
         }
+        guard let first = word(0), let second = word(16), let third = word(32), let fourth = word(48) else {
+            return nil
+        }
+        words = (first, second, third, fourth)
     }
 
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case 0x30...0x39: digit - 0x30
-        case 0x61...0x66: digit - 0x57
-        default: nil
-        }
+    /// The 32 bits of eight digits in one word, the reverse of `digits`; nil for anything else.
+    private static func half(_ digits: UInt64) -> UInt64? {
+        let letters = digits >> 6 & 0x0101_0101_0101_0101
+        var packed = (digits & 0x0f0f_0f0f_0f0f_0f0f) &+ letters &* 9 & 0x0f0f_0f0f_0f0f_0f0f
+        packed = (packed | packed >> 4) & 0x00ff_00ff_00ff_00ff
+        packed = (packed | packed >> 8) & 0x0000_ffff_0000_ffff
+        packed = (packed | packed >> 16) & 0x0000_0000_ffff_ffff
+        return Self.digits(packed) == digits ? packed : nil
     }
 
     /// The id as 64 lower-case hexadecimal digits.

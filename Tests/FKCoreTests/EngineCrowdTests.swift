@@ -51,16 +51,16 @@ struct EngineCrowdTests {
         #expect(try await bench.messager.barrelInfo("all").states == [.idle: Self.count])
     }
 
-    @Test("a verb for all tasks or a barrel is performed in portions, in the order of submission")
+    @Test("a verb for all tasks, a state or a barrel is performed in portions, in the order of submission")
     func verbs() async throws {
         let (first, ids) = try await scene()
         await first.downloader.close()
         let bench = try await bench(in: first.folder)
         for (verb, selector, state) in [
             (Verb.suspend, TaskSelector.all, DownloadState.suspend), (.resume, .all, .idle), (.cancel, .all, .cancel),
-            (.retry, .barrel("all"), .idle),
+            (.retry, .state(.cancel), .idle), (.suspend, .state(.idle), .suspend), (.resume, .barrel("all"), .idle),
         ] {
-            let results = try await apply(verb, to: selector, forAll: verb == .resume, bench)
+            let results = try await apply(verb, to: selector, forAll: selector == .all && verb == .resume, bench)
             #expect(results.map(\.id) == ids && results.allSatisfy { $0.applied && $0.after == state }, "\(verb)")
             #expect(await bench.engine.taskCounts.known <= Self.most, "\(verb)")
             for id in [ids[0], ids[Self.count - 1]] { #expect(try bench.stored(id).state == state, "\(verb)") }

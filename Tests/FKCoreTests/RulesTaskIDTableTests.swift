@@ -96,6 +96,68 @@ import Testing
         #expect(ordered.insert(id(1)) == 1 && ordered.all.map(\.id) == [id(1)])
     }
 
+    private struct Number: PooledValue, Hashable {
+        var value: Int64
+        var isNone: Bool { value == 0 }
+    }
+
+    @Test(
+        "a pooled map, in and out at random: always what a dictionary says, and a copy changes alone",
+        arguments: UInt64(1)...10)
+    func pooled(seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var map = PooledMap<Number>()
+        var model: [TaskID: Int64] = [:]
+        var copies: [(PooledMap<Number>, [TaskID: Int64])] = []
+        // More ids than one page has, with others between them in the pool.
+        let ids = (0..<20_000).map(id)
+        let others = TaskIDTable.of(ids)
+        for step in 1..<4_000 {
+            let id = ids[Int.random(in: 0..<ids.count, using: &random) / (step % 2 == 0 ? 1 : 200)]
+            let before = map.number(of: id)
+            #expect((before != nil) == (model[id] != nil))
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0, 1:
+                if let before { map.remove(before) }
+                model[id] = nil
+            case 2:
+                if let before { map.update(before) { $0.value += 1 } }
+                model[id]? += 1
+            default:
+                let number = map.insert(Number(value: Int64(step)), for: id)
+                model[id] = Int64(step)
+                #expect(map.id(of: number) == id && before ?? number == number)
+            }
+            #expect(map.count == model.count && map[id]?.value == model[id])
+            if step % 1_000 == 0 { copies.append((map, model)) }
+        }
+        for (map, model) in copies + [(map, model)] {
+            #expect(
+                Dictionary(uniqueKeysWithValues: map.numbers.map { (map.id(of: $0), map[$0]?.value ?? 0) }) == model)
+            #expect(map.count == model.count && map.isEmpty == model.isEmpty)
+        }
+        #expect(others.count == ids.count)
+    }
+
+    @Test("a long queue gives back its memory while it drains in order, and all of it in any order")
+    func drained() throws {
+        let ids = (0..<50_000).map(id)
+        let others = TaskIDTable.of(ids)
+        var queue = ReadyQueue()
+        // In the order of the pool's numbers, which other tests in this process may have taken meanwhile.
+        for id in ids {
+            let number = try #require(TaskIDPool.shared.number(of: id))
+            queue.push(.init(id: id, number: UInt64(number), host: "a"))
+        }
+        let full = queue.byteCount
+        for _ in 0..<37_500 { _ = queue.popNext { _, _ in true } }
+        #expect(queue.count == 12_500 && queue.byteCount < full / 4 * 3)
+        for id in ids.prefix(1_000) { queue.push(.init(id: id, priority: 1, number: 1, host: "a")) }
+        while queue.popNext(isOpen: { _, _ in true }) != nil {}
+        #expect(queue.isEmpty && queue.byteCount <= 2 << 16)
+        #expect(others.count == ids.count)
+    }
+
     @Test("tasks by URL, in and out at random: what it finds has every task of that URL", arguments: UInt64(1)...5)
     func byURL(seed: UInt64) {
         var random = SeededRandom(seed: seed)
@@ -132,5 +194,13 @@ import Testing
         #expect(thing != nil)
         map[id(1)] = nil
         #expect(thing == nil)
+    }
+}
+
+extension TaskIDTable {
+    fileprivate static func of(_ ids: [TaskID]) -> TaskIDTable {
+        var table = TaskIDTable()
+        for id in ids { table.insert(id) }
+        return table
     }
 }

@@ -64,4 +64,33 @@ struct StoreBarrelMembersTests {
         #expect(try BarrelFile.delete("b", in: scratch.path))
         #expect(try barrel.members() == members)
     }
+
+    @Test(
+        "after a kill the members are those that the records name, and the URLs of many new ones are not all in memory")
+    func reconciled() throws {
+        let scratch = try ScratchWorkPath()
+        let old = (0..<10).map(member)
+        let record = BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0), members: old)
+        try BarrelFile.write(record, in: scratch.path)
+        func add(_ url: String, _ number: Int, _ barrels: [String]) throws {
+            var record = TaskRecord.sample(url, number: UInt64(number))
+            record.barrels = barrels
+            try scratch.add(record)
+        }
+        // The first has no record, and the record of the second does not name the barrel.
+        for index in 1..<10 { try add(old[index].url, index, index == 1 ? ["other"] : ["other", "b"]) }
+        let tail = String(repeating: "y", count: 2_200)
+        let count = BarrelMembers.countInMemory + 500
+        let new = (0..<count).map { "https://example.com/new/\($0)/\(tail)" }
+        // In the order of submission, which is not that of the files.
+        for (index, url) in new.enumerated() { try add(url, 100 + index, ["b"]) }
+        var (barrel, members) = try BarrelMembers.read("b", in: scratch.path)
+        try members.reconcile(with: barrel, in: scratch.path)
+        #expect(members.textCount < 4 << 20)
+        let all = try members.all()
+        #expect(all.map(\.url) == old[2...].map(\.url) + new && all.allSatisfy { $0.id == TaskID(url: $0.url) })
+        barrel.members = []
+        _ = try members.write(barrel, in: scratch.path)
+        #expect(try BarrelFile.read("b", in: scratch.path).members == all)
+    }
 }

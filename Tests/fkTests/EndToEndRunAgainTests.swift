@@ -100,4 +100,30 @@ import Testing
         let damaged = try await sandbox.fk("barrel", "run", "all")
         #expect(damaged.status == 1 && damaged.errors.contains("quarantine"), "\(damaged.errors.suffix(300))")
     }
+
+    @Test("several barrels in one run have an index each") func several() async throws {
+        let list = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
+        #expect(try await sandbox.fk("barrel", "import", "second", "-", input: list).status == 0)
+        try FileManager.default.removeItem(atPath: index)
+        let before = requests
+        let both = try await sandbox.fk("barrel", "run", "all", "second")
+        #expect(both.status == 0 && both.output.split(separator: "\n").count == Self.count && requests == before)
+        for name in ["all", "second"] {
+            #expect(FileManager.default.fileExists(atPath: "\(sandbox.workPath)/barrels/\(name).barrel.done"))
+            if let count = try await opened("barrel", "run", name) { #expect(count == 0) }
+        }
+        if let count = try await opened("barrel", "run", "all", "second") { #expect(count == 0) }
+    }
+
+    @Test(
+        "a finished list that is given again: each record is opened once to read it, and once to find that it is there")
+    func list() async throws {
+        let path = "\(sandbox.files)/urls"
+        let urls = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
+        try Data(urls.utf8).write(to: URL(fileURLWithPath: path))
+        let before = requests
+        let again = try await sandbox.fk("get", "-i", path)
+        #expect(again.status == 0 && again.output.split(separator: "\n").count == Self.count && requests == before)
+        if let count = try await opened("get", "-i", path) { #expect(count <= 2 * Self.count + 100) }
+    }
 }

@@ -88,6 +88,15 @@ struct BarrelEntry {
         return size
     }
 
+    /// Makes the members those that the records of tasks name, and saves them (`BarrelMembers.reconcile`).
+    ///
+    /// - Throws: same as `save`.
+    mutating func reconcile(in workPath: WorkPath) throws {
+        let record = BarrelRecord(name: name, created: created, options: options, sums: sums)
+        try list.reconcile(with: record, in: workPath)
+        _ = try save(in: workPath)
+    }
+
     private var presentSums: BarrelSums {
         guard isCounted else { return sums }
         return BarrelSums(

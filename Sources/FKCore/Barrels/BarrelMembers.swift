@@ -18,6 +18,8 @@ struct BarrelMembers {
     /// The URLs of a barrel of at most this many members stay in memory.
     static let countInMemory = 4_096
     private static let hole = Int32.min
+    /// The bytes of URLs beyond which a barrel that is repaired is written.
+    private static let textsInMemory = 8 << 20
 
     /// The file that has the lines. It stays readable when another one takes its name.
     private final class File: Sendable {
@@ -67,6 +69,8 @@ struct BarrelMembers {
     }
 
     var count: Int { table.count }
+    /// The bytes of URLs in memory.
+    var textCount: Int { texts.count }
     func contains(_ id: TaskID) -> Bool { table.contains(id) }
 
     /// The number of places of members; some may be empty.
@@ -172,6 +176,41 @@ struct BarrelMembers {
         members.reserveCapacity(count)
         try forEach { members.append(BarrelMember(id: $0, url: String(decoding: $1, as: UTF8.self))) }
         return members
+    }
+
+    /// Makes the members those that the records of tasks name, for a process that was killed between writing those and the
+    /// barrel.
+    ///
+    /// Tasks whose record names the barrel join it, in the order of submission. A member leaves if its record does not name the
+    /// barrel, or if its info file is missing and not in the quarantine. It reads every record of the work path, and writes the
+    /// barrel's file whenever many URLs of new members are in memory.
+    ///
+    /// - Throws: same as `BarrelFile.write`.
+    mutating func reconcile(with barrel: BarrelRecord, in workPath: WorkPath) throws {
+        let reader = StoreReader(workPath)
+        let ids = workPath.allTaskIDs()
+        var joined: [(number: UInt64, place: Int32)] = []
+        reader.readAll(ids, problem: { _ in }) { place, record in
+            let isNamed = record.barrels.containsExactly(barrel.name)
+            if !isNamed { _ = remove(record.id) }
+            if isNamed, !contains(record.id) { joined.append((record.number, Int32(place))) }
+        }
+        var there = TaskIDTable()
+        for id in ids { there.insert(id) }
+        // `<time>-<id>.info`
+        for name in FileIO.names(in: workPath.quarantineFolder) {
+            if let id = TaskID(hex: String(name.suffix(69).prefix(64))) { there.insert(id) }
+        }
+        let missing = offsets.indices.compactMap { id(at: $0) }.filter { !there.contains($0) }
+        for id in missing { _ = remove(id) }
+        joined.sort { $0.number < $1.number }
+        for start in stride(from: 0, to: joined.count, by: Self.countInMemory) {
+            let portion = joined[start..<min(start + Self.countInMemory, joined.count)].map { ids[Int($0.place)] }
+            reader.readAll(portion, problem: { _ in }) { _, record in
+                _ = insert(BarrelMember(id: record.id, url: record.task.url))
+            }
+            if texts.count > Self.textsInMemory { _ = try write(barrel, in: workPath) }
+        }
     }
 
     /// Writes the barrel's file. The URLs of a long barrel are then in it, and not in memory.

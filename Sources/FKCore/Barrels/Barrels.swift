@@ -53,10 +53,8 @@ final class Barrels {
             throw report
         }
         if BarrelFile.isMarked(name, in: workPath) {
-            try BarrelFile.write(
-                BarrelFile.reconciled(try BarrelFile.read(name, in: workPath), in: workPath), in: workPath)
+            try barrel.reconcile(in: workPath)
             BarrelFile.removeMark(name, in: workPath)
-            barrel = try BarrelEntry(name, in: workPath)
         }
         book.open(barrel)
         return barrel

@@ -16,9 +16,8 @@ extension RunSession {
                 !BarrelFile.isMarked(name, in: access.workPath)
             else { continue }
             await reportFinished(FinishedIndex(name, in: access.workPath))
-            guard names.count == 1 else { continue }
-            finished = FinishedMembers(name, in: access.workPath)
-            await engine.beforeRelease { [weak self] in await self?.keepFinished(access) }
+            if finished.isEmpty { await engine.beforeRelease { [weak self] in await self?.keepFinished(access) } }
+            finished.append(FinishedMembers(name, in: access.workPath))
         }
         // The index is made again with what follows.
         let open = tracker.openCount
@@ -59,19 +58,27 @@ extension RunSession {
         return suspended
     }
 
+    /// Notes a member that has finished, for the index.
+    func noteFinished(_ info: DownloadInfo) {
+        for place in finished.indices
+        where finished.count == 1 || info.barrels.contains(where: { $0.isExactly(finished[place].name) }) {
+            finished[place].append(info)
+        }
+    }
+
     /// Adds the members that have finished to the index. The engine has written its last record and still owns the work path.
     private func keepFinished(_ access: SharedEngine) {
         guard !isStopped else { return }
         access.callbacks.sync()
         takeBuffered()
-        finished?.save { tracker.isComplete($0) }
-        finished = nil
+        for members in finished { members.save { tracker.isComplete($0) } }
+        finished = []
     }
 }
 
 /// The finished members of a barrel that were not in its index.
 struct FinishedMembers {
-    private let name: String
+    let name: String
     private let workPath: WorkPath
     private var spool: FinishedSpool?
     /// True once the disk has refused. The barrel then has the index that it had.

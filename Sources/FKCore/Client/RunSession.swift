@@ -51,8 +51,8 @@ package actor RunSession {
     var tracker = RunTracker()
     private var access: SharedEngine?
     private(set) var isStopped = false
-    /// The finished members of a long barrel that this session has heard of, for its index.
-    var finished: FinishedMembers?
+    /// The finished members of each long barrel that this session has heard of, for its index.
+    var finished: [FinishedMembers] = []
     private var takeover = TakeoverDuty()
     /// A request was refused, so the tasks of this session may never run.
     private var isRefused = false
@@ -345,9 +345,9 @@ package actor RunSession {
     /// - Parameter isIndexed: true for an info of the index.
     func changed(_ info: DownloadInfo, isIndexed: Bool = false) {
         if isFollowing { urls[info.id] = info.state.isSettled ? nil : info.url }
-        if finished != nil, info.state != .complete, tracker.isComplete(info.id) { finished = nil }
+        if !finished.isEmpty, info.state != .complete, tracker.isComplete(info.id) { finished = [] }
         guard tracker.update(info) else { return }
-        if !isIndexed, info.state == .complete { finished?.append(info) }
+        if !isIndexed, info.state == .complete { noteFinished(info) }
         onEvent(.state(info))
         if whenFew != nil, tracker.openCount <= Self.few { resumeFew() }
     }

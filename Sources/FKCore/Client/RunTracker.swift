@@ -70,6 +70,11 @@ package struct RunTracker: Sendable {
     /// Adds targets. From the first call on, only targets count.
     package mutating func target(_ ids: some Sequence<TaskID>) {
         isTargeted = true
+        // Only for the first ones: a list is added a portion at a time, and each would move what was there.
+        if last.isEmpty {
+            known.reserveCapacity(ids.underestimatedCount)
+            last.reserveCapacity(ids.underestimatedCount)
+        }
         for id in ids {
             let count = last.count
             if place(of: id) == count { targetCount += 1 }

@@ -44,6 +44,7 @@ extension TaskControl {
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
     ) throws -> Addition {
         try tenure.checkOpen()
+        book.restFound()
         if let name {
             try barrels.open(name, creating: true)
             barrels.book.begin(name)
@@ -82,9 +83,11 @@ extension TaskControl {
         return true
     }
 
-    /// Removes tasks of the last portion from the memory that have no slot.
+    /// Removes tasks of the last portion from the memory that have no slot; finished ones after the next question about them.
     func park(_ addition: Addition) {
-        for result in addition.results.suffix(64) { book.rest(result.id) }
+        for result in addition.results.suffix(64) {
+            if !result.isNew, result.state == .complete { book.restLater(result.id) } else { book.rest(result.id) }
+        }
     }
 
     func endAddition(_ addition: Addition) {

@@ -18,7 +18,8 @@ public enum QueueOrder: String, Codable, Sendable, Hashable, CaseIterable {
 /// A host that accepts no request is skipped as a whole, whatever the number of its tasks. The tasks of one host are
 /// divided by command, because a command's limits may close the host for its tasks alone. Every operation is O(log
 /// n). `popNext` adds O(log hosts) for each closed host before the task found, and `setOrder` is O(n). A task takes
-/// 28 bytes beside its id (`TaskIDPool`), 36 if any task has a priority, and a host 250. A value type without locks.
+/// 20 bytes beside its id (`TaskIDPool`), 28 if it has a priority, and a host 250. Most of it is given back while the queue
+/// drains. A value type without locks.
 package struct ReadyQueue: Sendable {
     /// A task in the queue.
     package struct Element: Sendable, Hashable {
@@ -44,11 +45,27 @@ package struct ReadyQueue: Sendable {
         }
     }
 
-    private struct Slot {
+    private struct Slot: PooledValue {
         var number: UInt64
-        var host: Int32
+        /// The host's index plus one, so that memory of zeros is no slot.
+        private var hostNumber: Int32
         /// The position in the host's heap.
         var place: Int32
+
+        init(number: UInt64, host: Int32, place: Int) {
+            self.number = number
+            hostNumber = host + 1
+            self.place = Int32(place)
+        }
+
+        var host: Int32 { hostNumber - 1 }
+        var isNone: Bool { hostNumber == 0 }
+    }
+
+    /// A priority other than 0.
+    private struct Priority: PooledValue {
+        var value: Int
+        var isNone: Bool { value == 0 }
     }
 
     private struct Key: Hashable {
@@ -58,7 +75,7 @@ package struct ReadyQueue: Sendable {
 
     private struct Host {
         var key: Key
-        /// Indexes of slots, with the best at 0.
+        /// Numbers of slots, with the best at 0.
         var tasks: [Int32] = []
         /// The position in `ranking`, or -1.
         var place: Int32 = -1
@@ -66,11 +83,8 @@ package struct ReadyQueue: Sendable {
 
     /// The order of tasks of the same priority.
     package private(set) var order: QueueOrder
-    private var ids = TaskIDTable()
-    /// Slots, indexed by the numbers in `ids`.
-    private var slots: [Slot] = []
-    /// The priorities, in the same order; empty while all are 0.
-    private var priorities: [Int] = []
+    private var slots = PooledMap<Slot>()
+    private var priorities = PooledMap<Priority>()
     private var hosts: [Host] = []
     private var freeHosts: [Int32] = []
     private var hostOfKey: [Key: Int32] = [:]
@@ -81,47 +95,37 @@ package struct ReadyQueue: Sendable {
     package init(order: QueueOrder = .fifo) { self.order = order }
 
     /// The number of tasks.
-    package var count: Int { ids.count }
+    package var count: Int { slots.count }
     /// True if there are no tasks.
-    package var isEmpty: Bool { ids.isEmpty }
+    package var isEmpty: Bool { slots.isEmpty }
+    /// The bytes of the table of tasks.
+    var byteCount: Int { slots.byteCount + priorities.byteCount }
     /// True if the task is in the queue.
-    package func contains(_ id: TaskID) -> Bool { ids.contains(id) }
+    package func contains(_ id: TaskID) -> Bool { slots.number(of: id) != nil }
 
     /// All tasks, best first. The queue does not change. O(n log n).
     package func sorted() -> [Element] {
-        ids.all.map(\.number).sorted(by: isBefore).map { index in
-            let slot = slots[Int(index)]
-            let key = hosts[Int(slot.host)].key
-            return Element(
-                id: ids.id(of: index), priority: priority(of: index), number: slot.number, host: key.host,
-                group: key.group)
-        }
+        slots.numbers.sorted(by: isBefore).map(element)
     }
 
     /// All tasks with their submission numbers, in no order.
     var all: some Sequence<(id: TaskID, number: UInt64)> {
-        ids.all.lazy.map { (id: $0.id, number: slots[Int($0.number)].number) }
+        slots.numbers.lazy.map { (id: slots.id(of: $0), number: slot($0).number) }
     }
 
     /// The group of a task in the queue; none if the task is not in it.
     package func group(of id: TaskID) -> Int32 {
-        guard let index = ids.number(of: id) else { return CommandGroups.none }
-        return hosts[Int(slots[Int(index)].host)].key.group
+        guard let slot = slots[id] else { return CommandGroups.none }
+        return hosts[Int(slot.host)].key.group
     }
 
     /// Adds a task. A task with the same id is replaced.
     package mutating func push(_ element: Element) {
         remove(element.id)
         let host = intern(Key(host: element.host, group: element.group))
-        let slot = Slot(number: element.number, host: host, place: Int32(hosts[Int(host)].tasks.count))
-        let index = ids.insert(element.id)
-        if Int(index) == slots.count { slots.append(slot) } else { slots[Int(index)] = slot }
-        if element.priority != 0 || !priorities.isEmpty {
-            if priorities.count < slots.count {
-                priorities += repeatElement(0, count: slots.count - priorities.count)
-            }
-            priorities[Int(index)] = element.priority
-        }
+        let slot = Slot(number: element.number, host: host, place: hosts[Int(host)].tasks.count)
+        let index = slots.insert(slot, for: element.id)
+        if element.priority != 0 { priorities.insert(Priority(value: element.priority), for: element.id) }
         hosts[Int(host)].tasks.append(index)
         siftTaskUp(host, from: hosts[Int(host)].tasks.count - 1)
         rank(host)
@@ -130,7 +134,7 @@ package struct ReadyQueue: Sendable {
     /// Removes a task. Returns false if it is not in the queue.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Bool {
-        guard let index = ids.number(of: id) else { return false }
+        guard let index = slots.number(of: id) else { return false }
         take(index)
         return true
     }
@@ -170,27 +174,26 @@ package struct ReadyQueue: Sendable {
 
     @discardableResult
     private mutating func take(_ index: Int32) -> Element {
-        let slot = slots[Int(index)]
-        let id = ids.id(of: index)
+        let element = element(index)
+        let slot = slot(index)
         let host = slot.host
-        let key = hosts[Int(host)].key
         let last = hosts[Int(host)].tasks.removeLast()
         let place = Int(slot.place)
         if last != index {
             hosts[Int(host)].tasks[place] = last
-            slots[Int(last)].place = slot.place
+            slots.update(last) { $0.place = slot.place }
             siftTaskUp(host, from: place)
-            siftTaskDown(host, from: Int(slots[Int(last)].place))
+            siftTaskDown(host, from: Int(self.slot(last).place))
         }
-        ids.remove(id)
+        if element.priority != 0 { priorities.remove(index) }
+        slots.remove(index)
         if hosts[Int(host)].tasks.isEmpty {
             unrank(host)
             release(host)
         } else {
             rank(host)
         }
-        return Element(
-            id: id, priority: priority(of: index), number: slot.number, host: key.host, group: key.group)
+        return element
     }
 
     private mutating func intern(_ key: Key) -> Int32 {
@@ -213,24 +216,24 @@ package struct ReadyQueue: Sendable {
         freeHosts.append(host)
     }
 
-    private func priority(of index: Int32) -> Int { priorities.isEmpty ? 0 : priorities[Int(index)] }
+    private func slot(_ index: Int32) -> Slot { slots[index].unsafelyUnwrapped }
+
+    private func priority(of index: Int32) -> Int { priorities.isEmpty ? 0 : priorities[index]?.value ?? 0 }
+
+    private func element(_ index: Int32) -> Element {
+        let slot = slot(index)
+        let key = hosts[Int(slot.host)].key
+        return Element(
+            id: slots.id(of: index), priority: priority(of: index), number: slot.number, host: key.host,
+            group: key.group)
+    }
 
     private func isBefore(_ left: Int32, _ right: Int32) -> Bool {
-        if !priorities.isEmpty, priorities[Int(left)] != priorities[Int(right)] {
-            return priorities[Int(left)] > priorities[Int(right)]
-        }
-        return isSubmittedBefore(left, right)
-    }
-
-    private func isSubmittedBefore(_ left: Int32, _ right: Int32) -> Bool {
-        Self.isBefore(slots[Int(left)], slots[Int(right)], order) ?? (ids.id(of: left) < ids.id(of: right))
-    }
-
-    /// Compares two slots; nil if only their ids differ. It is static, because a mutating caller of a method would
-    /// copy the whole queue.
-    private static func isBefore(_ a: Slot, _ b: Slot, _ order: QueueOrder) -> Bool? {
-        if a.number != b.number { return order == .fifo ? a.number < b.number : a.number > b.number }
-        return nil
+        let priorities = (priority(of: left), priority(of: right))
+        if priorities.0 != priorities.1 { return priorities.0 > priorities.1 }
+        let numbers = (slot(left).number, slot(right).number)
+        if numbers.0 != numbers.1 { return order == .fifo ? numbers.0 < numbers.1 : numbers.0 > numbers.1 }
+        return slots.id(of: left) < slots.id(of: right)
     }
 
     // MARK: Heap of a host's tasks
@@ -265,8 +268,8 @@ package struct ReadyQueue: Sendable {
 
     private mutating func swapTasks(_ host: Int32, _ a: Int, _ b: Int) {
         hosts[Int(host)].tasks.swapAt(a, b)
-        slots[Int(hosts[Int(host)].tasks[a])].place = Int32(a)
-        slots[Int(hosts[Int(host)].tasks[b])].place = Int32(b)
+        slots.update(hosts[Int(host)].tasks[a]) { $0.place = Int32(a) }
+        slots.update(hosts[Int(host)].tasks[b]) { $0.place = Int32(b) }
     }
 
     // MARK: Heap of hosts

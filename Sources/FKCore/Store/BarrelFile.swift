@@ -198,35 +198,6 @@ package enum BarrelFile {
         workPath.barrelPath(name) + ".changing"
     }
 
-    /// The barrel according to the records of its tasks, for a process that was killed between writing those and the
-    /// barrel.
-    ///
-    /// Tasks whose record names the barrel join it, in the order of submission. A member leaves if its record does
-    /// not name the barrel, or if its info file is missing and not in the quarantine. It reads every record of the
-    /// work path.
-    static func reconciled(_ barrel: BarrelRecord, in workPath: WorkPath) -> BarrelRecord {
-        var barrel = barrel
-        var joined: [(number: UInt64, member: BarrelMember)] = []
-        var others: Set<TaskID> = []
-        _ = StoreReader(workPath).records { record in
-            if record.barrels.containsExactly(barrel.name) {
-                joined.append((record.number, BarrelMember(id: record.id, url: record.task.url)))
-            } else {
-                others.insert(record.id)
-            }
-            return false
-        }
-        let there = Set(workPath.allTaskIDs())
-        // `<time>-<id>.info`
-        let kept = Set(
-            FileIO.names(in: workPath.quarantineFolder).compactMap { TaskID(hex: String($0.suffix(69).prefix(64))) })
-        barrel.members.removeAll { !there.contains($0.id) && !kept.contains($0.id) || others.contains($0.id) }
-        let known = Set(barrel.members.map(\.id))
-        joined.removeAll { known.contains($0.member.id) }
-        barrel.members += joined.sorted { $0.number < $1.number }.map(\.member)
-        return barrel
-    }
-
     // MARK: Inside
 
     private static func paths(in workPath: WorkPath) -> [String] {

@@ -124,7 +124,7 @@ final class FinishedWriter {
 }
 
 /// Reads entries. A damaged block ends the file.
-final class FinishedBlocks {
+struct FinishedBlocks {
     private let path: String
     private let descriptor: Int32
     private var offset: Int
@@ -143,7 +143,7 @@ final class FinishedBlocks {
     func hasHeader(_ header: [UInt8]) -> Bool { read(header.count, at: 0) == header }
 
     /// The next entry; nil at the end.
-    func next() -> FinishedEntry? {
+    mutating func next() -> FinishedEntry? {
         if place >= block.count {
             guard readBlock() else { return nil }
         }
@@ -156,23 +156,29 @@ final class FinishedBlocks {
             )
         }
         place += 48
-        guard let received = number(), let expected = number(), let attempts = number(), readText(&url),
-            let hasPath = number(), hasPath == 0 || readText(&text)
+        guard let received = number(), let expected = number(), let attempts = number(),
+            let (count, rest) = share(url.count)
         else { return end() }
+        url.replaceSubrange(count..., with: block[rest])
+        guard let hasPath = number() else { return end() }
+        if hasPath > 0 {
+            guard let (count, rest) = share(text.count) else { return end() }
+            text.replaceSubrange(count..., with: block[rest])
+        }
         return FinishedEntry(
             id: id, stamp: Stamp(inode: inode, changed: changed), received: Int64(bitPattern: received),
             expected: expected == 0 ? nil : Int64(bitPattern: expected &- 1), attempts: Int(clamping: attempts),
             url: String(decoding: url, as: UTF8.self), path: hasPath == 0 ? nil : String(decoding: text, as: UTF8.self))
     }
 
-    private func end() -> FinishedEntry? {
+    private mutating func end() -> FinishedEntry? {
         block = []
         place = 0
         offset = Int.max / 2
         return nil
     }
 
-    private func number() -> UInt64? {
+    private mutating func number() -> UInt64? {
         var number: UInt64 = 0
         var shift: UInt64 = 0
         while place < block.count, shift < 64 {
@@ -185,16 +191,16 @@ final class FinishedBlocks {
         return nil
     }
 
-    private func readText(_ last: inout [UInt8]) -> Bool {
-        guard let shared = number(), let rest = number(), shared <= UInt64(last.count),
+    /// The number of bytes that a text shares with the one before, which has `most`, and the place of the others in the block.
+    private mutating func share(_ most: Int) -> (count: Int, rest: Range<Int>)? {
+        guard let shared = number(), let rest = number(), shared <= UInt64(most),
             rest <= UInt64(block.count - place)
-        else { return false }
-        last.replaceSubrange(Int(shared)..., with: block[place..<place + Int(rest)])
-        place += Int(rest)
-        return true
+        else { return nil }
+        defer { place += Int(rest) }
+        return (Int(shared), place..<place + Int(rest))
     }
 
-    private func readBlock() -> Bool {
+    private mutating func readBlock() -> Bool {
         guard let head = read(8, at: offset) else { return false }
         let (length, crc) = head.withUnsafeBytes { bytes in
             (
@@ -251,7 +257,7 @@ final class FinishedSpool {
 
     func forEach(_ body: (FinishedEntry) throws -> Void) throws {
         try writer.flush()
-        let reader = FinishedBlocks(path, descriptor, from: 0)
+        var reader = FinishedBlocks(path, descriptor, from: 0)
         while let entry = reader.next() { try body(entry) }
     }
 }

@@ -79,7 +79,7 @@ package struct FinishedIndex: Sendable {
 final class FinishedReader {
     private let stamps: InfoStamps?
     private let descriptor: Int32
-    private let blocks: FinishedBlocks?
+    private var blocks: FinishedBlocks?
 
     init(_ path: String, _ workPath: WorkPath) {
         stamps = InfoStamps(workPath)
@@ -99,8 +99,8 @@ final class FinishedReader {
     }
 
     func nextEntry() -> (entry: FinishedEntry, stamp: Stamp)? {
-        guard let stamps, let blocks else { return nil }
-        while let entry = blocks.next() {
+        guard let stamps else { return nil }
+        while let entry = blocks?.next() {
             if stamps.stamp(of: entry.id) == entry.stamp { return (entry, entry.stamp) }
         }
         return nil

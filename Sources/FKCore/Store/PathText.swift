@@ -20,7 +20,11 @@ extension String {
 
     /// The text after the last slash.
     package var lastPathPart: String {
-        utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[utf8.index(after: $0)...]) } ?? self
+        // A long list asks for it once a file: no index of the string, a third of the instructions.
+        let part = utf8.withContiguousStorageIfAvailable { bytes in
+            bytes.lastIndex(of: UInt8(ascii: "/")).map { String(decoding: bytes[($0 + 1)...], as: UTF8.self) } ?? self
+        }
+        return part ?? utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self[utf8.index(after: $0)...]) } ?? self
     }
 
     /// The text before the last slash; `/` for a file in the root folder, empty without a slash.

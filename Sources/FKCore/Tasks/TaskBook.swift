@@ -8,7 +8,7 @@ import Foundation
 /// on disk -> loaded, recovered -^   resting (ended, or not run)  -> in memory
 /// ```
 ///
-/// A parked task has 28 bytes in the ready queue, a resting one 9 here, its id 42 (`TaskIDPool`), and a task in memory 1,100.
+/// A parked task has 20 bytes in the ready queue, a resting one 1 here, its id 42 (`TaskIDPool`), and a task in memory 1,100.
 ///
 /// Confined to the engine. `onLoad` and `onLost` report tasks to the other rooms.
 final class TaskBook {
@@ -36,9 +36,10 @@ final class TaskBook {
     /// The same for more tasks than stay in memory.
     private var urlTable: URLTable?
     private var texts = SharedTexts()
-    /// Tasks that are only on disk because they have ended, or may not run. The value is true for those that may run in this
-    /// engine.
-    private var resting = TaskMap<Bool>()
+    /// Tasks that are only on disk because they have ended, or may not run.
+    private var resting = PooledMap<Resting>()
+    /// The finished tasks that the last addition has found; at most `tasksInMemory`.
+    private var found: [TaskID] = []
     /// The first submission number that this engine issues.
     private let firstNumber: UInt64
     /// True once every record of the work path was read into the memory.
@@ -123,8 +124,8 @@ final class TaskBook {
         return entries
     }
 
-    /// The ids of the selected tasks, oldest first; a barrel's in the order in which its members joined. For `.all` and
-    /// `.barrel` it reads no task into the memory, and an id may have no task.
+    /// The ids of the selected tasks, oldest first; a barrel's in the order in which its members joined. No more tasks than
+    /// before stay in memory. For `.all` and `.barrel` an id may have no task.
     func ids(_ selector: TaskSelector) throws -> [TaskID] {
         guard tenure.mayWrite, !hasLoadedAll else { return try find(selector).map(\.id) }
         switch selector {
@@ -135,7 +136,18 @@ final class TaskBook {
             var order = RecordOrder(RecordQuery())
             StoreReader(workPath).readNumbers(ids) { order.add(number: $1, at: Int32($0)) }
             return order.places().map { ids[Int($0)] }
-        case .id, .url, .state: return try find(selector).map(\.id)
+        case .state(let state):
+            let ids = workPath.allTaskIDs()
+            guard ids.count > crowd else { return try find(selector).map(\.id) }
+            var order = RecordOrder(RecordQuery())
+            for (place, id) in ids.enumerated() {
+                // What its record says counts after its recovery.
+                guard let entry = try find(id) else { continue }
+                if entry.standing == state { order.add(number: entry.record.number, at: Int32(place)) }
+                rest(id)
+            }
+            return order.places().map { ids[Int($0)] }
+        case .id, .url: return try find(selector).map(\.id)
         }
     }
 
@@ -305,6 +317,18 @@ final class TaskBook {
         if let entry = tasks[id] { retire(entry) }
     }
 
+    /// Removes a task from the memory with the next addition. Who has added a list again asks about its finished tasks next, and
+    /// would read each of them twice.
+    func restLater(_ id: TaskID) {
+        if found.count < Self.tasksInMemory { found.append(id) } else { rest(id) }
+    }
+
+    /// Removes the tasks that the last addition has found.
+    func restFound() {
+        for id in found { rest(id) }
+        found = []
+    }
+
     /// Removes a task that waits for a slot from the memory. It stays in the queue and counts as open.
     func park(_ id: TaskID) {
         guard isCrowded, let entry = tasks[id], entry.isOpen, entry.run == nil, entry.record.state == .idle,
@@ -318,7 +342,7 @@ final class TaskBook {
         guard isCrowded, entry.run == nil, canRest(entry), !entry.awaitsProof, !entry.isDirty, !entry.isRecovered,
             !entry.isOpen, tasks[entry.id] === entry
         else { return }
-        resting[entry.id] = entry.isAdmitted
+        resting.insert(entry.isAdmitted ? .admitted : .other, for: entry.id)
         drop(entry)
     }
 
@@ -335,10 +359,10 @@ final class TaskBook {
     /// Reads a parked or resting task back into memory; nil for any other task, or if its info file cannot be read.
     func unrest(_ id: TaskID) -> TaskEntry? {
         if isParked(id) { return unpark(id, group: schedule.ready.group(of: id)) }
-        guard let isAdmitted = resting[id] else { return nil }
-        resting[id] = nil
+        guard let number = resting.number(of: id), let kind = resting[number] else { return nil }
+        resting.remove(number)
         guard let entry = read(id) else { return nil }
-        entry.isAdmitted = isAdmitted
+        entry.isAdmitted = kind == .admitted
         entry.accounted = entry.account
         insert(entry)
         return entry
@@ -368,7 +392,15 @@ final class TaskBook {
     func isParked(_ id: TaskID) -> Bool { tasks[id] == nil && schedule.ready.contains(id) }
 
     /// True for a resting task that has ended in this engine, or may not run. It reads no file.
-    func isRetired(_ id: TaskID) -> Bool { resting[id] != nil }
+    func isRetired(_ id: TaskID) -> Bool { resting.number(of: id) != nil }
+
+    /// Whether a resting task may run in this engine.
+    private struct Resting: PooledValue, Hashable {
+        private var value: UInt8
+        var isNone: Bool { value == 0 }
+        static let admitted = Resting(value: 1)
+        static let other = Resting(value: 2)
+    }
 
     // MARK: Making
 

@@ -53,6 +53,13 @@ final class TaskIDPool: @unchecked Sendable {
         blocks[Int(number) >> Self.blockBits].unsafelyUnwrapped[Int(number) & (Self.blockSize - 1)]
     }
 
+    /// Makes room for ids, so that a long list does not move its places over and over.
+    ///
+    /// - Parameter count: the number of ids that will be held, with those of now.
+    func reserve(_ count: Int) {
+        state.withLock { state in if 4 * count > 3 * state.places.count { grow(&state, for: count) } }
+    }
+
     /// The number of an id; nil if nobody holds it.
     func number(of id: TaskID) -> Int32? {
         state.withLock { state in
@@ -68,7 +75,7 @@ final class TaskIDPool: @unchecked Sendable {
     /// - Returns: the number, and true if it is held by this call.
     func hold(_ id: TaskID, unless isHeld: (Int32) -> Bool) -> (number: Int32, isNew: Bool) {
         state.withLock { state in
-            if 4 * (state.count + 1) > 3 * state.places.count { grow(&state) }
+            if 4 * (state.count + 1) > 3 * state.places.count { grow(&state, for: state.count + 1) }
             let place = place(of: id, state.places)
             let found = state.places[place]
             if found >= 0 {
@@ -148,9 +155,11 @@ final class TaskIDPool: @unchecked Sendable {
         return place
     }
 
-    private func grow(_ state: inout State) {
+    private func grow(_ state: inout State, for count: Int) {
         let old = state.places
-        state.places = Array(repeating: -1, count: max(16, 2 * old.count))
+        var size = max(16, old.count)
+        while 4 * count > 3 * size { size *= 2 }
+        state.places = Array(repeating: -1, count: size)
         for number in old where number >= 0 { state.places[place(of: id(of: number), state.places)] = number }
     }
 }

@@ -66,6 +66,7 @@ package struct TaskIDTable: @unchecked Sendable {
     package mutating func reserveCapacity(_ count: Int) {
         own()
         storage.held.reserveCapacity(count)
+        TaskIDPool.shared.reserve(count)
     }
 
     /// The number of ids.

@@ -34,7 +34,7 @@ struct GetCommand: Command {
         TransferRun(
             global: place?.global ?? global, context: context, options: place?.limits(options.run) ?? options.run,
             goal: .added, requests: [], addition: TaskAddition(tasks, barrel: options.barrel, run: true),
-            barrels: options.barrel.map { [(name: $0, members: nil)] } ?? [],
+            barrels: options.barrel.map { [$0] } ?? [],
             continueCommand: place == nil
                 ? "the same command, or \(global.suggested("fk run"))" : "the same command", shard: place?.shard)
     }
@@ -91,7 +91,7 @@ struct RunCommand: Command {
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
-            .barrels(options.barrels), requests: options.barrels.map { .run(.barrel($0)) }, barrels: try barrels(),
+            .barrels(options.barrels), requests: options.barrels.map { .run(.barrel($0)) }, barrels: options.barrels,
             continueCommand: global.suggested("fk barrel run \(names)"))
     }
 
@@ -116,7 +116,7 @@ struct RunCommand: Command {
         var transfer = TransferRun(
             global: place.global, context: context, options: place.limits(options.run), goal: .tasks(targets),
             requests: [.createBarrel(name: name, options: barrel.options), .run(.barrel(name))],
-            addition: TaskAddition(tasks, barrel: name, run: true), barrels: [(name: name, members: nil)],
+            addition: TaskAddition(tasks, barrel: name, run: true), barrels: [name],
             continueCommand: "the same command", shard: place.shard)
         return try await transfer.run()
     }
@@ -130,15 +130,8 @@ struct RunCommand: Command {
         return ids
     }
 
-    /// The sums of a single barrel are those of the run.
-    private func barrels() throws -> [(name: String, members: [TaskID]?)] {
-        if options.barrels.count == 1 { return [(name: options.barrels[0], members: nil)] }
-        let reader = try global.openReader()
-        return try options.barrels.map { (name: $0, members: try reader.barrelIDs($0).ids) }
-    }
-
     private func transfer(
-        _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [(name: String, members: [TaskID]?)] = [],
+        _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [String] = [],
         continueCommand: String, needsAll: Bool = true
     ) async throws -> Int32 {
         var transfer = TransferRun(

@@ -99,9 +99,10 @@ struct WatchCommand: Command {
 
     /// Follows until a signal comes, or for a barrel until no member can run any more.
     private func follow(members: [TaskID]?) async throws -> Int32 {
+        let targets = RunTracker(targets: members.map(Set.init))
         let presenter = RunPresenter(
-            global, context, barrels: barrel.flatMap { name in members.map { [(name: name, members: $0)] } } ?? [])
-        let following = Following(tracker: RunTracker(targets: members.map(Set.init)), isFinite: members != nil)
+            global, context, barrels: barrel.flatMap { members == nil ? nil : [(name: $0, tracker: targets)] } ?? [])
+        let following = Following(tracker: targets, isFinite: members != nil)
         let output = context.output
         let isJSON = global.json
         let state = Locked(following)

@@ -40,7 +40,7 @@ struct RunFailures: Sendable {
 
     /// Removes a task that has been queued again.
     mutating func remove(_ id: TaskID) {
-        guard let index = ids.firstIndex(of: id) else { return }
+        guard !ids.isEmpty, let index = ids.firstIndex(of: id) else { return }
         ids.remove(at: index)
         entries.removeAll { $0.id == id }
     }

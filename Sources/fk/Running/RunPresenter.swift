@@ -42,11 +42,11 @@ final class RunPresenter: Sendable {
     /// Creates a presenter. It writes nothing yet.
     ///
     /// - Parameters:
-    ///   - barrels: the barrels whose sums are shown as well, with their members; without members, a barrel has the sums of
-    ///     the run.
+    ///   - barrels: the barrels whose sums are shown in JSON as well, with a tracker of their members; without one, a barrel
+    ///     has the sums of the run.
     ///   - paths: where paths of finished files go; nil for nowhere.
     init(
-        _ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, members: [TaskID]?)] = [],
+        _ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, tracker: RunTracker?)] = [],
         paths: FinishedPaths? = nil
     ) {
         self.global = global
@@ -57,13 +57,7 @@ final class RunPresenter: Sendable {
             output: context.errors, terminal: context.errorTerminal(global.color),
             mode: global.json ? .quiet : ProgressView.mode(global), usesGuard: true)
         statusInterval = StatusLine.interval(context.environment)
-        state = Locked(
-            State(
-                barrels: barrels.map { barrel in
-                    var tracker = barrel.members == nil ? nil : RunTracker(targets: [])
-                    tracker?.target(barrel.members ?? [])
-                    return (name: barrel.name, tracker: tracker)
-                }))
+        state = Locked(State(barrels: json == nil ? [] : barrels))
     }
 
     /// True if lines about tasks are written.
@@ -153,7 +147,7 @@ final class RunPresenter: Sendable {
             } else {
                 state.failed.remove(info.id)
             }
-            return info.state.isSettled ? state.started.removeValue(forKey: info.id) : nil
+            return info.state.isSettled && !state.started.isEmpty ? state.started.removeValue(forKey: info.id) : nil
         }
         if info.state == .complete, view.mode == .quiet { return write(pathOf: info) }
         let outcome: FinishedLine.Outcome

@@ -11,8 +11,8 @@ struct TransferRun: Sendable {
     var requests: [EngineRequest]
     /// The tasks that are added; nil for none.
     var addition: TaskAddition?
-    /// The barrels whose sums are shown as well. Without members, a barrel has the sums of the run.
-    var barrels: [(name: String, members: [TaskID]?)] = []
+    /// The barrels whose sums are shown as well. A single one has the sums of the run.
+    var barrels: [String] = []
     /// The command that continues after an interruption.
     var continueCommand: String
     /// True if tasks that are suspended or cancelled meanwhile make the run fail.
@@ -25,7 +25,7 @@ struct TransferRun: Sendable {
         let log = try options.openLog(context)
         TransportLibrary.prepare()
         let presenter = RunPresenter(
-            global, context, barrels: barrels,
+            global, context, barrels: try sums(),
             paths: FinishedPaths(options.print, isNUL: options.endsWithNUL, global, context))
         let requests = requests
         let note = options.followerNote(goal)
@@ -66,6 +66,18 @@ struct TransferRun: Sendable {
         }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    /// The barrels for the presenter. Only JSON shows the sums of several, so only it needs their members in memory.
+    private func sums() throws -> [(name: String, tracker: RunTracker?)] {
+        guard global.json else { return [] }
+        guard barrels.count > 1 else { return barrels.map { (name: $0, tracker: nil) } }
+        let reader = try global.openReader()
+        return try barrels.map { name in
+            var tracker = RunTracker()
+            tracker.target(try reader.barrelIDs(name).ids)
+            return (name: name, tracker: tracker)
+        }
     }
 
     private func run(_ session: RunSession, _ log: LogFile?) async throws -> RunTracker {
