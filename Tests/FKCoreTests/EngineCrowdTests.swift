@@ -98,6 +98,17 @@ struct EngineCrowdTests {
         #expect(await bench.engine.taskCounts.known <= Self.most)
     }
 
+    @Test("tasks of a command that have ended leave the memory early, those of an application stay")
+    func ended() async throws {
+        for (scope, known) in [(Engine.Scope.chosen, TaskBook.tasksInMemory / 4), (.all, 600)] {
+            let bench = try await Bench(scope: scope) { request, _ in .file([1], to: request) }
+            let tasks = (0..<600).map { bench.task("http://h.example/f\($0)") }
+            _ = try await bench.engine.add(tasks, barrel: nil, run: true)
+            await bench.engine.waitUntilDrained()
+            #expect(await bench.engine.taskCounts.known == known)
+        }
+    }
+
     @Test("a queued task that an attempt has left bytes of is continued after it has rested")
     func bytesStay() async throws {
         let folder = try TemporaryFolder()

@@ -23,6 +23,9 @@ final class TaskBook {
     private let numbers: SubmissionCounter
     /// The number of tasks that stay in memory in any state.
     private let crowd: Int
+    /// The number of tasks in memory beyond which those leave it that have ended or may not run. An application asks for them
+    /// again. A command does not, and each waiting task that stays in their place need not be read when it starts.
+    private let endedCrowd: Int
 
     /// Called when a task was read from the disk and recovered. `isFinished` is true if its file had the final name, but its
     /// record did not say so.
@@ -64,6 +67,7 @@ final class TaskBook {
         self.schedule = schedule
         self.chains = chains
         self.crowd = crowd
+        endedCrowd = crowd > Self.tasksInMemory ? crowd : crowd / 4
         owner = FileOwner(of: workPath.root)
         numbers = SubmissionCounter(workPath)
         firstNumber = numbers.upcoming
@@ -311,6 +315,9 @@ final class TaskBook {
     /// True if tasks are to leave the memory. After a request for all tasks, none does for a while (`unloadIdle`).
     private var isCrowded: Bool { !hasLoadedAll && tasks.count > crowd }
 
+    /// The same for tasks that have ended or may not run.
+    private var isCrowdedForEnded: Bool { !hasLoadedAll && tasks.count > endedCrowd }
+
     /// Removes a task from the memory if it can be: `park` or `retire`.
     func rest(_ id: TaskID) {
         park(id)
@@ -339,7 +346,8 @@ final class TaskBook {
 
     /// Removes a task from the memory that has ended, is suspended, or may not run.
     func retire(_ entry: TaskEntry) {
-        guard isCrowded, entry.run == nil, canRest(entry), !entry.awaitsProof, !entry.isDirty, !entry.isRecovered,
+        guard isCrowdedForEnded, entry.run == nil, canRest(entry), !entry.awaitsProof, !entry.isDirty,
+            !entry.isRecovered,
             !entry.isOpen, tasks[entry.id] === entry
         else { return }
         resting.insert(entry.isAdmitted ? .admitted : .other, for: entry.id)
