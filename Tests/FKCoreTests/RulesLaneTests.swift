@@ -51,8 +51,38 @@ struct RulesLaneTests {
         growth.measured(bytes: 0, seconds: 0.2, lanes: 4)
         growth.measured(bytes: 4_000_000, seconds: 0.5, lanes: 4)
         #expect(growth.limit == 4 && growth.isGrowing)
+        // A burst after a pause may be the start of more speed, which is waited for.
         growth.measured(bytes: 16_000_000, seconds: 0.6, lanes: 4)
+        #expect(growth.limit == 4 && growth.isGrowing)
+        growth.measured(bytes: 18_000_000, seconds: 0.7, lanes: 4)
         #expect(growth.limit == 16)
+    }
+
+    @Test("a connection that still speeds up is waited for, and measured at its speed")
+    func ramp() {
+        var growth = LaneGrowth(limit: .automatic)
+        // MB received after each tenth of a second: 1, 3, 9 and then 1 a tick.
+        for (tick, bytes) in [0.1, 0.4, 1.3, 2.3].enumerated() {
+            growth.measured(bytes: Int64(bytes * 1e6), seconds: Double(tick + 1) / 10, lanes: 1)
+            #expect(growth.limit == (tick < 3 ? 1 : 4), "tick \(tick)")
+        }
+        // 10 MB/s were its speed, not 6: four connections with 10 are no gain.
+        for tick in 1...6 { growth.measured(bytes: Int64(tick) * 1_000_000, seconds: Double(tick) / 10, lanes: 4) }
+        #expect(growth.limit == 1 && growth.isGrowing == false)
+    }
+
+    @Test("a connection that speeds up without end is waited for a second")
+    func longRamp() {
+        var growth = LaneGrowth(limit: .automatic)
+        var bytes = 10.0
+        for tick in 1...10 {
+            bytes *= 2.7
+            growth.measured(bytes: Int64(bytes), seconds: Double(tick) / 10, lanes: 1)
+            #expect(growth.limit == 1)
+        }
+        bytes *= 2.7
+        growth.measured(bytes: Int64(bytes), seconds: 1.1, lanes: 1)
+        #expect(growth.limit == 4)
     }
 
     @Test("connections that are not there yet are waited for, for a while")

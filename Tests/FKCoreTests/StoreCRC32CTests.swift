@@ -34,6 +34,41 @@ struct StoreCRC32CTests {
         }
     }
 
+    @Test(
+        "checksums of pieces are joined to that of the whole",
+        arguments: [0, 1, 7, 4_080, 65_536, 1 << 20, (1 << 20) + 3])
+    func joined(count: Int) {
+        var random = SeededRandom(seed: UInt64(count))
+        let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+        bytes.withUnsafeBytes { all in
+            for cut in [0, count / 3, count] {
+                let (first, second) = (all[..<cut], all[cut...])
+                var crc = CRC32C()
+                crc.append(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: first)), count: Int64(first.count))
+                crc.append(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: second)), count: Int64(second.count))
+                #expect(crc.value == CRC32C.checksum(all))
+            }
+        }
+    }
+
+    /// The checksum of 2^40 zero bytes, computed with the polynomial's powers, equals that of 2^20 pieces of 2^20 bytes.
+    @Test("large counts are joined")
+    func largeCounts() {
+        let piece = [UInt8](repeating: 0, count: 1 << 20).withUnsafeBytes { CRC32C.checksum($0) }
+        var pieces = CRC32C()
+        for _ in 0..<1 << 10 { pieces.append(piece, count: 1 << 20) }
+        var twice = CRC32C()
+        for _ in 0..<1 << 10 { twice.append(pieces.value, count: 1 << 30) }
+        var doubled = piece
+        for power in 20..<40 {
+            var crc = CRC32C()
+            crc.append(doubled, count: 1 << power)
+            crc.append(doubled, count: 1 << power)
+            doubled = crc.value
+        }
+        #expect(twice.value == doubled)
+    }
+
     /// Long ones are summed up in three runs at once, 4,080 bytes a step.
     @Test("long buffers: the processor and the tables agree, wherever they begin and are cut")
     func long() {

@@ -38,6 +38,47 @@
             #expect(server.requests[0].end != .completed)
         }
 
+        @Test("each wait is announced, the first one with the head, and after all bytes that have arrived")
+        func waits() async throws {
+            let server = try FaultServer()
+            let gate = Gate()
+            let body = Bytes.pattern(count: 100_000)
+            server.route("/a") { _ in
+                .raw([
+                    .text("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"), .send(body), .stall(gate), .send(body),
+                ])
+            }
+            let transport = CurlTransport()
+            defer { transport.shutdown() }
+            let waitsAtFirstPiece = Locked(0)
+            let handler = RecordingHandler(onBody: { _, record in
+                if record.pieces == 0 { waitsAtFirstPiece.withLock { $0 = record.waits } }
+                return .consumed
+            })
+            _ = transport.start(try TransportConformance.Context.request(server.url("/a")), handler: handler)
+            _ = await handler.record.wait { $0.bodyBytes == 100_000 && $0.piecesSinceWait == 0 }
+            gate.open()
+            let record = await handler.finished()
+            #expect(record.summary?.bodyBytes == 200_000 && record.violations.isEmpty)
+            #expect(waitsAtFirstPiece.withLock { $0 } == 1)
+        }
+
+        @Test("an error at a wait ends the transfer with it")
+        func failsAtWait() async throws {
+            let server = try FaultServer()
+            let gate = Gate()
+            server.route("/a") { _ in
+                .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), .text("abc"), .stall(gate)])
+            }
+            let transport = CurlTransport()
+            defer { transport.shutdown() }
+            let handler = RecordingHandler(onWait: { record in
+                record.bodyBytes == 3 ? DownloadError(.destination, "The disk is full.") : nil
+            })
+            _ = transport.start(try TransportConformance.Context.request(server.url("/a")), handler: handler)
+            #expect(await handler.finished().error?.code == .destination)
+        }
+
         @Test("shutdown closes every connection and the thread")
         func noLeaks() async throws {
             let server = try FaultServer()

@@ -38,13 +38,11 @@ struct LaneSet {
         var end: Int64
     }
 
-    /// A measurement of all lanes.
+    /// The bytes of all lanes at a time.
     struct Sample {
         /// Nanoseconds of the monotonic clock.
         var time: Int64
         var received: Int64
-        /// The lanes that have received bytes.
-        var lanes: Int
     }
 
     /// The maximum size in bytes of a piece from a transport.
@@ -61,7 +59,7 @@ struct LaneSet {
     var holes: [Range<Int64>] = []
     /// What follows once the last lane has ended; nil while none is to end.
     private(set) var afterLanes: AfterLanes?
-    /// The measurement at the start of the present step.
+    /// The start of the present step.
     private var sample: Sample?
 
     init(limit: ConnectionLimit = .fixed(1), mirrors: MirrorSources = MirrorSources(own: "", plan: [])) {
@@ -211,7 +209,10 @@ struct LaneSet {
     mutating func cap(at limit: Int) { growth.cap(at: limit) }
 
     /// Sets another number of connections.
-    mutating func setLimit(_ limit: ConnectionLimit) { growth = LaneGrowth(limit: limit) }
+    mutating func setLimit(_ limit: ConnectionLimit) {
+        growth = LaneGrowth(limit: limit)
+        sample = nil
+    }
 
     /// All lanes are to end, and `next` follows.
     mutating func end(_ next: AfterLanes) { afterLanes = next }
@@ -242,16 +243,22 @@ struct LaneSet {
 
     // MARK: Measuring
 
-    /// Measures the lanes at the end of a step.
-    mutating func measure(received: Int64, now: Int64) {
-        let sample = Sample(
-            time: now, received: received, lanes: lanes.count { $0.index != nil && $0.receiver?.isAnswered == true })
-        // A connection that was added within the step has had less time to receive bytes.
-        if let last = self.sample, last.lanes == sample.lanes {
-            growth.measured(
-                bytes: sample.received - last.received, seconds: Double(now - last.time) / 1e9, lanes: sample.lanes)
-        } else {
-            self.sample = sample
-        }
+    /// Starts the first measurement. Call it when a lane was answered.
+    mutating func answered(received: Int64, now: Int64) {
+        if sample == nil { sample = Sample(time: now, received: received) }
     }
+
+    /// Measures the lanes at the end of a step. A step begins with its requests, so that a server which sends the first bytes
+    /// of all new connections at once does not seem to stop afterwards.
+    mutating func measure(received: Int64, now: Int64) {
+        let limit = growth.limit
+        if let sample {
+            growth.measured(
+                bytes: received - sample.received, seconds: Double(now - sample.time) / 1e9, lanes: receivingCount)
+        }
+        if sample == nil || growth.limit != limit { sample = Sample(time: now, received: received) }
+    }
+
+    /// The lanes that receive bytes.
+    private var receivingCount: Int { lanes.count { $0.index != nil && $0.receiver?.isAnswered == true } }
 }

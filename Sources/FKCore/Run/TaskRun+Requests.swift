@@ -157,6 +157,7 @@ extension TaskRun {
         }
         reporter.account(entry)
         receiver.openGate()
+        laneSet.answered(received: entry.received, now: clock.now)
         lane.operation?.resume()
         grow()
     }

@@ -37,6 +37,45 @@ package struct CRC32C: Sendable {
         }
     }
 
+    /// Adds bytes of which only the checksum and the number are known.
+    package mutating func append(_ checksum: UInt32, count: Int64) {
+        state = ~(Self.shifted(~state, by: count) ^ checksum)
+    }
+
+    /// The change of a value by `count` zero bytes: it is multiplied by x to the power of 8 times `count`, modulo the
+    /// polynomial.
+    private static func shifted(_ value: UInt32, by count: Int64) -> UInt32 {
+        var value = value
+        var count = count
+        var power = 3
+        while count > 0 {
+            if count & 1 == 1 { value = product(powers[power % 31], value) }
+            count >>= 1
+            power += 1
+        }
+        return value
+    }
+
+    /// x to the power of 2 to the power of each index; the exponents repeat after 31 (2^31 - 1 is a multiple of the order of x).
+    private static let powers: [UInt32] = {
+        var powers: [UInt32] = [1 << 30]
+        while powers.count < 31 { powers.append(product(powers[powers.count - 1], powers[powers.count - 1])) }
+        return powers
+    }()
+
+    /// The product of two polynomials modulo the checksum's. The highest bit is the coefficient of x^0.
+    private static func product(_ one: UInt32, _ other: UInt32) -> UInt32 {
+        var other = other
+        var product: UInt32 = 0
+        var bit: UInt32 = 1 << 31
+        while bit > 0 {
+            if one & bit != 0 { product ^= other }
+            other = other >> 1 ^ (other & 1 == 1 ? 0x82f6_3b78 : 0)
+            bit >>= 1
+        }
+        return product
+    }
+
     private static let isBuiltIn = fk_has_crc32c() != 0
     private static let run = Int(FK_CRC32C_RUN)
 

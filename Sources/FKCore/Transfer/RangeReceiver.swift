@@ -8,8 +8,11 @@ import Synchronization
 /// overwritten, the receiver pauses the transfer until the engine opens the gate.
 ///
 /// ```text
-/// head -> ResumeRules -> [gate: engine writes the record] -> compare overlap -> limits -> pwrite -> counter
+/// head -> ResumeRules -> [gate: engine writes the record] -> limits -> compare overlap -> [gather] -> pwrite -> counter
 /// ```
+///
+/// Pieces of a fast transfer are gathered and written together. A piece waits for others only until the transport has
+/// handed over what it has read, or until the buffer is full.
 final class RangeReceiver: TransportHandler, @unchecked Sendable {
     // Sendable because the mutable members belong to the transport's thread until `onEnd` is called, and to the
     // engine afterwards. `isRecorded` always belongs to the engine. `gateIsOpen`, `limit`, `hasHead` and
@@ -81,7 +84,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private var followed: Int64 = 0
     /// The written piece with its checksum.
     var piece: PieceChecksum? {
-        pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: crc.value) }
+        pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: wantsSums ? sums.whole : crc.value) }
     }
     /// The checksums of the file's pieces, of the bytes that were written.
     private(set) var sums = PieceSums()
@@ -93,6 +96,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     /// The bytes before the seam, requested again for comparison.
     private var seam: TailComparison?
+    /// Bytes that have arrived and are not in the part file yet; nil if there are none.
+    private var gathered: GatherBuffer?
+    /// True once the transport has announced a wait, so it announces every one and bytes may be gathered until then.
+    private var isToldOfWaits = false
+
     /// Set if the head had an error status. The body then only explains it.
     private var refusal: DownloadError?
     private var errorBody: [UInt8] = []
@@ -219,6 +227,46 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 return .fail(Self.stopped)
             }
         }
+        if gathered == nil {
+            // A short piece, or the last one of the range, has nothing to wait for.
+            guard isToldOfWaits, bytes.count == Self.fullPiece, !isEnd(position + Int64(bytes.count)) else {
+                return write(bytes)
+            }
+        }
+        return gather(bytes)
+    }
+
+    func transportWillWait() throws(DownloadError) {
+        isToldOfWaits = true
+        if case .fail(let error) = writeGathered() { throw error }
+    }
+
+    private func isEnd(_ position: Int64) -> Bool { position >= limit.load(ordering: .acquiring) }
+
+    /// Keeps the bytes until the buffer is full, the range ends, or the transport waits.
+    private func gather(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        var bytes = bytes
+        while !bytes.isEmpty {
+            let buffer = gathered ?? .taken()
+            gathered = buffer
+            bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(buffer.append(bytes, start: position)))
+            if buffer.room(start: position) == 0 || isEnd(position + Int64(buffer.bytes.count)) {
+                let verdict = writeGathered()
+                guard case .consumed = verdict else { return verdict }
+            }
+        }
+        return .consumed
+    }
+
+    private func writeGathered() -> BodyVerdict {
+        guard let gathered else { return .consumed }
+        self.gathered = nil
+        defer { gathered.giveBack() }
+        return write(gathered.bytes)
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        var bytes = bytes
         let room = limit.load(ordering: .acquiring) - position
         let isExcess = Int64(bytes.count) > room
         if isExcess { bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(max(0, room)))) }
@@ -240,7 +288,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             }
             if plan.wantsPiece {
                 if pieceStart == nil { pieceStart = position }
-                crc.update(bytes)
+                if !wantsSums { crc.update(bytes) }
             }
             if start == nil { start = position }
             if wantsSums { sums.add(bytes, at: position) }
@@ -263,7 +311,15 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             refusal.underlying = ErrorPage.text(errorBody).map { plan.echo.mask($0, url: head?.url) }
             outcome = .ended(.failure(refusal))
         }
-        if outcome == nil { outcome = .ended(result) }
+        // The bytes that arrived before the end count, whatever the end is.
+        let last = writeGathered()
+        if outcome == nil {
+            if case .success = result, case .fail(let error) = last {
+                outcome = .ended(.failure(error))
+            } else {
+                outcome = .ended(result)
+            }
+        }
         if case .failure = result { follower?.abandon() }
         onEnd(self)
     }

@@ -35,6 +35,10 @@ package enum BodyFraming: Sendable, Equatable {
         }
         var length: Int64?
         for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
+            if length == nil, let value = ContentLength.number(field.value[...]) {
+                length = value
+                continue
+            }
             // A proxy that merges repeated fields makes a list of equal values (RFC 9110 section 8.6).
             for part in field.value.split(separator: ",", omittingEmptySubsequences: false) {
                 guard let value = ContentLength.number(part.trimmingBlanks) else {

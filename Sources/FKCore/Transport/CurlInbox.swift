@@ -21,6 +21,13 @@
             /// Ends the loop's wait; nil before the loop has started and after it has ended.
             var signal: WakeSignal?
             var isAsleep = false
+
+            /// The signal to give once the lock is free: a thread that is woken while it is held would wait for it at once.
+            mutating func signalIfAsleep() -> WakeSignal? {
+                guard isAsleep else { return nil }
+                isAsleep = signal == nil
+                return signal
+            }
         }
 
         private let state = Locked(State())
@@ -32,37 +39,34 @@
         /// - Parameter onFirst: called for the first transfer, before other threads can see it.
         /// - Returns: the transfer's number, and whether it is the first; nil if the transport is shut down.
         func start(_ start: Start, onFirst: () -> Void) -> (id: UInt64, isFirst: Bool)? {
-            state.withLock { state in
+            var number: UInt64 = 0
+            let signal = state.withLock { state -> WakeSignal? in
                 guard !state.isStopping else { return nil }
                 state.lastID += 1
-                if state.lastID == 1 { onFirst() }
-                Self.post(.start(state.lastID, start), &state)
-                return (state.lastID, state.lastID == 1)
+                number = state.lastID
+                if number == 1 { onFirst() }
+                state.commands.append(.start(number, start))
+                return state.signalIfAsleep()
             }
+            signal?.give()
+            return number == 0 ? nil : (number, number == 1)
         }
 
         func post(_ command: Command) {
-            state.withLock { state in
-                if !state.isStopping { Self.post(command, &state) }
+            let signal = state.withLock { state -> WakeSignal? in
+                guard !state.isStopping else { return nil }
+                state.commands.append(command)
+                return state.signalIfAsleep()
             }
+            signal?.give()
         }
 
         func stop() {
-            state.withLock { state in
+            let signal = state.withLock { state in
                 state.isStopping = true
-                Self.wake(&state)
+                return state.signalIfAsleep()
             }
-        }
-
-        private static func post(_ command: Command, _ state: inout State) {
-            state.commands.append(command)
-            wake(&state)
-        }
-
-        private static func wake(_ state: inout State) {
-            guard state.isAsleep, let signal = state.signal else { return }
-            state.isAsleep = false
-            signal.give()
+            signal?.give()
         }
 
         // MARK: The transport's thread

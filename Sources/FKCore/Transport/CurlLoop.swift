@@ -14,6 +14,7 @@
     final class CurlLoop {
         private let inbox: CurlInbox
         private let clock = CurlClock()
+        private let delivered = CurlTurn()
         private let share: CurlShare?
         private let signal: WakeSignal
         private var multi: CurlMulti
@@ -74,11 +75,20 @@
                 collectFinished()
                 attendDeadlines()
                 admitWaiting()
+                announceWait()
             } else {
                 for id in transfers.keys.sorted() { end(id, .failure(Self.cancelled)) }
             }
             if goesOn { sleep() }
             return goesOn
+        }
+
+        /// Tells the handlers that have received bytes in this turn that no more are at hand.
+        private func announceWait() {
+            for id in delivered.takeDelivered() {
+                guard let transfer = transfers[id], transfer.next == nil else { continue }
+                if !transfer.announceWait() { end(id, transfer.result(CURLE_WRITE_ERROR)) }
+            }
         }
 
         // MARK: Commands
@@ -104,7 +114,7 @@
                 return
             }
             idleDeadline = .max
-            let transfer = CurlTransfer(id: id, start, request, easy: easy, clock: clock)
+            let transfer = CurlTransfer(id: id, start, request, easy: easy, clock: clock, turn: delivered)
             transfers[id] = transfer
             switch transfer.sharedServer.map({ gate.admit(id, to: $0) }) {
             case .later: break

@@ -21,6 +21,7 @@
 
         private let request: TransportRequest
         private let clock: CurlClock
+        private let turn: CurlTurn
         private var rules: RedirectRules
         private var collector: HeaderCollector
         private var meter = BodyMeter()
@@ -45,8 +46,12 @@
         }
         private var previousPeer: String?
 
-        init(id: UInt64, _ start: CurlInbox.Start, _ first: OutgoingRequest, easy: CurlEasy, clock: CurlClock) {
+        init(
+            id: UInt64, _ start: CurlInbox.Start, _ first: OutgoingRequest, easy: CurlEasy, clock: CurlClock,
+            turn: CurlTurn
+        ) {
             self.id = id
+            self.turn = turn
             request = start.request
             handler = start.handler
             current = first
@@ -205,10 +210,26 @@
             if !head.carriesFile { setAside() }
             switch handler.transport(didReceive: head) {
             case .deliver:
-                guard meter.endsHere, current.method != "HEAD" else { return true }
-                outcome = .success(())
-                return false
+                guard !meter.endsHere || current.method == "HEAD" else {
+                    outcome = .success(())
+                    return false
+                }
+                return announceWait()
             case .fail(let error):
+                outcome = .failure(error)
+                return false
+            }
+        }
+
+        /// Tells the handler that all bytes that were read are delivered. The first call, after the head, tells it that it
+        /// will be told.
+        ///
+        /// - Returns: false if the handler ends the transfer.
+        func announceWait() -> Bool {
+            do throws(DownloadError) {
+                try handler.transportWillWait()
+                return true
+            } catch {
                 outcome = .failure(error)
                 return false
             }
@@ -237,6 +258,7 @@
             switch handler.transport(didReceive: own) {
             case .consumed:
                 meter.take(own.count)
+                turn.delivered(id)
                 guard meter.endsHere else { return bytes.count }
                 outcome = .success(())
                 return 0

@@ -68,19 +68,24 @@ package struct HeaderCollector {
         if memchr(base, 0, count) != nil || memchr(base, 0x0d, count) != nil {
             return .violation("its header holds a NUL or a bare CR")
         }
-        if status == nil, line.starts(with: Self.statusPrefix) { return begin(Self.text(line)) }
+        if status == nil, line.starts(with: Self.statusPrefix) { return begin(line) }
         guard status != nil else { return .violation("it does not begin with a status line") }
         return addField(line)
     }
 
-    private mutating func begin(_ line: String) -> Event {
-        let parts = line.utf8.dropFirst(Self.statusPrefix.count).split(separator: 0x20, maxSplits: 2)
-        guard parts.count >= 2, parts[1].count == 3, let code = Int(Substring(parts[1])), (100...999).contains(code)
+    private mutating func begin(_ line: UnsafeRawBufferPointer) -> Event {
+        let rest = line[Self.statusPrefix.count...]
+        let version = rest.prefix { $0 != 0x20 }
+        let words = rest[version.endIndex...].drop { $0 == 0x20 }
+        let digits = words.prefix { $0 != 0x20 }
+        let code = digits.reduce(0) { $0 * 10 + Int($1) - 0x30 }
+        guard !version.isEmpty, digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }),
+            (100...999).contains(code)
         else {
             return .violation("its status line is malformed")
         }
-        let version = String(Substring(parts[0]))
-        status = (code, version.hasSuffix(".0") && version != "1.0" ? String(version.dropLast(2)) : version)
+        let text = Self.text(UnsafeRawBufferPointer(rebasing: version))
+        status = (code, text.hasSuffix(".0") && text != "1.0" ? String(text.dropLast(2)) : text)
         fields.removeAll(keepingCapacity: true)
         fields.reserveCapacity(16)
         return .more

@@ -49,14 +49,15 @@ struct OutgoingRequest {
             throw DownloadError(
                 .invalidArgument, "The request's method is not a valid token.", url: URLMasking.mask(text))
         }
-        addDefault("Accept-Encoding", "identity")
-        // RFC 9530 section 4: a server may send a digest, with which the file is checked.
-        addDefault("Want-Repr-Digest", "sha-256=10, sha-512=5")
-        addDefault("User-Agent", request.options.userAgent ?? TransportOptions.defaultUserAgent)
+        if let agent = request.options.userAgent { addDefault("User-Agent", agent) }
         if let fault = headers.lazy.compactMap(\.fault).first {
             throw DownloadError(
                 .invalidArgument, "The request was not sent: \(fault).", url: URLMasking.mask(text))
         }
+        addDefault("User-Agent", TransportOptions.defaultUserAgent)
+        addDefault("Accept-Encoding", "identity")
+        // RFC 9530 section 4: a server may send a digest, with which the file is checked.
+        addDefault("Want-Repr-Digest", "sha-256=10, sha-512=5")
     }
 
     /// The request that follows a redirect.

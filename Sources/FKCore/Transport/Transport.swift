@@ -8,7 +8,7 @@ import Foundation
 /// Transfers bytes from a server to a handler. It knows nothing about tasks, files, retries or resuming.
 ///
 /// ```text
-/// start(request, handler) -> didReceive(head) -> didReceive(bytes)* -> didFinish(result)
+/// start(request, handler) -> didReceive(head) -> (didReceive(bytes)* [-> willWait])* -> didFinish(result)
 /// ```
 ///
 /// Requirements for implementations (the conformance suite in Tests checks them):
@@ -63,9 +63,19 @@ public protocol TransportHandler: AnyObject, Sendable {
     func transport(didReceive head: ResponseHead) -> HeadVerdict
     /// A piece of the body has arrived. The buffer is valid only during the call.
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
+    /// All bytes that the transport has read were delivered, and it now waits for more. A handler may keep bytes to itself
+    /// until then. A transport need not call it; one that calls it once for a transfer calls it before each of its waits.
+    /// The default implementation does nothing.
+    ///
+    /// - Throws: the error that ends the transfer.
+    func transportWillWait() throws(DownloadError)
     /// The transfer has ended. `.success` means that the message was complete as HTTP defines it (RFC 9112 section
     /// 8), or that the handler returned `.enough`.
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>)
+}
+
+extension TransportHandler {
+    public func transportWillWait() throws(DownloadError) {}
 }
 
 /// The handler's decision about a head.

@@ -23,6 +23,15 @@ struct PieceSums: Sendable {
     private var start: Int64 = -1
     private var end: Int64 = -1
     private var crc = CRC32C()
+    /// Of the bytes of all completed runs, one after the other.
+    private var completed = CRC32C()
+
+    /// The checksum of all added bytes as one, in the order in which they were added. Merged runs do not count.
+    var whole: UInt32 {
+        var whole = completed
+        if start >= 0 { whole.append(crc.value, count: end - start) }
+        return whole.value
+    }
 
     /// Adds bytes that were written at an offset of the file.
     mutating func add(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
@@ -42,7 +51,10 @@ struct PieceSums: Sendable {
     }
 
     private mutating func close() {
-        if start >= 0 { runs.append(Run(start: start, end: end, crc32c: crc.value)) }
+        if start >= 0 {
+            runs.append(Run(start: start, end: end, crc32c: crc.value))
+            completed.append(crc.value, count: end - start)
+        }
         (start, end, crc) = (-1, -1, CRC32C())
     }
 

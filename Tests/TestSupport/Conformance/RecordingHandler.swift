@@ -11,6 +11,9 @@ package final class RecordingHandler: TransportHandler {
         package var bodyBytes: Int64 = 0
         /// How many pieces were offered, those answered with `.pause` included.
         package var pieces = 0
+        /// The announced waits, and the pieces since the last one.
+        package var waits = 0
+        package var piecesSinceWait = 0
         package var result: Result<TransportSummary, DownloadError>?
         /// What the transport did that it must not.
         package var violations: [String] = []
@@ -27,6 +30,7 @@ package final class RecordingHandler: TransportHandler {
     private let body = Locked<[UInt8]>([])
     private let onHead: @Sendable (ResponseHead) -> HeadVerdict
     private let onBody: @Sendable (UnsafeRawBufferPointer, Record) -> BodyVerdict
+    private let onWait: @Sendable (Record) -> DownloadError?
     private let onFinish: @Sendable () -> Void
 
     /// - Parameters:
@@ -35,11 +39,13 @@ package final class RecordingHandler: TransportHandler {
     package init(
         keepsBody: Bool = true, onHead: @escaping @Sendable (ResponseHead) -> HeadVerdict = { _ in .deliver },
         onBody: @escaping @Sendable (UnsafeRawBufferPointer, Record) -> BodyVerdict = { _, _ in .consumed },
+        onWait: @escaping @Sendable (Record) -> DownloadError? = { _ in nil },
         onFinish: @escaping @Sendable () -> Void = {}
     ) {
         self.keepsBody = keepsBody
         self.onHead = onHead
         self.onBody = onBody
+        self.onWait = onWait
         self.onFinish = onFinish
     }
 
@@ -59,6 +65,7 @@ package final class RecordingHandler: TransportHandler {
             if record.head == nil { record.violations.append("body before head") }
             if bytes.isEmpty { record.violations.append("an empty piece of body") }
             record.pieces += 1
+            record.piecesSinceWait += 1
         }
         defer { leave() }
         let verdict = onBody(bytes, before)
@@ -69,6 +76,16 @@ package final class RecordingHandler: TransportHandler {
         case .pause, .fail: break
         }
         return verdict
+    }
+
+    package func transportWillWait() throws(DownloadError) {
+        enter("wait") { record in
+            if record.head == nil { record.violations.append("a wait before the head") }
+            record.waits += 1
+            record.piecesSinceWait = 0
+        }
+        defer { leave() }
+        if let error = onWait(record.value) { throw error }
     }
 
     package func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
