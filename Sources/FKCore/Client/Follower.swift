@@ -77,6 +77,7 @@ final class Follower {
         if withProgress { reportProgress() }
         reportBarrels()
         for target in followed.keys { endSequences(target) }
+        if open?.isEmpty == true { observers.endDrainedWaits() }
         if open?.hasDrained() == true { drained() }
     }
 
@@ -126,7 +127,7 @@ final class Follower {
     private func differences(isGap: Bool) -> [DownloadInfo] {
         if isGap {
             for missed in whenMissed.values { callbacks.async { missed() } }
-            if open != nil { open?.ids = openIDs() }
+            if open != nil { open?.count(openIDs()) }
             barrels = barrels.compactMap { try? FollowedBarrel($0.name, reader) }
         }
         var differing: [DownloadInfo] = []
@@ -368,7 +369,10 @@ final class Follower {
     /// Waits for these tasks; nil waits until no task of the work path can run.
     func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
         observers.wait(for: ids, number, continuation)
-        if ids == nil { countOpen() }
+        guard ids == nil else { return }
+        // The last task may have settled since the caller looked. Then the next look ends the wait.
+        countOpen()
+        open?.count(openIDs())
     }
 
     func endWait(_ number: UInt64) { observers.endWait(number) }
@@ -392,32 +396,5 @@ final class Follower {
             if info.state == .action { note(running: info.id) }
             if info.state == .idle, info.error != nil { retrying.insert(info.id) }
         }
-    }
-}
-
-/// The tasks of a work path that can still run, and whether their end was reported.
-private struct OpenTasks {
-    var ids: TaskIDTable
-    private var isDrained: Bool
-
-    init(_ ids: TaskIDTable) {
-        self.ids = ids
-        isDrained = ids.isEmpty
-    }
-
-    mutating func take(_ info: DownloadInfo) {
-        if info.state.isSettled {
-            ids.remove(info.id)
-        } else {
-            ids.insert(info.id)
-            isDrained = false
-        }
-    }
-
-    /// True once each time the last task has settled.
-    mutating func hasDrained() -> Bool {
-        guard ids.isEmpty, !isDrained else { return false }
-        isDrained = true
-        return true
     }
 }

@@ -264,9 +264,12 @@ struct Observers {
 
     /// Ends the waits for an empty queue. Returns the callbacks to run.
     mutating func queueDrained() -> [@Sendable () -> Void] {
-        endWaits { $0.open == nil }
+        endDrainedWaits()
         return Array(drained.values)
     }
+
+    /// Ends the waits for an empty queue.
+    mutating func endDrainedWaits() { endWaits { $0.open == nil } }
 
     private mutating func endWaits(where isOver: (Wait) -> Bool) {
         guard waits.contains(where: isOver) else { return }
