@@ -76,7 +76,10 @@ struct IntegrationURLSessionTests {
         let info = try #require(await live.downloader.messager.finished(id))
         #expect(info.state == .complete, "\(String(describing: info.error))")
         #expect(try live.out("a") == content)
-        #expect(server.requests.map { $0["Range"] } == [nil, "bytes=2000000-"])
+        // On a slow machine more connections may fetch the rest, in any order.
+        let starts = server.requests.map { $0["Range"]?.split { !$0.isNumber }.first.flatMap { Int($0) } }
+        #expect(starts.first == .some(nil) && starts.contains(2_000_000))
+        #expect(starts.dropFirst().allSatisfy { $0 ?? 0 >= 2_000_000 })
         await live.downloader.close()
     }
 
