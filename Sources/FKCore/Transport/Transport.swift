@@ -75,6 +75,7 @@ public protocol TransportHandler: AnyObject, Sendable {
 }
 
 extension TransportHandler {
+    /// Does nothing.
     public func transportWillWait() throws(DownloadError) {}
 }
 
