@@ -371,8 +371,7 @@ final class Follower {
         observers.wait(for: ids, number, continuation)
         guard ids == nil else { return }
         // The last task may have settled since the caller looked. Then the next look ends the wait.
-        countOpen()
-        open?.count(openIDs())
+        if open == nil { countOpen() } else { open?.count(openIDs()) }
     }
 
     func endWait(_ number: UInt64) { observers.endWait(number) }
