@@ -133,7 +133,7 @@ struct RangeReceiverTests {
         try scene.receiver.transportWillWait()
         #expect(scene.hasWritten(2 * Self.piece + 5))
         guard case .enough = scene.receive(3 * Self.piece..<4 * Self.piece) else {
-            Issue.record("the connection goes on")
+            Issue.record("the connection continues")
             return
         }
         #expect(scene.receiver.position == Int64(2 * Self.piece) + 5)

@@ -7,7 +7,7 @@ import Testing
 struct ReportsCallbackQueueTests {
     private let heard = Locked<[String]>([])
     private let queue = CallbackQueue()
-    /// The queue runs callbacks for an engine, which this stands for.
+    /// Callbacks run only for a connected engine. This is its identity.
     private let engine = EngineInbox()
 
     init() { queue.connect(engine.engine) }
