@@ -1,5 +1,6 @@
 import FKMiddleware
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -107,7 +108,7 @@ struct StoreInfoDamageTests {
 
     @Test("random bytes are never taken for a record", arguments: 0..<64)
     func random(seed: Int) throws {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededRandom(seed: UInt64(seed))
         let fixture = try Fixture()
         let image = (0..<4_096).map { _ in UInt8.random(in: 0...255, using: &generator) }
         #expect(throws: DownloadError.self) { try fixture.read(image) }

@@ -111,7 +111,7 @@ extension JSONScanner: FieldVisitor {
             return
         }
         let json = try rawValue()
-        if isRequired, json.count == 2, json.first == 0x7b { return }
+        if isRequired, json.elementsEqual("{}".utf8) { return }
         value = try StoreJSON.decode(Value.self, from: json)
     }
 }
