@@ -32,7 +32,7 @@ struct EngineMirrorsAtOnceTests {
 
     /// Lets the steps of measuring pass until there is such a request.
     private func wait(_ bench: Bench, until isThere: @escaping @Sendable (Bench) -> Bool) async throws {
-        try await bench.advance(by: LaneGrowth.step) { isThere(bench) }
+        try await bench.advance(by: LaneGrowth.intervals.upperBound) { isThere(bench) }
     }
 
     @Test(

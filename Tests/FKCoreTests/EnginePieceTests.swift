@@ -176,7 +176,7 @@ struct EnginePieceTests {
                 $0.options.checksum = try? Checksum(.sha256, hex: Self.sha256(content))
             }
         }
-        try await bench.advance(by: LaneGrowth.step) { ranges(bench, ofB: true).count > 1 }
+        try await bench.advance(by: LaneGrowth.intervals.upperBound) { ranges(bench, ofB: true).count > 1 }
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("f") == content)
@@ -205,7 +205,7 @@ struct EnginePieceTests {
             $0.options.maxAttempts = 1
             $0.options.checksum = try? Checksum(.sha256, hex: Self.sha256(content))
         }
-        try await bench.advance(by: LaneGrowth.step) { ranges(bench, ofB: true).count > 1 }
+        try await bench.advance(by: LaneGrowth.intervals.upperBound) { ranges(bench, ofB: true).count > 1 }
         let asked = ranges(bench, ofB: true).count
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)

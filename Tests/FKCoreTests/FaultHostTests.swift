@@ -176,7 +176,7 @@ struct FaultHostTests {
         let id = try await bench.add("http://a.example/f") { $0.mirrors = isMirror ? ["http://b.example/f"] : [] }
         await bench.transport.started(1)
         let host = isMirror ? "http://b.example" : "http://a.example"
-        try await bench.advance(by: LaneGrowth.step) { await !bench.engine.hosts.pauses.isEmpty }
+        try await bench.advance(by: LaneGrowth.intervals.upperBound) { await !bench.engine.hosts.pauses.isEmpty }
         #expect(await bench.engine.hosts.pauses.keys.sorted() == [host])
         let held = try await bench.add("\(host)/held")
         #expect(await bench.messager.info(.id(held))?.waitingHost == HostName.shown(host))

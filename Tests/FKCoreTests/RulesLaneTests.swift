@@ -40,28 +40,28 @@ struct RulesLaneTests {
         }
     }
 
-    @Test("a server that sends in bursts: a pause is waited out, and no look before 0.2 s counts")
+    @Test("within 0.2 s only a large gain counts; a pause is waited out")
     func bursts() {
         var growth = LaneGrowth(limit: .automatic)
-        growth.measured(bytes: 2_000_000, seconds: 0.1, lanes: 1)
+        growth.measured(bytes: 2_000_000, seconds: 0.05, lanes: 1)
         #expect(growth.limit == 1)
-        // Two bursts by chance: twice what the connection really brings.
-        growth.measured(bytes: 4_000_000, seconds: 0.2, lanes: 1)
+        growth.measured(bytes: 2_000_000, seconds: 0.1, lanes: 1)
         #expect(growth.limit == 4)
-        growth.measured(bytes: 0, seconds: 0.2, lanes: 4)
-        growth.measured(bytes: 4_000_000, seconds: 0.5, lanes: 4)
-        #expect(growth.limit == 4 && growth.isGrowing)
-        // A burst after a pause may be the start of more speed, which is waited for.
-        growth.measured(bytes: 16_000_000, seconds: 0.6, lanes: 4)
-        #expect(growth.limit == 4 && growth.isGrowing)
-        growth.measured(bytes: 18_000_000, seconds: 0.7, lanes: 4)
+        // 20 MB/s were the rate of one. 29 are not enough within 0.2 s, and enough then.
+        growth.measured(bytes: 1_450_000, seconds: 0.05, lanes: 4)
+        for tick in [2, 3] {
+            growth.measured(bytes: Int64(tick) * 1_450_000, seconds: Double(tick) * 0.05, lanes: 4)
+            #expect(growth.limit == 4 && growth.isGrowing)
+        }
+        growth.measured(bytes: 5_800_000, seconds: 0.2, lanes: 4)
         #expect(growth.limit == 16)
     }
 
     @Test("a connection that still speeds up is waited for, and measured at its speed")
     func ramp() {
         var growth = LaneGrowth(limit: .automatic)
-        // MB received after each tenth of a second: 1, 3, 9 and then 1 a tick.
+        growth.answered(after: 0.1)
+        // MB received after each tenth of a second: the rates are 1, 3, 9, 10 and 10 MB/s.
         for (tick, bytes) in [0.1, 0.4, 1.3, 2.3].enumerated() {
             growth.measured(bytes: Int64(bytes * 1e6), seconds: Double(tick + 1) / 10, lanes: 1)
             #expect(growth.limit == (tick < 3 ? 1 : 4), "tick \(tick)")
@@ -71,28 +71,46 @@ struct RulesLaneTests {
         #expect(growth.limit == 1 && growth.isGrowing == false)
     }
 
-    @Test("a connection that speeds up without end is waited for a second")
+    @Test("a connection that speeds up without end is waited for twelve intervals")
     func longRamp() {
         var growth = LaneGrowth(limit: .automatic)
+        growth.answered(after: 0.1)
         var bytes = 10.0
-        for tick in 1...10 {
+        for tick in 1...12 {
             bytes *= 2.7
             growth.measured(bytes: Int64(bytes), seconds: Double(tick) / 10, lanes: 1)
             #expect(growth.limit == 1)
         }
         bytes *= 2.7
-        growth.measured(bytes: Int64(bytes), seconds: 1.1, lanes: 1)
+        growth.measured(bytes: Int64(bytes), seconds: 1.3, lanes: 1)
         #expect(growth.limit == 4)
     }
 
-    @Test("connections that are not there yet are waited for, for a while")
+    @Test(
+        "the interval is the time to the first answer, within limits",
+        arguments: [(0.0, 0.05), (0.001, 0.05), (0.12, 0.12), (3, 0.2)])
+    func interval(_ answer: Double, _ interval: Double) {
+        var growth = LaneGrowth(limit: .automatic)
+        growth.answered(after: answer)
+        #expect(growth.interval == interval)
+    }
+
+    @Test("connections without an answer are waited for, for a while, and the time before them is not measured")
     func late() {
         var growth = LaneGrowth(limit: .automatic)
-        growth.measured(bytes: 1_000, seconds: 0.2, lanes: 1)
-        for _ in 0..<50 { growth.measured(bytes: 9_000, seconds: 0.1, lanes: 1) }
+        growth.measured(bytes: 1_000_000, seconds: 0.2, lanes: 1)
+        #expect(growth.limit == 4)
+        var late = growth
+        for tick in 1...100 { late.measured(bytes: 9_000, seconds: Double(tick) * 0.05, lanes: 1) }
+        #expect(late.limit == 4 && late.isGrowing)
+        late.measured(bytes: 9_000, seconds: 5.05, lanes: 1)
+        #expect(late.isGrowing == false)
+        // Answers after 0.8 s: only then four connections can bring more.
+        for tick in 1...16 { growth.measured(bytes: Int64(tick) * 250_000, seconds: Double(tick) * 0.05, lanes: 1) }
+        growth.measured(bytes: 5_000_000, seconds: 0.85, lanes: 4)
         #expect(growth.limit == 4 && growth.isGrowing)
-        growth.measured(bytes: 9_000, seconds: 0.1, lanes: 1)
-        #expect(growth.isGrowing == false)
+        growth.measured(bytes: 6_000_000, seconds: 0.9, lanes: 4)
+        #expect(growth.limit == 16)
     }
 
     @Test("a server that does not bear more ends the growth")

@@ -43,6 +43,8 @@ final class Lane {
     var lastAsk = RangeAsk()
     /// The range of the next request, if the last answer requires another form; nil otherwise.
     var nextAsk: RangeAsk?
+    /// The time of the last request, in nanoseconds of the monotonic clock.
+    var asked: Int64 = 0
     /// `TransportRequest.prefersHTTP1` of the last request.
     var prefersHTTP1 = false
     /// True once the engine ends it. Another lane takes over its work.

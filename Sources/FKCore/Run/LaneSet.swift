@@ -210,7 +210,7 @@ struct LaneSet {
 
     /// Sets another number of connections.
     mutating func setLimit(_ limit: ConnectionLimit) {
-        growth = LaneGrowth(limit: limit)
+        growth = LaneGrowth(limit: limit, interval: growth.interval)
         sample = nil
     }
 
@@ -244,8 +244,10 @@ struct LaneSet {
     // MARK: Measuring
 
     /// Starts the first measurement. Call it when a lane was answered.
-    mutating func answered(received: Int64, now: Int64) {
-        if sample == nil { sample = Sample(time: now, received: received) }
+    mutating func answered(_ lane: Lane, received: Int64, now: Int64) {
+        guard sample == nil else { return }
+        growth.answered(after: Double(now - lane.asked) / 1e9)
+        sample = Sample(time: now, received: received)
     }
 
     /// Measures the lanes at the end of a step. A step begins with its requests, so that a server which sends the first bytes

@@ -123,7 +123,7 @@ extension TaskRun {
         let hasTrials = laneSet.growth.limit > 1 && laneSet.mirrors.isUndecided
         guard laneSet.growth.isGrowing || hasTrials, !schedule.alarms.hasGrowth else { return }
         guard mayDivide, isWorthLanes else { return }
-        schedule.alarms.setGrowth(clock.now + Int64(LaneGrowth.step * 1e9))
+        schedule.alarms.setGrowth(clock.now + Int64(laneSet.growth.interval * 1e9))
         schedule.setDeadline()
     }
 

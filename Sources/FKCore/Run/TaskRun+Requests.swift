@@ -94,6 +94,7 @@ extension TaskRun {
         var secret = prepared.secretHeaders
         if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
         lane.prefersHTTP1 = prefersHTTP1()
+        lane.asked = clock.now
         lane.operation = room.transport.start(
             TransportRequest(
                 urlRequest: request, secretHeaders: secret,
@@ -157,7 +158,7 @@ extension TaskRun {
         }
         reporter.account(entry)
         receiver.openGate()
-        laneSet.answered(received: entry.received, now: clock.now)
+        laneSet.answered(lane, received: entry.received, now: clock.now)
         lane.operation?.resume()
         grow()
     }
