@@ -87,7 +87,7 @@ struct ClientTests {
         let id = bench.task("a").id
         await bench.reached("a", .complete)
         #expect(await bench.finished(id)?.state == .complete)
-        #expect(try mailbox.readReply(posted)?.addedTasks != nil)
+        #expect(try await bench.reply(to: posted, mailbox).addedTasks != nil)
         #expect(FileIO.names(in: bench.workPath.quarantineFolder).count == 1)
         #expect(await bench.downloader.takeProblems().count == 1)
     }

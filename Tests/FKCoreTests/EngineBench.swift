@@ -151,6 +151,16 @@ final class Bench: Sendable {
         } while try await !isMet()
     }
 
+    /// The reply to a request of another process, once it is there.
+    func reply(to id: MessageID, _ mailbox: Mailbox) async throws -> EngineReply {
+        var reply: EngineReply?
+        try await advance(by: 1) {
+            reply = try mailbox.readReply(id)
+            return reply != nil
+        }
+        return try #require(reply)
+    }
+
     /// Returns once the condition holds. Checks it again after each event of the transport.
     func wait(until isMet: () async throws -> Bool) async throws {
         while true {
