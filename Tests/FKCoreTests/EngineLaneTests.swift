@@ -164,6 +164,34 @@ struct EngineLaneTests {
         #expect(!record.history.contains { $0.by == "resume" })
     }
 
+    @Test(
+        "the first connection is lost, then the further one is refused: the attempt fails as the first one did, and another follows",
+        arguments: [200, 403, 404])
+    func refusedLast(_ status: Int) async throws {
+        let (first, further) = (FakeGate(), FakeGate())
+        let bench = try await Bench(settings: { $0.connections = .fixed(2) }) { request, number in
+            guard number <= 2 else { return .file(Self.content, to: request) }
+            var answer = FakeTransport.Answer.file(
+                Self.content, to: request, cut: number == 1 ? 300_000 : nil, gate: first, pauseAt: 300_000)
+            if number == 2 {
+                answer = .status(status, [.init("Content-Length", "\(Self.content.count)"), .init("ETag", "\"1\"")])
+                answer.steps.insert(.wait(further), at: 0)
+            }
+            return answer
+        }
+        let id = try await bench.add("a")
+        await bench.transport.started(2)
+        first.open()
+        try await bench.wait { try await bench.record(id).history.contains { $0.by == "connection" } }
+        further.open()
+        try await bench.wait { try await bench.record(id).state != .action }
+        #expect(try await bench.record(id).error?.code == .connectionLost)
+        await bench.advance(60)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(try bench.stored(id).attempts == 2)
+    }
+
     @Test("another file behind the ranges is not mixed in")
     func changed() async throws {
         let gate = FakeGate()

@@ -59,6 +59,8 @@ struct LaneSet {
     var holes: [Range<Int64>] = []
     /// What follows once the last lane has ended; nil while none is to end.
     private(set) var afterLanes: AfterLanes?
+    /// The last failure of a lane that had a range.
+    private var failure: DownloadError?
     /// The start of the present step.
     private var sample: Sample?
 
@@ -212,6 +214,21 @@ struct LaneSet {
     mutating func setLimit(_ limit: ConnectionLimit) {
         growth = LaneGrowth(limit: limit, interval: growth.interval)
         sample = nil
+    }
+
+    /// Remembers the failure of a lane, which the others outlive.
+    mutating func noteFailure(of lane: Lane, _ error: DownloadError) {
+        if lane.claim == nil { failure = error }
+    }
+
+    /// The failure of the attempt after that of its last lane. A refused claim proves nothing about the file: the failure of
+    /// the lane before it counts, and the next attempt requests the rest without a claim.
+    func failure(of last: Lane, _ error: DownloadError) -> DownloadError {
+        guard last.claim != nil else { return error }
+        if let failure { return failure }
+        var error = error
+        error.isRetryable = true
+        return error
     }
 
     /// All lanes are to end, and `next` follows.

@@ -72,8 +72,9 @@ extension TaskRun {
         guard others > 0 else {
             var error = error
             error.url = error.url ?? lane.mirror.map(URLMasking.mask)
-            return end(.fail(error), without: lane)
+            return end(.fail(laneSet.failure(of: lane, error)), without: lane)
         }
+        laneSet.noteFailure(of: lane, error)
         schedule.notePause(error, from: lane.mirror ?? url)
         if let url = lane.mirror {
             refuseMirror(url, error.message)
