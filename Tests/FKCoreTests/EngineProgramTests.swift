@@ -195,6 +195,25 @@ struct EngineProgramTests {
         )
     }
 
+    @Test("a response program that names another file as the moved one is refused: the received file is not removed")
+    func movesToAnother() async throws {
+        let bench = try await Bench(content: Self.content)
+        try bench.folder.write([1, 2, 3], to: "other")
+        let other = bench.folder.file("other").path
+        try await bench.downloader.programs.add(
+            shell("move", .response, #"echo "{\"path\":\"$PWD/other\"}""#, in: bench.folder))
+        let id = try await bench.add("a")
+        let error = try #require(await bench.finished(id)?.error)
+        #expect(
+            error.code == .middleware
+                && error.message
+                    == "The middleware program move says that it has moved the file to \(other), but the file there has 3 bytes, not \(Self.content.count)."
+        )
+        #expect(bench.names == [FileNameRules.rejectedName(for: "a", id: id)])
+        #expect(try bench.out(bench.names[0]) == Self.content)
+        #expect(try bench.folder.read("other") == [1, 2, 3])
+    }
+
     @Test("a download program is told of each state in order, also of the last one before the downloader closes")
     func states() async throws {
         let bench = try await Bench(content: Self.content)

@@ -71,6 +71,7 @@ struct RulesProgramTests {
         "URLs that cannot be used", arguments: ["file:///etc/passwd", "no", "http://", "http://a:99999/", "ftp://h/a"])
     func badURL(_ url: String) throws {
         #expect(try #require(fault("{\"url\": \"\(url)\"}")).hasPrefix("wrote a URL that cannot be used"))
+        #expect(fault("{\"url\": \"\(url)\"}")?.hasSuffix(".") == false)
     }
 
     @Test("the path of a moved file is absolute; more headers than 100 are refused; garbage that is not UTF-8")
@@ -112,7 +113,7 @@ struct RulesProgramTests {
             (.flooded, "The middleware program sign wrote more than 1 MiB and was killed."),
             (
                 .heldOpen,
-                "The middleware program sign left a process behind that keeps its output open, which was killed."
+                "The middleware program sign left a process behind that keeps its output open; its process group was killed."
             ),
             (
                 .notStarted("there is no program x", isRetryable: false),

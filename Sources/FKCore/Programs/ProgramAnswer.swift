@@ -84,7 +84,8 @@ struct ProgramAnswer: Sendable, Hashable {
             } catch let error as Fault {
                 throw error
             } catch {
-                throw Fault("wrote a URL that cannot be used: \((error as? DownloadError)?.message.prefix(300) ?? "")")
+                let reason = (error as? DownloadError)?.message.prefix(300) ?? ""
+                throw Fault("wrote a URL that cannot be used: \(reason.hasSuffix(".") ? reason.dropLast() : reason)")
             }
         case .fields, .other: throw Fault("wrote a url that is not a text")
         }

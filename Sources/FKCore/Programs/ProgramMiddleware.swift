@@ -113,19 +113,24 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
             return response
         }
         var changed = response
-        changed.fileURL = try place(path)
+        changed.fileURL = try place(path, of: file)
         // The program may have linked or copied the file, so that a kill loses nothing.
         if FileNames.exists(file.path) { changed.leftBehind.append(file) }
         MiddlewareCall.note(name, "moved the file to \(path)")
         return changed
     }
 
-    private func place(_ path: String) throws(DownloadError) -> URL {
+    /// The file's new place. While the file is at its old place, too, the other one has to be as long: otherwise it is not a
+    /// copy, and the only file with the bytes would be removed.
+    private func place(_ path: String, of file: URL) throws(DownloadError) -> URL {
         let url = URL(fileURLWithPath: path).standardizedFileURL
-        guard FileIdentity(path: url.path) != nil else {
+        let said = "The middleware program \(name) says that it has moved the file to \(path), but"
+        guard let found = FileIdentity(path: url.path) else {
+            throw DownloadError(.middleware, "\(said) there is no file.")
+        }
+        if let old = FileIdentity(path: file.path), found.length != old.length {
             throw DownloadError(
-                .middleware,
-                "The middleware program \(name) says that it has moved the file to \(path), but there is no file.")
+                .middleware, "\(said) the file there has \(Plural.count(found.length, "byte")), not \(old.length).")
         }
         return url
     }

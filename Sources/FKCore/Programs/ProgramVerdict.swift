@@ -85,7 +85,7 @@ enum ProgramVerdict: Sendable, Hashable {
             self = .broken("wrote more than \(ProgramAnswer.maxBytes >> 20) MiB and was killed", isRetryable: false)
         case .heldOpen:
             self = .broken(
-                "left a process behind that keeps its output open, which was killed", isRetryable: false)
+                "left a process behind that keeps its output open; its process group was killed", isRetryable: false)
         case .notStarted(let reason, let isRetryable):
             self = .broken("did not run: \(reason)", isRetryable: isRetryable)
         }
