@@ -108,6 +108,26 @@ struct EngineDestinationTests {
     }
 
     @Test(
+        "a name of a list keeps its bytes, also those that -o refuses",
+        arguments: ["a\nb", "a\tb", "a\u{200b}b", "a\\b", "می\u{200c}خواهم"])
+    func listedBytes(_ name: String) async throws {
+        let bench = try await Bench(content: Self.content)
+        let id = try await bench.add("x") { $0.fileName = name }
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .complete, "\(info.error?.message ?? "")")
+        #expect(try bench.out(name) == Self.content)
+    }
+
+    @Test("a name that cannot be used is named in the error")
+    func badName() async throws {
+        let bench = try await Bench(content: Self.content)
+        let error = try await #require(throws: DownloadError.self) {
+            try await bench.add("x") { $0.fileName = "x.fkpart" }
+        }
+        #expect(error.message.contains(" its file's name x.fkpart cannot be used: its ending is reserved "))
+    }
+
+    @Test(
         "Content-Disposition decides the name, never the folder",
         arguments: [
             ("nice name.txt", "nice name.txt"), ("../../etc/passwd", "passwd"), (".bashrc", "_bashrc"),

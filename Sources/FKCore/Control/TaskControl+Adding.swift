@@ -151,9 +151,15 @@ extension TaskControl {
     /// Checks a description, which may come from any program and not from `Builder`.
     private func check(_ description: TaskDescription) throws(DownloadError) {
         let fault =
-            description.fault ?? description.fileName.flatMap(AskedForName.fault)
+            description.fault ?? description.fileName.flatMap(fault(inName:))
             ?? (description.hasOptions ? description.options.fault : nil)
         if let fault { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(fault).") }
+    }
+
+    private func fault(inName name: String) -> String? {
+        AskedForName.fault(in: name, mayHide: true).map { fault in
+            "its file's name \(Escaping.visible(name.prefix(60))) cannot be used: \(fault)"
+        }
     }
 
     private static func create(

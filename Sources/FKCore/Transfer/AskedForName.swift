@@ -7,9 +7,14 @@ package enum AskedForName {
     ///
     /// It works on bytes: to `String`, a slash with a combining mark is another `Character`, but the system sees a
     /// slash.
-    package static func fault(in name: String) -> String? {
+    ///
+    /// - Parameter mayHide: true allows control and invisible characters, as in a checksum list, whose names are kept byte
+    ///   for byte (`ManifestName`). The default is false.
+    package static func fault(in name: String, mayHide: Bool = false) -> String? {
         if !isOneComponent(name) { return "it is not one plain name" }
-        if name.unicodeScalars.contains(where: Escaping.isHidden) { return "it holds control or invisible characters" }
+        if !mayHide, name.unicodeScalars.contains(where: Escaping.isHidden) {
+            return "it holds control or invisible characters"
+        }
         if joinsSlash(name) { return "it begins with a combining mark" }
         if FileNameRules.isOwn(name) { return "its ending is reserved for unfinished files" }
         return nil
