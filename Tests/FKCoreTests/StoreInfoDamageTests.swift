@@ -106,6 +106,23 @@ struct StoreInfoDamageTests {
         }
     }
 
+    @Test("a file that was cut behind its first slot: the task goes on", arguments: [0, 1, 700])
+    func cutFile(_ beyond: Int) async throws {
+        let content = Bytes.pattern(count: 400_000)
+        let first = try await Bench(content: content)
+        let id = try await first.add("a") { $0.options.existing = .overwrite }
+        #expect(await first.finished(id)?.state == .complete)
+        await first.downloader.close()
+        let path = first.workPath.infoPath(id)
+        #expect(truncate(path, off_t(InfoFormat.headerSize + InfoFormat.usualSlotSize + beyond)) == 0)
+        let second = try await Bench(in: first.folder, content: content)
+        _ = try await second.add("a") { $0.options.existing = .overwrite }
+        let info = try #require(await second.finished(id))
+        #expect(info.state == .complete, "\(info.error?.message ?? "")")
+        #expect(try second.out("a") == content)
+        #expect(try second.stored(id).state == .complete)
+    }
+
     @Test("random bytes are never taken for a record", arguments: 0..<64)
     func random(seed: Int) throws {
         var generator = SeededRandom(seed: UInt64(seed))

@@ -87,7 +87,7 @@ struct StoreLiveCountersTests {
         #expect(throws: DownloadError.self) { try counters.attach(path: path + "x") }
         try counters.attach(path: path)
         let bad = scratch.path.root + "/bad.info"
-        try write(Array(try bytes(path)[..<4_000]), bad)
+        try write(Array(try bytes(path)[..<40]), bad)
         #expect(throws: DownloadError.self) { try counters.attach(path: bad) }
         counters.store(0, 4)
         #expect(try InfoFile.readCounters(path)[0] == 4)

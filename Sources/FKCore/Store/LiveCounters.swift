@@ -208,12 +208,14 @@ package final class LiveCounters: Sendable {
             let count = try FileIO.read(into: header, from: descriptor, at: 0, path: path)
             return try InfoFormat.readHeader(UnsafeRawBufferPointer(rebasing: header[..<count]))
         }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, Int(status.st_size) >= geometry.fileSize,
-            geometry.counterCount >= mirroredCount
-        else {
-            throw DownloadError(.corruptInfo, "The info file \(path) ends before its counters.")
+        guard geometry.counterCount >= mirroredCount else {
+            throw DownloadError(.corruptInfo, "The info file \(path) has too few counters.")
         }
+        // A file that was cut behind a valid slot gets room for its counters again.
+        var status = stat()
+        guard fstat(descriptor, &status) == 0,
+            Int(status.st_size) >= geometry.fileSize || ftruncate(descriptor, off_t(geometry.fileSize)) == 0
+        else { throw DownloadError(system: errno, "write", path) }
         return geometry
     }
 
