@@ -53,6 +53,21 @@ struct FaultRedirectTests {
         await live.downloader.close()
     }
 
+    @Test("a redirect to a fragment leads to the same URL, not to the server's root", arguments: ["#x", "#", "#a/b?c"])
+    func fragment(_ location: String) async throws {
+        let content = Bytes.pattern(count: 1_000)
+        let server = try FaultServer()
+        server.route("/d/a") { request in
+            request["Cookie"] == nil
+                ? .redirect(to: location).adding("Set-Cookie", "seen=1; Path=/") : .ok(content)
+        }
+        server.routeOthers { _ in .ok([1]) }
+        let live = try LiveBench()
+        #expect(try await live.fetch(server.url("/d/a")).state == .complete)
+        #expect(try live.out("a") == content)
+        await live.downloader.close()
+    }
+
     @Test("fault 105: a cookie of a redirect goes to no other host")
     func foreignCookie() async throws {
         let server = try FaultServer()

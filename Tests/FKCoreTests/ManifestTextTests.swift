@@ -85,6 +85,11 @@ import Testing
         #expect(!Manifest.fault(in: "http://h/a\n all-proxy=http://u:canary@").contains("canary"))
     }
 
+    @Test("An address without a scheme: the message has one that can be used") func noScheme() {
+        #expect(InputURL.fault(in: "//h/a") == "'//h/a' has no scheme; write https://h/a")
+        #expect(InputURL.fault(in: "  ") == "the URL is empty")
+    }
+
     @Test("A bad line refuses the list, or leaves its entry out") func bad() throws {
         let text = "http://h/a\nnonsense\n  out=x\nhttp://h/b\n  out=../x\n  split=2\nhttp://h/c\n"
         #expect(Manifest.fault(in: text) == "URL list, line 2: 'nonsense' has no scheme; write https://nonsense")

@@ -13,6 +13,12 @@ private let even = RetryPolicy(maxAttempts: 5, baseDelay: .seconds(1), maxDelay:
 
 @Suite("Retry rules")
 struct RulesRetryTests {
+    @Test("a 407 is the proxy's")
+    func proxyLogin() {
+        let error = RetryRules.error(for: ResponseHead(status: 407, fields: [], url: "http://h/"), now: Date())
+        #expect(error.message == "The server answered 407: the proxy wants a login.")
+    }
+
     @Test(
         "401, 403 and 410 in the middle ask the same address again, once without progress, and count as no attempt",
         arguments: [401, 403, 410, 404, 500], [0, 1])

@@ -7,13 +7,14 @@ package enum InputURL {
     /// The fault of a URL; nil if it can be tried.
     package static func fault(in text: String) -> String? {
         if isPlain(text) { return nil }
-        if text.isEmpty { return "the URL is empty" }
+        if text.allSatisfy({ $0 == " " || $0 == "\t" }) { return "the URL is empty" }
         if text.utf8.count > 65_536 { return "the URL is longer than 65,536 bytes" }
         guard let separator = text.range(of: "://") else {
             if let scheme = ["https:", "http:"].first(where: { text.lowercased().hasPrefix($0) }) {
                 return "'\(shown(text))' does not begin with \(scheme)//"
             }
-            return "'\(shown(text))' has no scheme; write https://\(shown(String(text.prefix(60))))"
+            let rest = String(text.drop { $0 == "/" }.prefix(60))
+            return "'\(shown(text))' has no scheme; write https://\(shown(rest))"
         }
         let scheme = text[..<separator.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {

@@ -150,7 +150,8 @@ package enum RetryRules {
         let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
         let hint =
             switch head.status {
-            case 401, 407: ": it wants a login"
+            case 401: ": it wants a login"
+            case 407: ": the proxy wants a login"
             case 403: ": it does not allow access"
             case 404, 410: ": it has no such file"
             case 416: ": it cannot serve the range"

@@ -89,9 +89,11 @@
             guard let url = curl_url() else { return nil }
             defer { curl_url_cleanup(url) }
             let flags = UInt32(CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME | CURLU_ALLOW_SPACE)
-            guard curl_url_set(url, CURLUPART_URL, base, flags) == CURLUE_OK,
-                curl_url_set(url, CURLUPART_URL, location, flags) == CURLUE_OK
-            else { return nil }
+            guard curl_url_set(url, CURLUPART_URL, base, flags) == CURLUE_OK else { return nil }
+            // libcurl 7.88 drops the path if there is only a fragment.
+            if location.utf8.first != UInt8(ascii: "#") {
+                guard curl_url_set(url, CURLUPART_URL, location, flags) == CURLUE_OK else { return nil }
+            }
             var text: UnsafeMutablePointer<CChar>?
             guard curl_url_get(url, CURLUPART_URL, &text, 0) == CURLUE_OK, let text else { return nil }
             defer { curl_free(text) }

@@ -137,7 +137,7 @@ struct FinishedLine: Sendable, Hashable {
         case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), already complete")
         case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
         case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
-        case .forgotten: return (usesUnicode ? "–" : "trashed", .yellow, "trashed: forgotten, its file deleted")
+        case .forgotten: return (usesUnicode ? "–" : "forgotten", .yellow, "forgotten")
         case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, Escaping.visible(reason))
         }
     }
