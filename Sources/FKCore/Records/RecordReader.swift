@@ -97,26 +97,20 @@ public final class RecordReader: Sendable {
 struct FileStamp: Equatable {
     private let inode: UInt64
     private let size: Int64
-    private let seconds: Int
-    private let nanoseconds: Int
+    /// Nanoseconds since 1970.
+    private let modified: Int64
 
     /// The seconds within which two writes may have the same time. Linux counts it in steps of up to 10 ms.
     static let granularity = 0.02
 
     /// Seconds since 1970.
-    var time: Double { Double(seconds) + Double(nanoseconds) / 1e9 }
+    var time: Double { Double(modified) / 1e9 }
 
     init?(_ path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
         inode = UInt64(status.st_ino)
         size = Int64(status.st_size)
-        #if canImport(Darwin)
-            let time = status.st_mtimespec
-        #else
-            let time = status.st_mtim
-        #endif
-        seconds = Int(time.tv_sec)
-        nanoseconds = Int(time.tv_nsec)
+        modified = status.modificationTime
     }
 }

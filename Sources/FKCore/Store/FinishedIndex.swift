@@ -121,7 +121,7 @@ struct Stamp: Hashable {
     static var now: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+        return time.nanoseconds
     }
 
     /// True if a change after `now` has another time. False also for a time in the future: a clock was set back.
@@ -158,18 +158,6 @@ final class InfoStamps {
             guard isThere, status.st_mode & S_IFMT == S_IFREG else { return nil }
             return Stamp(inode: UInt64(status.st_ino), changed: status.changeTime)
         }
-    }
-}
-
-extension stat {
-    /// The time of the last change of the content or the metadata, in nanoseconds since 1970.
-    var changeTime: Int64 {
-        #if canImport(Darwin)
-            let time = st_ctimespec
-        #else
-            let time = st_ctim
-        #endif
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 }
 

@@ -91,9 +91,9 @@ package final class Mailbox: Sendable {
 
     private struct Look: Equatable {
         var inode: UInt64
-        var seconds: Int
-        var nanoseconds: Int
-        var time: Double { Double(seconds) + Double(nanoseconds) / 1e9 }
+        /// Nanoseconds since 1970.
+        var modified: Int64
+        var time: Double { Double(modified) / 1e9 }
     }
 
     private struct State {
@@ -321,8 +321,8 @@ package final class Mailbox: Sendable {
             for name in FileIO.names(in: folder) where !name.hasSuffix(".msg") {
                 var status = stat()
                 guard lstat("\(folder)/\(name)", &status) == 0 else { continue }
-                let time = FileTime.modified(status)
-                guard now.timeIntervalSince1970 - Double(time.seconds) > Self.replyLifetime else { continue }
+                let age = now.timeIntervalSince1970 - Double(status.modificationTime) / 1e9
+                guard age > Self.replyLifetime else { continue }
                 if name.hasSuffix(".reply") {
                     removeReply(MessageID(name: String(name.dropLast(6))))
                 } else if name.hasPrefix(".tmp-") || name.hasSuffix(".page") || name.hasSuffix(".done") {
@@ -335,19 +335,6 @@ package final class Mailbox: Sendable {
     private func lookNow() -> Look? {
         var status = stat()
         guard stat(workPath.mailboxFolder, &status) == 0 else { return nil }
-        let time = FileTime.modified(status)
-        return Look(inode: UInt64(status.st_ino), seconds: time.seconds, nanoseconds: time.nanoseconds)
-    }
-}
-
-/// Times of a file, which the systems name differently.
-package enum FileTime {
-    /// The time of the last write.
-    package static func modified(_ status: stat) -> (seconds: Int, nanoseconds: Int) {
-        #if canImport(Darwin)
-            (status.st_mtimespec.tv_sec, status.st_mtimespec.tv_nsec)
-        #else
-            (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
-        #endif
+        return Look(inode: UInt64(status.st_ino), modified: status.modificationTime)
     }
 }

@@ -34,10 +34,8 @@ final class TaskBook {
     var onLost: (_ id: TaskID, _ group: Int32) -> Void = { _, _ in }
 
     private(set) var tasks = TaskMap<TaskEntry>()
-    /// The known tasks of each URL, usually one; nil before the first search by URL, and if there are too many tasks.
-    private var tasksByURL: ExactMap<[TaskID]>?
-    /// The same for more tasks than stay in memory.
-    private var urlTable: URLTable?
+    /// The tasks of each URL, in memory or on disk; nil before the first search by URL.
+    private var urls: URLTable?
     private var texts = SharedTexts()
     /// Tasks that are only on disk because they have ended, or may not run.
     private var resting = PooledMap<Resting>()
@@ -98,14 +96,7 @@ final class TaskBook {
             return try find(id).map { [$0] } ?? []
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
-            if let found = try findInTable(url) { return found }
-            loadAll()
-            if tasksByURL == nil {
-                var byURL = ExactMap<[TaskID]>()
-                for entry in tasks.values { byURL[entry.record.task.url, default: []].append(entry.id) }
-                tasksByURL = byURL
-            }
-            return (tasksByURL?[url] ?? []).compactMap { tasks[$0] }.sorted { $0.record.number < $1.record.number }
+            return try entries(of: url)
         case .barrel(let name):
             return try barrels.ids(name).compactMap { try find($0) }
         case .state(let state):
@@ -187,26 +178,31 @@ final class TaskBook {
         return open
     }
 
-    /// Finds tasks by URL among more tasks than stay in memory; nil if there are fewer.
-    private func findInTable(_ url: String) throws -> [TaskEntry]? {
-        guard !hasLoadedAll else { return nil }
-        if urlTable == nil {
-            let ids = workPath.allTaskIDs()
-            guard ids.count > crowd else { return nil }
-            var new = URLTable()
-            for entry in tasks.values { new.insert(entry.id, entry.record.task.url) }
-            StoreReader(workPath).readAll(ids.filter { tasks[$0] == nil }, problem: { _ in }) {
-                new.insert($1.id, $1.task.url)
-            }
-            urlTable = new
-        }
-        let found = (urlTable?.candidates(url) ?? []).compactMap { id -> TaskEntry? in
-            guard let entry = try? find(id) else { return nil }
+    /// The tasks with that normalized URL, oldest first.
+    private func entries(of url: String) throws -> [TaskEntry] {
+        let table = urls ?? makeURLTable()
+        urls = table
+        let found = try table.candidates(url).compactMap { id -> TaskEntry? in
+            guard let entry = try find(id) else { return nil }
             if entry.record.task.url.isExactly(url) { return entry }
             rest(id)
             return nil
         }
         return found.sorted { $0.record.number < $1.record.number }
+    }
+
+    /// The tasks of each URL. If there are more tasks than stay in memory, only their URLs are kept.
+    private func makeURLTable() -> URLTable {
+        let ids = hasLoadedAll ? [] : workPath.allTaskIDs()
+        if ids.count <= crowd { loadAll() }
+        var table = URLTable()
+        for entry in tasks.values { table.insert(entry.id, entry.record.task.url) }
+        if !hasLoadedAll {
+            StoreReader(workPath).readAll(ids.filter { tasks[$0] == nil }, problem: { _ in }) {
+                table.insert($1.id, $1.task.url)
+            }
+        }
+        return table
     }
 
     /// Lets tasks leave the memory again, some time after all were asked for.
@@ -216,7 +212,6 @@ final class TaskBook {
         }
         hasLoadedAll = false
         hasSeenAll = true
-        tasksByURL = nil
         for id in Array(tasks.keys) { rest(id) }
     }
 
@@ -286,14 +281,7 @@ final class TaskBook {
     func insert(_ entry: TaskEntry) {
         texts.share(entry)
         tasks[entry.id] = entry
-        tasksByURL?[entry.record.task.url, default: []].append(entry.id)
-        urlTable?.insert(entry.id, entry.record.task.url)
-    }
-
-    private func drop(_ entry: TaskEntry) {
-        tasks[entry.id] = nil
-        tasksByURL?[entry.record.task.url]?.removeAll { $0 == entry.id }
-        if tasksByURL?[entry.record.task.url]?.isEmpty == true { tasksByURL?[entry.record.task.url] = nil }
+        urls?.insert(entry.id, entry.record.task.url)
     }
 
     /// Removes a task with its info file.
@@ -301,8 +289,8 @@ final class TaskBook {
         unlink(workPath.infoPath(entry.id))
         if entry.record.expected ?? .max > PieceSums.pieceLength { unlink(workPath.piecesPath(entry.id)) }
         if entry.hasPieceDigests { unlink(workPath.digestsPath(entry.id)) }
-        drop(entry)
-        urlTable?.remove(entry.id)
+        tasks[entry.id] = nil
+        urls?.remove(entry.id)
     }
 
     // MARK: Resting
@@ -341,7 +329,7 @@ final class TaskBook {
         guard isCrowded, let entry = tasks[id], entry.isOpen, entry.run == nil, entry.record.state == .idle,
             !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, schedule.ready.contains(id)
         else { return }
-        drop(entry)
+        tasks[entry.id] = nil
     }
 
     /// Removes a task from the memory that has ended, is suspended, or may not run.
@@ -351,7 +339,7 @@ final class TaskBook {
             !entry.isOpen, tasks[entry.id] === entry
         else { return }
         resting.insert(entry.isAdmitted ? .admitted : .other, for: entry.id)
-        drop(entry)
+        tasks[entry.id] = nil
     }
 
     private func canRest(_ entry: TaskEntry) -> Bool {

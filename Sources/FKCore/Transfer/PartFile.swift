@@ -248,15 +248,3 @@ final class PartFile: Sendable {
         if isOpen.exchange(false, ordering: .acquiringAndReleasing) { Foundation.close(descriptor) }
     }
 }
-
-extension stat {
-    /// The time of the last write, in nanoseconds since 1970.
-    var modificationTime: Int64 {
-        #if canImport(Darwin)
-            let time = st_mtimespec
-        #else
-            let time = st_mtim
-        #endif
-        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-    }
-}

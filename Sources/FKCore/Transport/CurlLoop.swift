@@ -41,14 +41,13 @@
 
         /// nil if libcurl has no memory, or the process no descriptor.
         private init?(inbox: CurlInbox) {
-            guard CurlTransport.isLibraryReady, let signal = WakeSignal(),
-                let multi = CurlMulti(clock: clock, signal: signal)
-            else { return nil }
+            guard CurlTransport.isLibraryReady, let signal = WakeSignal() else { return nil }
+            let share = CurlShare()
+            guard let multi = CurlMulti(clock: clock, signal: signal, share: share) else { return nil }
             self.inbox = inbox
             self.signal = signal
             self.multi = multi
-            share = CurlShare()
-            multi.uses(share)
+            self.share = share
             inbox.setSignal(signal)
         }
 
@@ -183,8 +182,7 @@
         /// Releases connections and handles that were idle for a while.
         private func closeIdleConnections() {
             idleDeadline = .max
-            guard let fresh = CurlMulti(clock: clock, signal: signal) else { return }
-            fresh.uses(share)
+            guard let fresh = CurlMulti(clock: clock, signal: signal, share: share) else { return }
             spares.removeAll()
             multi = fresh
         }

@@ -36,16 +36,18 @@
         private let clock: CurlClock
         private let signal: WakeSignal
         private var sockets: SocketSet
-        private var share: CurlShare?
+        /// Its connections may belong to handles with this share, which therefore outlives it.
+        private let share: CurlShare?
         /// The time of libcurl's next timer; `.max` without one.
         private var timer = UInt64.max
 
         /// nil if libcurl has no memory.
-        init?(clock: CurlClock, signal: WakeSignal) {
+        init?(clock: CurlClock, signal: WakeSignal, share: CurlShare?) {
             guard let pointer = curl_multi_init() else { return nil }
             self.pointer = pointer
             self.clock = clock
             self.signal = signal
+            self.share = share
             sockets = SocketSet(signal: signal.descriptor)
             fk_multi_set_long(pointer, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
             fk_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, 256)
@@ -57,9 +59,6 @@
             fk_multi_set_events(pointer, nil, nil, nil)
             curl_multi_cleanup(pointer)
         }
-
-        /// Its connections may belong to handles with this share, which therefore outlives it.
-        func uses(_ share: CurlShare?) { self.share = share }
 
         /// Begins a transfer. Returns false if libcurl has no memory.
         func add(_ easy: CurlEasy) -> Bool { curl_multi_add_handle(pointer, easy.pointer) == CURLM_OK }

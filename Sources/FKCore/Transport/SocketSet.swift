@@ -22,7 +22,7 @@
         private var places: [pollfd]
         private var indexes: [Int32: Int] = [:]
         /// The sockets that had events in the last wait.
-        private(set) var ready: [Ready] = []
+        private var ready: [Ready] = []
 
         /// - Parameter signal: the descriptor that ends a wait.
         init(signal: Int32) { places = [pollfd(fd: signal, events: Int16(POLLIN), revents: 0)] }
