@@ -356,6 +356,8 @@ class Bench:
         "barrel run again": ["barrel", "run", "all"], "verify": ["verify", "-b", "all"],
         "trash": ["trash", "-y", "-b", "all"],
     }
+    #: Lists of the same files in other forms, each imported into a work path of its own.
+    DOCUMENTS = {"import of a Metalink": "meta4", "import of JSON": "json"}
     #: Their exit status 1 says that members are missing.
     MAY_FAIL = ("barrel missing",)
 
@@ -374,9 +376,15 @@ class Bench:
                     words = [fk, *words, "-q", "--work-path", folder / "work"]
                     costs[count, program, name] = measure.run(
                         words, folder, timeout=1800, statuses=(0, 1) if name in self.MAY_FAIL else (0,))
+                for name, ending in self.DOCUMENTS.items():
+                    path = folder / f"list.{ending}"
+                    self.write_document(path, count)
+                    costs[count, program, name] = measure.run(
+                        [fk, "barrel", "import", "all", path, "-q", "--work-path", folder / ending], folder, timeout=1800)
+                    shutil.rmtree(folder / ending)
                 shutil.rmtree(folder)
         for count in counts:
-            for name in self.LONG:
+            for name in [*self.LONG, *self.DOCUMENTS]:
                 own = {program: costs[count, program, name] for program in self.builds()}
                 rows.append(Row(
                     f"{count:,} tasks: {name}", "MB", {program: round(cost.megabytes, 1) for program, cost in own.items()},
@@ -390,6 +398,22 @@ class Bench:
                     goals.append(Goal("us", 3.0))
                 rows.append(Row(f"{count:,} tasks: {name}", "us of processor for each", each, goals))
         return rows
+
+    def write_document(self, path, count):
+        """A Metalink or a JSON list of files with length and SHA-256."""
+        with open(path, "w") as file:
+            is_json = path.suffix == ".json"
+            file.write("[\n" if is_json else '<metalink xmlns="urn:ietf:params:xml:ns:metalink">\n')
+            for number in range(count):
+                digest = hashlib.sha256(str(number).encode()).hexdigest()
+                url = f"{self.nginx.plain}/any/{number}.bin"
+                if is_json:
+                    comma = "," if number < count - 1 else ""
+                    file.write(f'{{"url":"{url}","fileName":"{number}.bin","expected":1024,"checksum":"sha-256={digest}"}}{comma}\n')
+                else:
+                    file.write(f'<file name="{number // 100}/{number}.bin"><size>1024</size><hash type="sha-256">{digest}</hash>'
+                               f"<url>{url}</url></file>\n")
+            file.write("]\n" if is_json else "</metalink>\n")
 
     def memory_a_task(self, fk, folder, work, base, count):
         """What the engine of a work path with all tasks waiting holds, less what one with a single task does."""

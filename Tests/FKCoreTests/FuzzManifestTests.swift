@@ -105,10 +105,11 @@ import Testing
             let whole = Result { try Manifest(parsing: bytes, as: form, fileName: name) }
             var reader = ManifestReader(form, fileName: name)
             var entries: [Manifest.Entry] = []
+            let longest = random.pick([2, 20, 200])
             let parts = Result { () throws -> Manifest in
                 var start = 0
                 while start < bytes.count {
-                    let end = min(bytes.count, start + 1 + random.below(200))
+                    let end = min(bytes.count, start + 1 + random.below(longest))
                     try reader.take(Array(bytes[start..<end]))
                     entries += reader.takeEntries()
                     start = end
@@ -181,6 +182,15 @@ import Testing
                     Mutation.apply(&bytes, &random)
                 }
             }
+            // With white space behind it, most of a short document is read before its last portion.
+            let padded = bytes + Array(repeating: 0x0a, count: random.below(2 * XMLCursor.lookahead))
+            let outcome = ManifestXMLTests.outcome(padded)
+            let longest = random.pick([2, 20, 200])
+            let streamed = ManifestXMLTests.outcome(padded, portions: (0..<7).map { _ in 1 + random.below(longest) })
+            guard outcome == streamed else {
+                return "in portions: \(streamed), and not \(outcome): "
+                    + String(decoding: bytes, as: UTF8.self).debugDescription
+            }
             guard let events = ManifestXMLTests.events(bytes), ManifestXMLTests.isSafeForFoundation(bytes) else {
                 return nil
             }
@@ -200,7 +210,9 @@ import Testing
             var bytes = Array(Self.samples[random.oneIn(2) ? 7 : 8].text.utf8)
             for _ in 0...random.below(3) { JSONMutation.apply(&bytes, &random) }
             var reader = JSONReader(bytes)
-            guard (try? reader.value()) != nil, (try? reader.expectEnd()) != nil else { return nil }
+            let isWhole = (try? reader.value()) != nil && (try? reader.expectEnd()) != nil
+            let isStreamed = Self.isTakenInPortions(bytes, &random)
+            guard isWhole || isStreamed else { return nil }
             let wanted = try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)
             guard wanted == nil else { return nil }
             // Foundation has no numbers beyond its own.
@@ -208,6 +220,31 @@ import Testing
             let isLong = text.split { !$0.isNumber }.contains { $0.count > 15 }
             return isLong || text.contains("e999") || text.contains("e308")
                 ? nil : "taken: \(text.prefix(2_000).debugDescription)"
+        }
+    }
+
+    /// True if a JSON list is read to its end in portions.
+    private static func isTakenInPortions(_ bytes: [UInt8], _ random: inout SeededRandom) -> Bool {
+        let first = bytes.first { $0 != 0x20 && $0 != 0x0a && $0 != 0x0d && $0 != 0x09 }
+        var list = JSONList(.json, listName: first == UInt8(ascii: "{") ? "members" : nil)
+        var rest = bytes[...]
+        do {
+            while !rest.isEmpty {
+                let portion = rest.prefix(1 + random.below(40))
+                rest = rest.dropFirst(portion.count)
+                list.take(Array(portion))
+                if rest.isEmpty { list.finish() }
+                reading: while true {
+                    switch try list.next() {
+                    case .more: break reading
+                    case .done: return true
+                    case .element, .member, .object: continue
+                    }
+                }
+            }
+            return false
+        } catch {
+            return false
         }
     }
 

@@ -10,11 +10,21 @@ import Testing
 
 /// The reader is held to Foundation's parser: the same documents are well-formed to both, and say the same.
 @Suite("Manifests: XML") struct ManifestXMLTests {
-    /// What a document says, as one text.
+    /// What a document says, as one text; nil if it is refused.
     static func events(_ bytes: [UInt8]) -> String? {
-        var reader = XMLReader(bytes)
+        let (log, fault) = outcome(bytes)
+        return fault == "" ? log : nil
+    }
+
+    /// What a document says up to its end or fault, and the fault with its offset.
+    ///
+    /// - Parameter portions: the lengths of the portions, again and again; empty for the whole document at once.
+    static func outcome(_ bytes: [UInt8], portions: [Int] = []) -> (log: String, fault: String) {
+        var reader = portions.isEmpty ? XMLReader(bytes) : XMLReader()
+        var rest = bytes[...]
+        var number = 0
         var log = ""
-        do {
+        do throws(XMLReader.Fault) {
             while true {
                 switch try reader.next() {
                 case .start(let element):
@@ -26,10 +36,18 @@ import Testing
                         + attributes.map { " \($0.name)=\($0.value.debugDescription)" }.joined() + ">"
                 case .end: log += "</>"
                 case .text(let text): log += text
-                case .done: return log
+                case .done: return (log, "")
+                case .more:
+                    let next = rest.prefix(portions[number % portions.count])
+                    number += 1
+                    rest = rest.dropFirst(next.count)
+                    reader.slide(by: reader.index, adding: Array(next))
+                    if rest.isEmpty { reader.finish() }
                 }
             }
-        } catch { return nil }
+        } catch {
+            return (log, "\(error.reason) at \(reader.position - reader.index + error.offset)")
+        }
     }
 
     /// The same by Foundation's parser.

@@ -54,6 +54,36 @@ import Testing
         #expect(try sandbox.names().isEmpty)
     }
 
+    @Test(
+        "a long document from a pipe keeps its order; malformed at its end, it is refused before anything is made",
+        arguments: ["metalink", "json"])
+    func document(form: String) async throws {
+        let urls = urls("http://h.example")
+        let (start, end): (String, String)
+        let files: [String]
+        if form == "json" {
+            (start, end) = ("[", "]")
+            files = urls.map { "{\"url\":\"\($0)\"}," }
+        } else {
+            (start, end) = ("<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">", "</metalink>")
+            files = urls.enumerated().map { "<file name=\"\($0)\"><url>\($1)</url></file>" }
+        }
+        // The first entry is left out, which is not said of a document that is refused.
+        let first = files[0].replacing("h.example", with: "h.example:99999").replacing("\"0\"", with: "\"-\"")
+        let text = ([start, first] + files).joined(separator: "\n")
+        let bad = try await sandbox.fk("barrel", "import", "all", "-", input: text)
+        #expect(bad.status == ExitStatus.usage, "\(bad)")
+        #expect(bad.errors.contains("standard input:\(Self.count + 2):"), "\(bad.errors)")
+        #expect(!bad.errors.contains("99999"), "\(bad.errors)")
+        #expect(WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
+        var whole = text
+        if form == "json" { whole.removeLast() }
+        let added = try await sandbox.fk("barrel", "import", "all", "-", input: whole + end)
+        #expect(added.status == ExitStatus.taskFailed && added.output.contains("\(Self.count) added; "), "\(added)")
+        #expect(added.errors.contains("standard input:2: ") && added.errors.contains("99999"), "\(added)")
+        #expect(try await sandbox.json("list").array.compactMap { $0.text("url") } == urls)
+    }
+
     @Test("without room for a long list the error names the folder and TMPDIR, and nothing is made")
     func noRoom() async throws {
         let result = try await sandbox.start(

@@ -5,43 +5,67 @@ import FKMiddleware
 ///
 /// Folders are skipped. Files outside of LFS have git's SHA-1 of the blob. `Reading.hub` supplies the base of their
 /// URLs.
-enum HubTreeParser {
+struct HubTreeParser: DocumentFormat {
+    private var list = JSONList(.hubTree, listName: nil)
+    private var collector: ManifestCollector
+    private var names = NameBook()
+    private let hub: Manifest.Hub?
+
     /// True for an array whose first object looks like an entry of a tree.
     static func isTree(_ text: ArraySlice<UInt8>) -> Bool {
         let head = String(decoding: text.prefix(4_096), as: UTF8.self)
         return head.contains("\"path\"") && head.contains("\"oid\"") && head.contains("\"type\"")
     }
 
-    static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
-        var collector = ManifestCollector(.hubTree, reading)
-        if let hub = reading.hub {
-            collector.manifest.facts.origin = "hf:\(hub.repository)"
-            collector.manifest.facts.commit = hub.commit
-        }
-        var list = JSONList(.hubTree, bytes)
-        var names = NameBook()
-        if list.isAtObject { throw try refusal(&list) }
-        guard try list.beginArray() else { return collector.manifest }
-        repeat {
-            let element = try list.element()
-            let found: Manifest.Entry?
-            do throws(EntryFault) {
-                found = try entry(element.object)
-                if let name = found?.name, let fault = names.add(name, line: element.line) {
-                    throw EntryFault("'\(name)': \(fault)")
-                }
-            } catch {
-                try collector.leaveOut(
-                    ManifestError(form: .hubTree, line: element.line, column: element.column, error.reason))
-                continue
-            }
-            guard var entry = found else { continue }
-            entry.line = element.line
-            if let hub = reading.hub, let name = entry.name { entry.sources = [Manifest.Source(url(hub, name))] }
-            try collector.add(entry)
-        } while try list.continues(until: "]")
-        try list.expectEnd()
+    init(_ reading: Manifest.Reading) {
+        collector = ManifestCollector(.hubTree, reading)
+        hub = reading.hub
+        guard let hub else { return }
+        collector.manifest.facts.origin = "hf:\(hub.repository)"
+        collector.manifest.facts.commit = hub.commit
+    }
+
+    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+        list.take(bytes)
+        try readEvents()
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        list.finish()
+        try readEvents()
         return collector.manifest
+    }
+
+    var heldBytes: Int { list.heldBytes }
+
+    private mutating func readEvents() throws(ManifestError) {
+        while true {
+            switch try list.next() {
+            case .element(let element): try add(element)
+            case .object(let value): throw Self.refusal(value)
+            case .member: break
+            case .more, .done: return
+            }
+        }
+    }
+
+    private mutating func add(_ element: JSONList.Element) throws(ManifestError) {
+        let found: Manifest.Entry?
+        do throws(EntryFault) {
+            found = try Self.entry(element.object)
+            if let name = found?.name, let fault = names.add(name, line: element.line) {
+                throw EntryFault("'\(name)': \(fault)")
+            }
+        } catch {
+            return try collector.leaveOut(
+                ManifestError(form: .hubTree, line: element.line, column: element.column, error.reason))
+        }
+        guard var entry = found else { return }
+        entry.line = element.line
+        if let hub, let name = entry.name { entry.sources = [Manifest.Source(Self.url(hub, name))] }
+        try collector.add(entry)
     }
 
     /// The URL of a file: `ENDPOINT/REPOSITORY/resolve/COMMIT/PATH`.
@@ -84,9 +108,9 @@ enum HubTreeParser {
     }
 
     /// The error for an object in place of the array, which the hub sends when it refuses a request.
-    private static func refusal(_ list: inout JSONList) throws(ManifestError) -> ManifestError {
-        let text = try list.value().object?["error"]?.string
-        return ManifestError(
-            form: .hubTree, text.map { "the hub answers: \($0)" } ?? "the answer is no array of files")
+    private static func refusal(_ value: JSONReader.Value) -> ManifestError {
+        ManifestError(
+            form: .hubTree,
+            value.object?["error"]?.string.map { "the hub answers: \($0)" } ?? "the answer is no array of files")
     }
 }

@@ -4,50 +4,52 @@ import FKMiddleware
 ///
 /// It uses these members of a task: `url`, `mirrors`, `fileName`, `directory`, `expected` (the size), `checksum`
 /// (`ALG=HEX`), `digests` (an object) and `pieces`. Others are ignored.
-enum JSONListParser {
-    static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
-        var list = JSONList(.json, bytes)
-        var collector = ManifestCollector(.json, reading)
-        if list.isAtObject { try document(&list, &collector) } else { try members(&list, &collector) }
-        try list.expectEnd()
+struct JSONListParser: DocumentFormat {
+    private var list: JSONList
+    private var collector: ManifestCollector
+
+    init(_ reading: Manifest.Reading, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
+        list = JSONList(.json, listName: "members", maxEntry: maxEntry)
+        collector = ManifestCollector(.json, reading)
+    }
+
+    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+        list.take(bytes)
+        try readEvents()
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        list.finish()
+        try readEvents()
         return collector.manifest
     }
 
-    /// Reads a document of the form `{"name":…,"members":[…]}`.
-    private static func document(_ list: inout JSONList, _ collector: inout ManifestCollector) throws(ManifestError) {
-        var hasMembers = false
-        if try list.beginObject() {
-            repeat {
-                switch try list.memberName() {
-                case "members":
-                    hasMembers = true
-                    try members(&list, &collector)
-                case "name": collector.manifest.facts.barrel = try list.value().string
-                case "origin": collector.manifest.facts.origin = try list.value().string
-                case "commit": collector.manifest.facts.commit = try list.value().string
-                default: _ = try list.value()
-                }
-            } while try list.continues(until: "}")
-        }
-        guard hasMembers else {
-            throw ManifestError(form: .json, "the object has no array 'members': it is no list of downloads")
+    var heldBytes: Int { list.heldBytes }
+
+    private mutating func readEvents() throws(ManifestError) {
+        while true {
+            switch try list.next() {
+            case .element(let element): try add(element)
+            case .member("name", let value): collector.manifest.facts.barrel = value.string
+            case .member("origin", let value): collector.manifest.facts.origin = value.string
+            case .member("commit", let value): collector.manifest.facts.commit = value.string
+            case .member, .object: break
+            case .more, .done: return
+            }
         }
     }
 
-    private static func members(_ list: inout JSONList, _ collector: inout ManifestCollector) throws(ManifestError) {
-        guard try list.beginArray() else { return }
-        repeat {
-            let element = try list.element()
-            let entry: Manifest.Entry
-            do throws(EntryFault) {
-                entry = try Self.entry(element.object, element.line)
-            } catch {
-                try collector.leaveOut(
-                    ManifestError(form: .json, line: element.line, column: element.column, error.reason))
-                continue
-            }
-            try collector.add(entry)
-        } while try list.continues(until: "]")
+    private mutating func add(_ element: JSONList.Element) throws(ManifestError) {
+        let entry: Manifest.Entry
+        do throws(EntryFault) {
+            entry = try Self.entry(element.object, element.line)
+        } catch {
+            return try collector.leaveOut(
+                ManifestError(form: .json, line: element.line, column: element.column, error.reason))
+        }
+        try collector.add(entry)
     }
 
     private static func entry(_ object: JSONReader.Object, _ line: Int) throws(EntryFault) -> Manifest.Entry {

@@ -1,6 +1,6 @@
 /// Reads JSON (RFC 8259) from memory, value by value, with the position of each object. Foundation's reader has no
-/// positions and builds a tree of the whole document.
-struct JSONReader {
+/// positions and builds a tree of the whole document. `JSONList` reads documents that come in portions.
+struct JSONReader: Sendable {
     /// A value with its members in order.
     indirect enum Value {
         case null
@@ -46,13 +46,34 @@ struct JSONReader {
     /// The maximum depth of nesting. No list is deeper, and deeper documents could exhaust the stack.
     static let maxDepth = 32
 
-    let bytes: [UInt8]
-    private(set) var index: Int
+    /// The longest look ahead of `index`. What is followed by so many bytes does not depend on later ones.
+    static let lookahead = 16
+
+    private(set) var bytes: [UInt8]
+    private(set) var index = 0
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        index = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
+        skipByteOrderMark()
     }
+
+    /// The number of bytes in memory that were not read.
+    var unread: Int { bytes.count - index }
+
+    /// Skips a byte order mark at the beginning.
+    mutating func skipByteOrderMark() {
+        if index == 0, bytes.starts(with: [0xef, 0xbb, 0xbf]) { index = 3 }
+    }
+
+    /// Removes the first `count` bytes, which were read, and adds the next ones.
+    mutating func slide(by count: Int, adding more: [UInt8]) {
+        if count > 0 { bytes.removeFirst(count) }
+        index -= count
+        if bytes.isEmpty { bytes = more } else { bytes += more }
+    }
+
+    /// Reads again from an earlier offset.
+    mutating func goBack(to offset: Int) { index = offset }
 
     /// The first byte of the next value; nil at the end.
     mutating func peek() -> UInt8? {

@@ -64,35 +64,3 @@ package enum ManifestName {
     private static let slash = UInt8(ascii: "/")
     private static let backslash = UInt8(ascii: "\\")
 }
-
-/// The names of a list so far. Two entries must not use one file.
-struct NameBook {
-    private var files = ExactMap<Int>()
-    private var folders = ExactMap<Int>()
-
-    /// The position of an equal name; nil for a new one.
-    subscript(name: String) -> Int? { files[name] }
-
-    /// Registers a name.
-    ///
-    /// - Parameters:
-    ///   - name: a `plain` and valid name.
-    ///   - line: its line in the list.
-    /// - Returns: the reason why it conflicts with an earlier name; nil if it does not.
-    mutating func add(_ name: String, line: Int) -> String? {
-        if let other = files[name] { return "line \(other) has the same name" }
-        if let other = folders[name] { return "line \(other) needs a folder of this name" }
-        var folder = name.utf8[...]
-        var parents: [String] = []
-        while let slash = folder.lastIndex(of: UInt8(ascii: "/")) {
-            folder = folder[..<slash]
-            let parent = String(Substring(folder))
-            if let other = files[parent] { return "line \(other) is a file where this name needs a folder" }
-            if folders[parent] != nil { break }
-            parents.append(parent)
-        }
-        files[name] = line
-        for parent in parents { folders[parent] = line }
-        return nil
-    }
-}

@@ -10,8 +10,8 @@ extension Manifest {
         /// them in Metalink, bags, JSON, lock files and hub trees, and throws for lists of URLs
         /// and checksums.
         public var skipsBadEntries: Bool?
-        /// The maximum size of a list in bytes. Nil, the default, means 1 GiB for lists of lines and 256 MiB for
-        /// documents, which are read into memory as a whole.
+        /// The maximum size of a list in bytes. Nil, the default, means 1 GiB. A line has at most 64 MiB, and an entry of
+        /// a document 256 MiB.
         public var maxBytes: Int?
         /// The maximum number of entries, including bad ones. The default is 10,000,000.
         public var maxEntries = 10_000_000
@@ -19,7 +19,7 @@ extension Manifest {
         /// Creates the default settings.
         public init() {}
 
-        func limit(_ form: Form) -> Int { maxBytes ?? (form.isDocument ? 256 << 20 : 1 << 30) }
+        var limit: Int { maxBytes ?? 1 << 30 }
         func skipsBadEntries(_ form: Form) -> Bool { skipsBadEntries ?? form.leavesOutBadEntries }
     }
 
@@ -58,17 +58,18 @@ extension Manifest {
 
 /// Reads a list in portions.
 ///
-/// Lists of lines are parsed as they arrive, and `takeEntries()` removes parsed entries, so memory stays bounded.
-/// Documents (Metalink, JSON) are kept in memory until `finish()`.
+/// Lists are parsed as they arrive, and `takeEntries()` removes parsed entries, so memory stays bounded. What is left for
+/// each file is about 40 bytes for its name, in forms that refuse two files of one name.
 public struct ManifestReader: Sendable {
     private let fileName: String?
     private let reading: Manifest.Reading
     /// The form of the list; nil until it is recognised.
     package private(set) var form: Manifest.Form?
-    /// The bytes received before the form was known, or the whole document.
+    /// The bytes received before the form was known.
     private var kept: [UInt8] = []
     private var count = 0
     private var lines: LineParser?
+    private var document: (any DocumentFormat)?
 
     /// Creates a reader.
     ///
@@ -95,11 +96,15 @@ public struct ManifestReader: Sendable {
             return try checkSize()
         }
         try checkSize()
-        if lines != nil { try lines?.take(bytes) } else { keep(bytes) }
+        try parse(bytes)
     }
 
-    /// Removes and returns the complete entries. The last entry stays, because later lines may belong to it.
-    public mutating func takeEntries() -> [Manifest.Entry] { lines?.takeEntries() ?? [] }
+    /// Removes and returns the complete entries. The last entry of a list of lines stays, because later lines may belong
+    /// to it.
+    public mutating func takeEntries() -> [Manifest.Entry] { lines?.takeEntries() ?? document?.takeEntries() ?? [] }
+
+    /// The number of bytes in memory that were not parsed.
+    var heldBytes: Int { kept.count + (document?.heldBytes ?? 0) }
 
     /// Ends the list.
     ///
@@ -108,14 +113,11 @@ public struct ManifestReader: Sendable {
     public mutating func finish() throws(ManifestError) -> Manifest {
         if form == nil { try recognize() }
         try checkSize()
-        if lines != nil { return try lines!.finish() }
-        let bytes = kept
-        kept = []
-        switch form {
-        case .metalink4, .metalink3: return try MetalinkParser.parse(bytes, reading)
-        case .hubTree: return try HubTreeParser.parse(bytes, reading)
-        default: return try JSONListParser.parse(bytes, reading)
-        }
+        return if lines != nil { try lines!.finish() } else { try document!.finish() }
+    }
+
+    private mutating func parse(_ bytes: [UInt8]) throws(ManifestError) {
+        if lines != nil { try lines!.take(bytes) } else { try document!.take(bytes) }
     }
 
     private mutating func recognize() throws(ManifestError) {
@@ -124,10 +126,10 @@ public struct ManifestReader: Sendable {
         }
         form = found
         begin(found)
-        guard lines != nil else { return }
+        if document != nil { try checkSize() }
         let bytes = kept
         kept = []
-        try lines?.take(bytes)
+        try parse(bytes)
     }
 
     private mutating func begin(_ form: Manifest.Form) {
@@ -136,7 +138,9 @@ public struct ManifestReader: Sendable {
         case .checksums: lines = LineParser(form, ChecksumListParser(fileName, reading))
         case .bagit: lines = LineParser(form, BagParser(fileName, reading))
         case .lock: lines = LineParser(form, LockParser(reading))
-        case .metalink4, .metalink3, .json, .hubTree: lines = nil
+        case .metalink4, .metalink3: document = MetalinkParser(reading)
+        case .json: document = JSONListParser(reading)
+        case .hubTree: document = HubTreeParser(reading)
         }
     }
 
@@ -146,8 +150,8 @@ public struct ManifestReader: Sendable {
     }
 
     private func checkSize() throws(ManifestError) {
-        guard let form, count > reading.limit(form) else { return }
-        let limit = reading.limit(form)
+        let limit = reading.limit
+        guard let form, count > limit else { return }
         let shown = limit % (1 << 20) == 0 ? "\(limit >> 20) MiB" : "\(limit) bytes"
         throw ManifestError(
             form: form,

@@ -13,14 +13,16 @@ struct MetalinkFile {
     }
 
     private(set) var entry: Manifest.Entry
-    private(set) var fault: (reason: String, offset: Int)?
-    /// The offset of its tag.
-    let start: Int
+    private(set) var fault: (reason: String, place: TextPlaces.Place)?
+    /// The place of its tag.
+    let start: TextPlaces.Place
+    /// The number of bytes before its first element.
+    let position: Int
     /// The name as written, for messages.
     let shownName: String
     private var hashType: String?
     private var pieces: Pieces?
-    private var url: (type: String?, source: Manifest.Source, start: Int)?
+    private var url: (type: String?, source: Manifest.Source, start: TextPlaces.Place)?
     private var passedOver = 0
     private var signatureType: String?
 
@@ -44,16 +46,17 @@ struct MetalinkFile {
     /// The maximum length of a text about a file in bytes. The rest is discarded.
     private static let maxFact = 10_000
 
-    init(_ name: String, line: Int, start: Int) {
+    init(_ name: String, at start: TextPlaces.Place, position: Int) {
         self.start = start
+        self.position = position
         shownName = name
-        entry = Manifest.Entry(name: ManifestName.plain(name), line: line)
+        entry = Manifest.Entry(name: ManifestName.plain(name), line: start.line)
         if let fault = ManifestName.fault(in: name) { refuse(fault, at: start) }
     }
 
     /// Stores a fault if it is the first.
-    mutating func refuse(_ reason: String, at offset: Int) {
-        if fault == nil { fault = (reason, offset) }
+    mutating func refuse(_ reason: String, at place: TextPlaces.Place) {
+        if fault == nil { fault = (reason, place) }
     }
 
     /// Performs the checks that need the whole file.
@@ -77,11 +80,11 @@ struct MetalinkFile {
 
     // MARK: Facts
 
-    mutating func end(size text: String, at offset: Int) {
+    mutating func end(size text: String, at place: TextPlaces.Place) {
         guard let size = Int64(text), size >= 0, text.utf8.allSatisfy(\.isASCIIDigit) else {
-            return refuse("the size '\(text)' is no number of bytes", at: offset)
+            return refuse("the size '\(text)' is no number of bytes", at: place)
         }
-        if let other = entry.size, other != size { return refuse("it has two sizes, \(other) and \(size)", at: offset) }
+        if let other = entry.size, other != size { return refuse("it has two sizes, \(other) and \(size)", at: place) }
         entry.size = size
     }
 
@@ -104,50 +107,50 @@ struct MetalinkFile {
     mutating func begin(hash type: String?) { hashType = type ?? "" }
 
     /// - Returns: the name of an unknown algorithm; nil for a known one.
-    mutating func end(hash text: String, at offset: Int) -> String? {
+    mutating func end(hash text: String, at place: TextPlaces.Place) -> String? {
         let type = hashType ?? ""
         guard let algorithm = ManifestDigest.Algorithm(name: type) else { return "hash \(type.lowercased())" }
         guard let digest = ManifestDigest(algorithm, hex: text) else {
-            refuse(ManifestDigest.fault(in: text, algorithm), at: offset)
+            refuse(ManifestDigest.fault(in: text, algorithm), at: place)
             return nil
         }
-        if !entry.digests.add(digest) { refuse("it has two different \(algorithm.rawValue) digests", at: offset) }
+        if !entry.digests.add(digest) { refuse("it has two different \(algorithm.rawValue) digests", at: place) }
         return nil
     }
 
     /// - Returns: the name of an unknown algorithm; nil for a known one.
-    mutating func begin(pieces type: String?, length: String?, at offset: Int) -> String? {
+    mutating func begin(pieces type: String?, length: String?, at place: TextPlaces.Place) -> String? {
         let algorithm = ManifestDigest.Algorithm(name: type ?? "")
         let bytes = length.flatMap { Int64($0) } ?? 0
-        if bytes < 1 { refuse("the length of its pieces, '\(length ?? "")', is no number of bytes", at: offset) }
+        if bytes < 1 { refuse("the length of its pieces, '\(length ?? "")', is no number of bytes", at: place) }
         pieces = Pieces(length: bytes, algorithm: algorithm)
         return algorithm == nil ? "hash \(type?.lowercased() ?? "")" : nil
     }
 
-    mutating func begin(pieceHash number: String?, at offset: Int) {
+    mutating func begin(pieceHash number: String?, at place: TextPlaces.Place) {
         pieces?.number = number.flatMap { Int($0) }
-        if number != nil, pieces?.number == nil { refuse("the number of a piece is none", at: offset) }
+        if number != nil, pieces?.number == nil { refuse("the number of a piece is none", at: place) }
     }
 
-    mutating func end(pieceHash text: String, at offset: Int) {
+    mutating func end(pieceHash text: String, at place: TextPlaces.Place) {
         guard let algorithm = pieces?.algorithm else { return }
         guard text.utf8.count == algorithm.byteCount * 2, let bytes = ManifestDigest.bytes(hex: text) else {
-            return refuse("piece: " + ManifestDigest.fault(in: text, algorithm), at: offset)
+            return refuse("piece: " + ManifestDigest.fault(in: text, algorithm), at: place)
         }
         pieces?.add(bytes)
     }
 
-    mutating func endPieces(at offset: Int) {
+    mutating func endPieces(at place: TextPlaces.Place) {
         guard let done = pieces, let algorithm = done.algorithm else { return pieces = nil }
         pieces = nil
         if entry.pieces.contains(where: { $0.algorithm == algorithm }) {
-            return refuse("it has two sets of \(algorithm.rawValue) pieces", at: offset)
+            return refuse("it has two sets of \(algorithm.rawValue) pieces", at: place)
         }
         var bytes = done.bytes
         if !done.numbers.elementsEqual(0..<done.numbers.count) {
             let order = done.numbers.enumerated().sorted { $0.element < $1.element }
             guard order.map(\.element).elementsEqual(0..<order.count) else {
-                return refuse("the numbers of its pieces are not 0 to \(order.count - 1)", at: offset)
+                return refuse("the numbers of its pieces are not 0 to \(order.count - 1)", at: place)
             }
             let length = algorithm.byteCount
             bytes = order.flatMap { done.bytes[$0.offset * length..<($0.offset + 1) * length] }
@@ -157,10 +160,10 @@ struct MetalinkFile {
 
     // MARK: Addresses
 
-    /// The offset of the address that is being read.
-    var urlStart: Int? { url?.start }
+    /// The place of the address that is being read.
+    var urlStart: TextPlaces.Place? { url?.start }
 
-    mutating func begin(url element: XMLReader.Element, isVersion3: Bool) {
+    mutating func begin(url element: XMLReader.Element, at start: TextPlaces.Place, isVersion3: Bool) {
         var source = Manifest.Source("")
         if isVersion3 {
             // 0 to 100, the best is 100.
@@ -175,7 +178,7 @@ struct MetalinkFile {
         if let location = element["location"]?.lowercased(), !location.isEmpty, location.utf8.count <= 16 {
             source.location = location
         }
-        url = (isVersion3 ? element["type"]?.lowercased() : nil, source, element.start)
+        url = (isVersion3 ? element["type"]?.lowercased() : nil, source, start)
     }
 
     mutating func end(url text: String, _ base: BaseURL?) -> Address {

@@ -4,11 +4,11 @@ import FKMiddleware
 ///
 /// An element counts only where its format allows it. A `hash` outside of a file, its `verification` or its `pieces`
 /// belongs to something else. Elements of other namespaces are skipped with their content.
-struct MetalinkParser {
+struct MetalinkParser: DocumentFormat {
     static let namespace4 = "urn:ietf:params:xml:ns:metalink"
     static let namespace3 = "http://www.metalinker.org/"
 
-    private var reader: XMLReader
+    private var reader = XMLReader()
     private var places = TextPlaces()
     private var collector: ManifestCollector
     private let base: BaseURL?
@@ -17,9 +17,10 @@ struct MetalinkParser {
     /// The open elements, the root first, each with its text so far.
     private var open: [(node: Node, text: String)] = []
     private var file: MetalinkFile?
+    private let maxEntry: Int
 
     /// The elements with a meaning, by kind and position.
-    private enum Node {
+    private enum Node: Sendable {
         case root
         /// Groups without further meaning: `files` and `resources` of version 3.
         case files
@@ -43,11 +44,6 @@ struct MetalinkParser {
     /// The maximum length of an element's text in bytes, such as a signature.
     private static let maxText = 1 << 20
 
-    static func parse(_ bytes: [UInt8], _ reading: Manifest.Reading) throws(ManifestError) -> Manifest {
-        var parser = MetalinkParser(bytes, reading)
-        return try parser.parse()
-    }
-
     /// The form of a document by its root element; nil if it is not a Metalink.
     ///
     /// - Parameter head: the beginning of the document.
@@ -58,7 +54,7 @@ struct MetalinkParser {
                 switch try reader.next() {
                 case .start(let root): return form(of: root)
                 case .done: return nil
-                case .end, .text: continue
+                case .end, .text, .more: continue
                 }
             }
         } catch {
@@ -78,13 +74,31 @@ struct MetalinkParser {
         }
     }
 
-    private init(_ bytes: [UInt8], _ reading: Manifest.Reading) {
-        reader = XMLReader(bytes)
+    init(_ reading: Manifest.Reading, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
+        self.maxEntry = maxEntry
         collector = ManifestCollector(.metalink4, reading)
         base = reading.baseURL.map(BaseURL.init)
     }
 
-    private mutating func parse() throws(ManifestError) -> Manifest {
+    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+        // The last byte stays: it tells whether a line ends there.
+        let count = max(0, reader.index - 1)
+        places.drop(count, of: reader.bytes)
+        reader.slide(by: count, adding: bytes)
+        try readEvents()
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        reader.finish()
+        try readEvents()
+        return collector.manifest
+    }
+
+    var heldBytes: Int { reader.bytes.count }
+
+    private mutating func readEvents() throws(ManifestError) {
         while true {
             let event: XMLReader.Event
             do throws(XMLReader.Fault) { event = try reader.next() } catch { throw fault(error.reason, error.offset) }
@@ -92,8 +106,12 @@ struct MetalinkParser {
             case .start(let element): try start(element)
             case .text(let text): try take(text)
             case .end: try end()
-            case .done: return collector.manifest
+            case .more:
+                guard reader.unread <= maxEntry else { throw tooLong(place(reader.index)) }
+                return
+            case .done: return
             }
+            if let file, reader.position - file.position > maxEntry { throw tooLong(file.start) }
         }
     }
 
@@ -103,17 +121,17 @@ struct MetalinkParser {
         guard let parent = open.last?.node else { return try startRoot(element) }
         let node = element.namespace == namespace ? child(element.name, of: parent) : .other
         open.append((node, ""))
+        let here = place(element.start)
         switch node {
         case .file:
-            let line = places.place(of: element.start, in: reader.bytes).line
-            file = MetalinkFile(element["name"] ?? "", line: line, start: element.start)
+            file = MetalinkFile(element["name"] ?? "", at: here, position: reader.position)
         case .hash: file?.begin(hash: element["type"])
         case .pieces:
-            if let kind = file?.begin(pieces: element["type"], length: element["length"], at: element.start) {
+            if let kind = file?.begin(pieces: element["type"], length: element["length"], at: here) {
                 collector.passOver(kind)
             }
-        case .pieceHash: file?.begin(pieceHash: element["piece"], at: element.start)
-        case .url: file?.begin(url: element, isVersion3: collector.manifest.form == .metalink3)
+        case .pieceHash: file?.begin(pieceHash: element["piece"], at: here)
+        case .url: file?.begin(url: element, at: here, isVersion3: collector.manifest.form == .metalink3)
         case .metaurl: collector.passOver(element["mediatype"]?.lowercased() ?? "metaurl")
         case .signature: file?.begin(signature: element["mediatype"] ?? element["type"])
         default: break
@@ -170,7 +188,7 @@ struct MetalinkParser {
     private mutating func end() throws(ManifestError) {
         guard let (node, raw) = open.popLast() else { return }
         let text = raw.trimmingWhitespace
-        let here = reader.index
+        let here = place(reader.index)
         switch node {
         case .file: try endFile()
         case .size: file?.end(size: text, at: here)
@@ -188,12 +206,12 @@ struct MetalinkParser {
     }
 
     private mutating func endURL(_ text: String) throws(ManifestError) {
-        guard let offset = file?.urlStart else { return }
+        guard let start = file?.urlStart else { return }
         switch file?.end(url: text, base) {
         case .passedOver(let kind): collector.passOver(kind)
         case .refused(let reason):
             let name = file?.entry.name ?? ""
-            try collector.leaveOutPart(fault("'\(name)': \(reason)", offset))
+            try collector.leaveOutPart(fault("'\(name)': \(reason)", at: start))
         case .taken, nil: break
         }
     }
@@ -206,12 +224,21 @@ struct MetalinkParser {
         }
         done.finish()
         guard let wrong = done.fault else { return try collector.add(done.entry) }
-        try collector.leaveOut(fault("'\(done.shownName)': \(wrong.reason)", wrong.offset))
+        try collector.leaveOut(fault("'\(done.shownName)': \(wrong.reason)", at: wrong.place))
     }
 
     private mutating func fault(_ reason: String, _ offset: Int) -> ManifestError {
-        let place = places.place(of: offset, in: reader.bytes)
-        return ManifestError(form: collector.manifest.form, line: place.line, column: place.column, reason)
+        fault(reason, at: place(offset))
+    }
+
+    private mutating func place(_ offset: Int) -> TextPlaces.Place { places.place(of: offset, in: reader.bytes) }
+
+    private func tooLong(_ place: TextPlaces.Place) -> ManifestError {
+        fault(Manifest.Reading.longEntry(maxEntry), at: place)
+    }
+
+    private func fault(_ reason: String, at place: TextPlaces.Place) -> ManifestError {
+        ManifestError(form: collector.manifest.form, line: place.line, column: place.column, reason)
     }
 }
 

@@ -6,15 +6,27 @@ struct XMLCursor {
         let offset: Int
     }
 
-    let bytes: [UInt8]
-    var index: Int
+    /// The longest look ahead of `index`. A fault that is followed by so many bytes does not depend on later ones.
+    static let lookahead = 128
 
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-        index = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
+    private(set) var bytes: [UInt8]
+    var index = 0
+    /// The number of bytes that have left the memory.
+    private(set) var dropped = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Removes the first `count` bytes, which were read, and adds the next ones.
+    mutating func slide(by count: Int, adding more: [UInt8]) {
+        if count > 0 { bytes.removeFirst(count) }
+        index -= count
+        dropped += count
+        if bytes.isEmpty { bytes = more } else { bytes += more }
     }
 
     var isAtEnd: Bool { index >= bytes.count }
+    /// The number of bytes in memory that were not read.
+    var unread: Int { bytes.count - index }
     /// The byte at a distance from the current one; 0 after the end.
     func byte(_ distance: Int = 0) -> UInt8 { index + distance < bytes.count ? bytes[index + distance] : 0 }
 
@@ -158,8 +170,9 @@ struct XMLCursor {
 
     // MARK: Bytes
 
-    /// Reads the declaration at the beginning: `<?xml version="1.0" encoding="UTF-8"?>`
+    /// Reads the beginning: a byte order mark, and the declaration `<?xml version="1.0" encoding="UTF-8"?>`.
     mutating func readDeclaration() throws(Fault) {
+        if bytes.starts(with: [0xef, 0xbb, 0xbf]) { index = 3 }
         if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0x3c, 0]) {
             throw fault("the document is in UTF-16: save it as UTF-8")
         }

@@ -1,10 +1,13 @@
-/// Reads XML 1.0 from memory, one event at a time: strictly, and only the parts that data formats use.
+/// Reads XML 1.0, one event at a time: strictly, and only the parts that data formats use.
+///
+/// The document is in memory or comes in portions. An event whose end has not come is read again when there are twice as
+/// many bytes, so the work stays proportional to the document, and at most the bytes of one event are held.
 ///
 /// Document types are an error, so there are no entities to expand and no external ones to load. It reads only UTF-8,
 /// resolves namespaces, and reports positions. A document that ends early is an error.
 ///
 /// Foundation's parser is not used, because it is libxml2: the program would load it and ICU's data at every start.
-struct XMLReader {
+struct XMLReader: Sendable {
     enum Event {
         case start(Element)
         case end
@@ -12,6 +15,8 @@ struct XMLReader {
         case text(String)
         /// The end of the document.
         case done
+        /// The next event needs more bytes. Only for a document in portions.
+        case more
     }
 
     struct Element {
@@ -34,21 +39,46 @@ struct XMLReader {
     private static let xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 
     private var cursor: XMLCursor
-    private var open: [(name: ArraySlice<UInt8>, scopes: Int, start: Int)] = []
+    /// The open elements: where their names begin in `names`, and the number of prefixes before them.
+    private var open: [(name: Int, scopes: Int)] = []
+    /// The names of the open elements, one after the other.
+    private var names: [UInt8] = []
     /// The prefixes in scope, the latest last. The empty prefix is the default namespace.
     private var scopes: [(prefix: String, namespace: String)] = []
     /// True after an empty element: its end is the next event.
     private var endsAtOnce = false
     private var hasBegun = false
     private var hasRoot = false
+    /// True once the last byte is in memory.
+    private var isWhole: Bool
+    /// The number of unread bytes with which the next event is read.
+    private var wanted = XMLCursor.lookahead
 
+    /// Creates a reader of a whole document.
     init(_ bytes: [UInt8]) {
         cursor = XMLCursor(bytes)
+        isWhole = true
     }
 
+    /// Creates a reader of a document in portions.
+    init() {
+        cursor = XMLCursor([])
+        isWhole = false
+    }
+
+    /// Removes the first `count` bytes, which were read, and adds a portion.
+    mutating func slide(by count: Int, adding more: [UInt8]) { cursor.slide(by: count, adding: more) }
+    /// Ends a document in portions.
+    mutating func finish() { isWhole = true }
+
+    /// The bytes in memory. Offsets are theirs.
     var bytes: [UInt8] { cursor.bytes }
-    /// The number of bytes read so far.
+    /// The offset behind the last event.
     var index: Int { cursor.index }
+    /// The number of bytes read so far, with those that have left the memory.
+    var position: Int { cursor.dropped + cursor.index }
+    /// The number of bytes in memory that were not read.
+    var unread: Int { cursor.unread }
 
     /// Reads the next event.
     mutating func next() throws(Fault) -> Event {
@@ -57,27 +87,60 @@ struct XMLReader {
             close()
             return .end
         }
+        while true {
+            guard isWhole || cursor.unread >= wanted else { return .more }
+            let before = (
+                index: cursor.index, hasBegun: hasBegun, hasRoot: hasRoot, open: open.count, names: names.count,
+                scopes: scopes.count
+            )
+            var isCertain = true
+            do throws(Fault) {
+                let event = try step()
+                // A text at the end may go on.
+                if case .text = event, cursor.isAtEnd, !isWhole { isCertain = false }
+                if isCertain {
+                    wanted = 1
+                    if let event { return event }
+                    continue
+                }
+            } catch {
+                if isWhole || cursor.unread >= XMLCursor.lookahead { throw error }
+            }
+            cursor.index = before.index
+            (hasBegun, hasRoot, endsAtOnce) = (before.hasBegun, before.hasRoot, false)
+            open.removeLast(open.count - before.open)
+            names.removeLast(names.count - before.names)
+            scopes.removeLast(scopes.count - before.scopes)
+            wanted = cursor.unread * 2
+        }
+    }
+
+    /// Reads the next event; nil for a part without a meaning, such as a comment.
+    private mutating func step() throws(Fault) -> Event? {
         if !hasBegun {
             hasBegun = true
             try cursor.readDeclaration()
         }
-        while !cursor.isAtEnd {
-            guard cursor.byte() == UInt8(ascii: "<") else {
-                if let text = try cursor.readText(isInside: !open.isEmpty) { return .text(text) }
-                continue
-            }
-            switch cursor.byte(1) {
-            case UInt8(ascii: "/"):
-                try readEnd()
-                return .end
-            case UInt8(ascii: "?"): try cursor.skipInstruction()
-            case UInt8(ascii: "!"):
-                if let text = try cursor.readSpecial(isInside: !open.isEmpty) { return .text(text) }
-            default: return .start(try readStart())
-            }
+        guard !cursor.isAtEnd else { return try end() }
+        guard cursor.byte() == UInt8(ascii: "<") else {
+            return try cursor.readText(isInside: !open.isEmpty).map { .text($0) }
         }
+        switch cursor.byte(1) {
+        case UInt8(ascii: "/"):
+            try readEnd()
+            return .end
+        case UInt8(ascii: "?"):
+            try cursor.skipInstruction()
+            return nil
+        case UInt8(ascii: "!"): return try cursor.readSpecial(isInside: !open.isEmpty).map { .text($0) }
+        default: return .start(try readStart())
+        }
+    }
+
+    private func end() throws(Fault) -> Event? {
+        guard isWhole else { return nil }
         if let last = open.last {
-            let name = String(decoding: last.name, as: UTF8.self)
+            let name = String(decoding: names[last.name...], as: UTF8.self)
             throw cursor.fault("the document ends inside of <\(name)>: it is not whole")
         }
         guard hasRoot else { throw cursor.fault("the document has no element") }
@@ -127,7 +190,8 @@ struct XMLReader {
     private mutating func openElement(
         _ name: ArraySlice<UInt8>, _ attributes: [(name: ArraySlice<UInt8>, value: String, start: Int)], _ start: Int
     ) throws(Fault) -> Element {
-        open.append((name, scopes.count, start))
+        open.append((names.count, scopes.count))
+        names += name
         var plain: [(name: String, value: String)] = []
         for attribute in attributes {
             let (prefix, local) = try split(attribute.name, at: attribute.start)
@@ -161,8 +225,8 @@ struct XMLReader {
         cursor.skipBlanks()
         try cursor.expect(">")
         guard let last = open.last else { throw cursor.fault("an end tag without a start tag", at: start) }
-        guard last.name == name else {
-            let wanted = String(decoding: last.name, as: UTF8.self)
+        guard names[last.name...] == name else {
+            let wanted = String(decoding: names[last.name...], as: UTF8.self)
             let found = String(decoding: name, as: UTF8.self)
             throw cursor.fault("</\(found)> stands where </\(wanted)> should be", at: start)
         }
@@ -172,6 +236,7 @@ struct XMLReader {
     private mutating func close() {
         guard let last = open.popLast() else { return }
         scopes.removeLast(scopes.count - last.scopes)
+        names.removeLast(names.count - last.name)
     }
 
     // MARK: Namespaces

@@ -33,6 +33,8 @@ struct ListedTasks {
     private var isBag = false
     /// The number of faults that were shown.
     private var shown = 0
+    /// The faults of a document's entries so far. If a later part of it is malformed, that fault alone is shown.
+    private var held: [String] = []
 
     /// Reads a list.
     ///
@@ -84,6 +86,8 @@ struct ListedTasks {
     /// - Throws: `CommandFailure` if every entry is bad, `ListInput.Fault` if there is none.
     private mutating func finish(_ manifest: Manifest, ifEmpty reason: String) throws {
         self.manifest = manifest
+        for text in held { say(text) }
+        held = []
         for fault in manifest.faults { show(ListInput.Fault(source, fault).description) }
         refused += manifest.faultCount
         if refused > shown { say("and \(Formatting.count(refused - shown, "more fault"))") }
@@ -122,7 +126,7 @@ struct ListedTasks {
             if entry.sources.isEmpty, form == .checksums { throw fault(entry, error) }
             guard skipsBad ?? leavesOut(form) else { throw fault(entry, error) }
             refused += 1
-            return show(fault(entry, error).description)
+            return show(fault(entry, error).description, isHeld: Self.isDocument(form))
         }
         try spool.append(made)
     }
@@ -131,6 +135,13 @@ struct ListedTasks {
         switch form {
         case .metalink4, .metalink3, .bagit, .json, .lock, .hubTree: true
         case .urls, .aria2, .checksums, nil: false
+        }
+    }
+
+    private static func isDocument(_ form: Manifest.Form?) -> Bool {
+        switch form {
+        case .metalink4, .metalink3, .json, .hubTree: true
+        case .urls, .aria2, .checksums, .bagit, .lock, nil: false
         }
     }
 
@@ -146,10 +157,10 @@ struct ListedTasks {
 
     // MARK: Messages
 
-    private mutating func show(_ text: String) {
+    private mutating func show(_ text: String, isHeld: Bool = false) {
         guard shown < ListInput.maxShown else { return }
         shown += 1
-        say(text)
+        if isHeld { held.append(text) } else { say(text) }
     }
 
     private func say(_ text: String) { context.errors.writeLine("fk: \(Escaping.visible(text))") }
