@@ -142,17 +142,22 @@ struct EngineResumeTests {
         #expect(try bench.out("a") == new)
     }
 
-    @Test("the part was shortened by somebody: what is left counts", arguments: sizes)
-    func shortened(_ size: Int) async throws {
+    @Test(
+        "the part was shortened by somebody: what is left counts if a digest is known, otherwise from 0",
+        arguments: sizes, [true, false])
+    func shortened(_ size: Int, _ isVerified: Bool) async throws {
         let content = Bytes.pattern(count: size)
-        let (bench, info) = try await resumed(content) { bench in
-            let part = bench.folder.path + "/out/" + (try #require(bench.names.first))
-            #expect(truncate(part, 100) == 0)
-        } _: { request, _ in
-            .file(content, to: request)
+        let bench = try await Bench { request, number in
+            .file(content, to: request, cut: number == 1 ? size / 2 : nil)
         }
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=100-"])
+        let id = try await bench.add("a") {
+            if isVerified { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(content)) }
+        }
+        await bench.reached("a", .idle, times: 2)
+        #expect(truncate("\(bench.out)/\(try #require(bench.names.first))", 100) == 0)
+        await bench.advance(1)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Range") == ["-", isVerified ? "bytes=100-" : "-"])
         #expect(try bench.out("a") == content)
     }
 

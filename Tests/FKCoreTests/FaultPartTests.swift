@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-/// Row 70: somebody else writes to the part file between two attempts, without changing its length.
+/// Row 70: somebody else writes to the part file between two attempts, or shortens it.
 @Suite("Faults: the part file is edited", .timeLimit(.minutes(1)))
 struct FaultPartTests {
     private static let content = Bytes.pattern(count: 400_000)
@@ -41,6 +41,18 @@ struct FaultPartTests {
             let file = try FileHandle(forUpdating: part)
             try file.seek(toOffset: 1_000)
             try file.write(contentsOf: Data([1, 2, 3]))
+            try file.close()
+        }
+        #expect(bytes == Self.content)
+        #expect(requests.map { $0["Range"] } == [nil, nil])
+    }
+
+    @Test("fault 70: a part that was written anew, and is shorter, is not built upon", arguments: [false, true])
+    func writtenAnew(_ closes: Bool) async throws {
+        let (requests, bytes) = try await resumed(closes: closes) { part in
+            let file = try FileHandle(forUpdating: part)
+            try file.truncate(atOffset: 0)
+            try file.write(contentsOf: Data(repeating: 7, count: 10_000))
             try file.close()
         }
         #expect(bytes == Self.content)

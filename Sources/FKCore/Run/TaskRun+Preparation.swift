@@ -165,13 +165,14 @@ extension TaskRun {
             isResumed: entry.record.received > 0, url: entry.nextURL)
     }
 
-    /// True if the part file was written to after the task's last attempt. The file's time decides only if neither its length
-    /// nor a digest would show the change.
+    /// True if the part file was written to after the task's last attempt: it is shorter, or has another time. A shorter file
+    /// may have been written anew, so its bytes need not be the task's. If a digest is known, the digest decides.
     private func isEdited(_ part: PartFile) -> Bool {
-        guard let time = entry.record.partTime, entry.expectedDigest == nil, !entry.hasPieceDigests,
-            part.openedLength >= entry.record.ranges.map(\.position).max() ?? 0
-        else { return false }
-        return !FileIdentity.isSameTime(part.openedTime, time)
+        guard let time = entry.record.partTime, entry.expectedDigest == nil, !entry.hasPieceDigests else {
+            return false
+        }
+        let isShorter = part.openedLength < entry.record.ranges.map(\.position).max() ?? 0
+        return isShorter || !FileIdentity.isSameTime(part.openedTime, time)
     }
 
     /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own
