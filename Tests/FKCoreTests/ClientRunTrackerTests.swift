@@ -93,5 +93,9 @@ import Testing
         // The last one is no target.
         #expect(infos.map { tracker.update($0) } == [true, true, false, false])
         #expect(tracker.fetched == 20 && tracker.received == 90 && tracker.total == 1)
+        // The file has changed and starts again: its first bytes arrived, too.
+        _ = tracker.update(info("a", .action, 0, of: 100))
+        _ = tracker.update(info("a", .complete, 100, of: 100))
+        #expect(tracker.fetched == 120 && tracker.received == 100)
     }
 }

@@ -53,6 +53,26 @@ struct EngineLaneTests {
         #expect(record.attempts == 1 && record.received == Int64(Self.content.count))
     }
 
+    @Test("a further connection that got no byte before a suspension costs the others none")
+    func emptyRange() async throws {
+        let gate = FakeGate()
+        let bench = try await bench(2, gate: gate) { request, number in
+            .file(Self.content, to: request, gate: gate, pauseAt: number == 2 ? 0 : 1)
+        }
+        let id = try await bench.add("a")
+        try await bench.wait {
+            let ranges = try await bench.record(id).ranges
+            return ranges.count > 1 && ranges[0].position == 300_000
+        }
+        try await bench.control.suspend(.id(id))
+        #expect(try bench.stored(id).ranges.map(\.position) == [300_000, Int64(Self.content.count) / 2])
+        gate.open()
+        try await bench.control.resume(.id(id))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(bench.sent("Range").filter { $0 == "-" }.count == 1, "\(bench.sent("Range"))")
+    }
+
     @Test("the name is taken at the end: no byte of any connection is fetched again")
     func takenName() async throws {
         let gate = FakeGate()

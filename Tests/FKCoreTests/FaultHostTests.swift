@@ -135,6 +135,15 @@ struct FaultHostTests {
         #expect(await third.finished(late)?.state == .complete)
         await third.downloader.close()
 
+        // The wall clock was set back by an hour after a pause of two seconds.
+        notice.hosts["http://h.example"] = .init(until: clock.date + 3_602, seconds: 2)
+        try notice.write(in: first.workPath)
+        let back = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        let soon = try await back.add("soon")
+        await back.advance(2)
+        #expect(await back.finished(soon)?.state == .complete)
+        await back.downloader.close()
+
         try write(Array("{\"hosts\":7".utf8), first.workPath.waitingPath)
         let fourth = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
         let last = try await fourth.add("d")
@@ -197,7 +206,7 @@ struct FaultHostTests {
         try notice.write(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
         notice.slots = 4
-        notice.hosts = ["http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), limit: 2)]
+        notice.hosts = ["http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), seconds: 9, limit: 2)]
         try notice.write(in: workPath)
         #expect(WaitNotice.read(from: workPath) == notice)
         try WaitNotice().write(in: workPath)

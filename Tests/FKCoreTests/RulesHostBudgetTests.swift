@@ -18,7 +18,7 @@ struct RulesHostBudgetTests {
             budget.pause("a", seconds: 39, now: 1_000_000_000, date: date + 1),
         ]
         #expect(changes == [true, false, false])
-        #expect(budget.pauses["a"] == .init(until: 40_000_000_000, date: date + 40))
+        #expect(budget.pauses["a"] == .init(until: 40_000_000_000, date: date + 40, seconds: 40))
         budget.pause("a", seconds: 60, now: 2_000_000_000, date: date + 2)
         #expect(budget.nextEnd == 62_000_000_000)
         #expect(budget.isOpen("b", now: 3_000_000_000))

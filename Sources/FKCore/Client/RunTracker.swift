@@ -53,6 +53,8 @@ package struct RunTracker: Sendable {
     private var lost: Int64 = 0
     /// The bytes that were received before this run.
     package private(set) var atStart: Int64 = 0
+    /// The bytes that arrived during this run, also those of a file that was started again.
+    package private(set) var fetched: Int64 = 0
     /// The number of tasks in each state, in the order of `DownloadState.allCases`.
     private var states = [Int](repeating: 0, count: DownloadState.allCases.count)
     /// True if only targets count.
@@ -167,8 +169,6 @@ package struct RunTracker: Sendable {
 
     /// The number of tasks in a state.
     package func count(_ state: DownloadState) -> Int { states[state.index] }
-    /// The bytes that arrived during this run.
-    package var fetched: Int64 { max(0, received &- atStart) }
     /// True if every task is settled.
     package var isSettled: Bool { openCount == 0 }
 
@@ -183,6 +183,8 @@ package struct RunTracker: Sendable {
         if old.state == nil {
             atStart &+= new.received
             heardCount += 1
+        } else {
+            fetched &+= max(0, new.received &- old.received)
         }
         // Lengths come from servers, so their sum may overflow. It is then wrong but harmless.
         received &+= new.received &- old.received

@@ -145,7 +145,8 @@ extension TaskRun {
                 entry.rangesChanged = true
             }
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
-            for (index, range) in entry.record.ranges.enumerated() where range.position > length {
+            for (index, range) in entry.record.ranges.enumerated()
+            where range.position > max(range.start, length) {
                 appendHistory(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
                 entry.record.shorten(index, to: length)
             }
@@ -171,8 +172,7 @@ extension TaskRun {
         guard let time = entry.record.partTime, entry.expectedDigest == nil, !entry.hasPieceDigests else {
             return false
         }
-        let isShorter = part.openedLength < entry.record.ranges.map(\.position).max() ?? 0
-        return isShorter || !FileIdentity.isSameTime(part.openedTime, time)
+        return part.openedLength < entry.record.heldEnd || !FileIdentity.isSameTime(part.openedTime, time)
     }
 
     /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own

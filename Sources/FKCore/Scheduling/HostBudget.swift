@@ -23,6 +23,8 @@ struct HostBudget: Sendable {
         var until: Int64
         /// Its end by the wall clock at the time of the answer, for display and storage.
         var date: Date
+        /// Its length.
+        var seconds: Double
     }
 
     /// The reason why no further request may go to a host.
@@ -86,7 +88,7 @@ struct HostBudget: Sendable {
     mutating func pause(_ host: String, seconds: Double, now: Int64, date: Date) -> Bool {
         let until = now + Int64(min(max(seconds, 0), 1e9) * 1e9)
         guard until > max(now, pauses[host]?.until ?? .min) else { return false }
-        pauses[host] = Pause(until: until, date: date + seconds)
+        pauses[host] = Pause(until: until, date: date + seconds, seconds: seconds)
         return true
     }
 

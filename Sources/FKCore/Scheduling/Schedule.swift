@@ -242,7 +242,7 @@ final class Schedule {
     /// - Parameter isClosing: true keeps only the pauses.
     func notice(isClosing: Bool) -> WaitNotice {
         var notice = WaitNotice()
-        for (site, pause) in hosts.pauses { notice.hosts[site] = .init(until: pause.date) }
+        for (site, pause) in hosts.pauses { notice.hosts[site] = .init(until: pause.date, seconds: pause.seconds) }
         guard !ready.isEmpty, !isClosing else { return notice }
         for (site, count) in hosts.connections where count >= hosts.limit {
             notice.hosts[site, default: .init()].limit = hosts.limit
@@ -294,15 +294,14 @@ extension HostName {
 }
 
 extension HostBudget {
-    /// Restores the pauses of an earlier engine.
+    /// Restores the pauses of an earlier engine, each for its length at most: the wall clock may have been set back.
     ///
-    /// - Parameter longest: the maximum in seconds. Without it, a wall clock that was set back would cause a wait of
-    ///   hours.
+    /// - Parameter longest: the maximum in seconds, also for a pause without a length.
     mutating func restorePauses(_ notice: WaitNotice, at clock: any EngineClock, atMost longest: Double) {
         for (site, host) in notice.hosts {
             guard let until = host.until else { continue }
             let seconds = until.timeIntervalSince(clock.date)
-            pause(site, seconds: min(seconds, longest), now: clock.now, date: clock.date)
+            pause(site, seconds: min(seconds, host.seconds ?? longest, longest), now: clock.now, date: clock.date)
         }
     }
 }

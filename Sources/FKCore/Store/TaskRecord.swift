@@ -294,6 +294,9 @@ extension TaskRecord {
         ranges = [SavedRange(start: 0, end: length, position: length)]
     }
 
+    /// The end of the last received byte. Ranges without bytes may lie behind it, and behind the end of the part file.
+    var heldEnd: Int64 { ranges.lazy.filter { $0.position > $0.start }.map(\.position).max() ?? 0 }
+
     /// The part file has no bytes of the range from `position` on.
     mutating func shorten(_ index: Int, to position: Int64) {
         ranges[index].position = max(ranges[index].start, position)

@@ -10,6 +10,8 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     package struct Host: Codable, Sendable, Hashable {
         /// The end of the pause that the host asked for.
         package var until: Date?
+        /// The seconds of that pause. Whatever the wall clock says, the next engine waits no longer.
+        package var seconds: Double?
         /// The host's maximum of connections, if all are in use.
         package var limit: Int?
     }
