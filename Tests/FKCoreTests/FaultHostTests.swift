@@ -206,7 +206,9 @@ struct FaultHostTests {
         try notice.write(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
         notice.slots = 4
-        notice.hosts = ["http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), seconds: 9, limit: 2)]
+        notice.hosts = [
+            "http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), seconds: 9, limit: 2)
+        ]
         try notice.write(in: workPath)
         #expect(WaitNotice.read(from: workPath) == notice)
         try WaitNotice().write(in: workPath)
