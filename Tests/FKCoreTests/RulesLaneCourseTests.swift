@@ -4,7 +4,7 @@ import Testing
 
 /// A file's connections to a server, computed: no clock, no network.
 private struct SimulatedServer {
-    /// The bytes that a connection has delivered so many seconds after its answer, if it had the link for itself.
+    /// The bytes that a connection alone on its link has delivered, by the seconds since its answer.
     var delivered: @Sendable (Double) -> Double
     /// The seconds from a request to its answer: the first one needs a connection as well.
     var answer: Double

@@ -106,7 +106,7 @@ struct StoreInfoDamageTests {
         }
     }
 
-    @Test("a file that was cut behind its first slot: the task goes on", arguments: [0, 1, 700])
+    @Test("a file that was cut behind its first slot: the task continues", arguments: [0, 1, 700])
     func cutFile(_ beyond: Int) async throws {
         let content = Bytes.pattern(count: 400_000)
         let first = try await Bench(content: content)

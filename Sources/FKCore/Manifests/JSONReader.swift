@@ -46,7 +46,7 @@ struct JSONReader: Sendable {
     /// The maximum depth of nesting. No list is deeper, and deeper documents could exhaust the stack.
     static let maxDepth = 32
 
-    /// The longest look ahead of `index`. What is followed by so many bytes does not depend on later ones.
+    /// The maximum number of bytes behind `index` that a decision depends on.
     static let lookahead = 16
 
     private(set) var bytes: [UInt8]

@@ -4,7 +4,7 @@
 /// bytes a slot, in a table that is at most three quarters full. Among ten million names, two that differ have the same
 /// bits with a probability of 1 to 10^15.
 struct NameBook: Sendable {
-    /// The bits that stand for a path.
+    /// The 96 bits of a path.
     private struct Key: Sendable, Equatable {
         let first: UInt64
         let second: UInt32

@@ -6,7 +6,7 @@ struct XMLCursor {
         let offset: Int
     }
 
-    /// The longest look ahead of `index`. A fault that is followed by so many bytes does not depend on later ones.
+    /// The maximum number of bytes behind `index` that a decision depends on. A fault with that many bytes behind it is final.
     static let lookahead = 128
 
     private(set) var bytes: [UInt8]
