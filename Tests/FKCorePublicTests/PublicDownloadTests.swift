@@ -166,7 +166,7 @@ struct PublicDownloadTests {
 
     @Test("a call that comes while another one's cancellation stops the task fetches the file")
     func cancelThenCall() async throws {
-        for _ in 0..<20 {
+        for _ in 0..<8 {
             let (task, call) = try await held { self.call(.cancel) }
             call.cancel()
             bench.transport.release("/held")
