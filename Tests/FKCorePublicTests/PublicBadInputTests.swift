@@ -7,7 +7,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("The public API: bad input has an answer", .timeLimit(.minutes(3)))
+@Suite("The public API: bad input has an answer", .timeLimit(.minutes(10)))
 struct PublicBadInputTests {
     // MARK: Folders
 

@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: barrels", .timeLimit(.minutes(1)))
+@Suite("The public API: barrels", .timeLimit(.minutes(10)))
 struct PublicBarrelTests {
     private let bench: PublicBench
     private let paths = (1...5).map { "/\($0).bin" }

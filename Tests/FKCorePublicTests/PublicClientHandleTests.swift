@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: handles of a client, whose tasks another downloader runs", .timeLimit(.minutes(1)))
+@Suite("The public API: handles of a client, whose tasks another downloader runs", .timeLimit(.minutes(10)))
 struct PublicClientHandleTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: handles of tasks", .timeLimit(.minutes(1)))
+@Suite("The public API: handles of tasks", .timeLimit(.minutes(10)))
 struct PublicHandleTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)
@@ -194,7 +194,7 @@ struct PublicHandleTests {
         }
     }
 
-    @Test("callbacks on a queue of the application come in order", .timeLimit(.minutes(1)))
+    @Test("callbacks on a queue of the application come in order", .timeLimit(.minutes(10)))
     func queue() async throws {
         let queue = DispatchQueue(label: "callbacks")
         let key = DispatchSpecificKey<Bool>()

@@ -43,7 +43,7 @@ import Testing
     }
 }
 
-@Suite("Public: exports of barrels", .timeLimit(.minutes(1))) struct PublicExportTests {
+@Suite("Public: exports of barrels", .timeLimit(.minutes(10))) struct PublicExportTests {
     @Test(
         "A barrel's list is written to a file or comes in parts, and brings the same tasks again",
         arguments: Manifest.Output.allCases.filter { $0 != .urls })

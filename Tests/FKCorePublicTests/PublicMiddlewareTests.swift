@@ -32,7 +32,7 @@ private struct Reject: ResponseMiddleware {
     }
 }
 
-@Suite("The public API: middlewares of an application's own", .timeLimit(.minutes(1)))
+@Suite("The public API: middlewares of an application's own", .timeLimit(.minutes(10)))
 struct PublicMiddlewareTests {
     @Test("Request middlewares run by priority, nearer 0 first; equal ones in the order of registering")
     func order() async throws {

@@ -7,7 +7,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("The public API: scopes of middlewares", .timeLimit(.minutes(1)))
+@Suite("The public API: scopes of middlewares", .timeLimit(.minutes(10)))
 struct PublicScopeTests {
     /// The names that a request middleware of each scope has put into the requests, by path.
     private func chains(of bench: PublicBench) -> [String: String] {

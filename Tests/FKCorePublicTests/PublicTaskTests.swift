@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: one task from Builder to file", .timeLimit(.minutes(1)))
+@Suite("The public API: one task from Builder to file", .timeLimit(.minutes(10)))
 struct PublicTaskTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Builder", .timeLimit(.minutes(1)))
+@Suite("Builder", .timeLimit(.minutes(10)))
 struct BuilderTests {
     @Test("a URL is encoded once, and is the task's identity together with its destination")
     func identity() throws {

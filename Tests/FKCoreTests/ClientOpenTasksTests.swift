@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Client: waiting until no task can run", .timeLimit(.minutes(1)))
+@Suite("Client: waiting until no task can run", .timeLimit(.minutes(10)))
 struct ClientOpenTasksTests {
     private static let id = TaskID(url: "http://h.example/a")
 

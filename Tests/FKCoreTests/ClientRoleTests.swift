@@ -7,7 +7,7 @@ import Testing
 
 /// Downloaders that do not own their work path, beside one that does. Both are in this process: the lock of a work path
 /// excludes a second owner here as well.
-@Suite("Client: roles", .timeLimit(.minutes(1)))
+@Suite("Client: roles", .timeLimit(.minutes(10)))
 struct ClientRoleTests {
     static let content = Bytes.pattern(count: 400_000)
 

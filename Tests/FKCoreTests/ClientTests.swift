@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Processes without the engine, played in this process: a work path has one engine here as well.
-@Suite("Client: mailbox, following, taking over", .timeLimit(.minutes(1)))
+@Suite("Client: mailbox, following, taking over", .timeLimit(.minutes(10)))
 struct ClientTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Control: rate limits and tasks in a state", .timeLimit(.minutes(1)))
+@Suite("Control: rate limits and tasks in a state", .timeLimit(.minutes(10)))
 struct ControlLimitTests {
     private static let content = Bytes.pattern(count: 200_000)
 

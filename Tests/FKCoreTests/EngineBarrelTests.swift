@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: barrels", .timeLimit(.minutes(1)))
+@Suite("Engine: barrels", .timeLimit(.minutes(10)))
 struct EngineBarrelTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// Requests about more tasks than an engine keeps in memory.
-@Suite("Engine: crowds of tasks", .timeLimit(.minutes(2)))
+@Suite("Engine: crowds of tasks", .timeLimit(.minutes(10)))
 struct EngineCrowdTests {
     private static let count = TaskBook.tasksInMemory + 1_500
     private static let most = TaskBook.tasksInMemory + 64

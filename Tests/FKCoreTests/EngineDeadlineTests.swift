@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: deadlines and stalls of single tasks", .timeLimit(.minutes(1)))
+@Suite("Engine: deadlines and stalls of single tasks", .timeLimit(.minutes(10)))
 struct EngineDeadlineTests {
     static let content = Bytes.pattern(count: 400_000)
 

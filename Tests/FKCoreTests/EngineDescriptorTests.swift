@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: out of descriptors", .timeLimit(.minutes(1)))
+@Suite("Engine: out of descriptors", .timeLimit(.minutes(10)))
 struct EngineDescriptorTests {
     @Test("the limit says how many tasks there is room for, and there is always room for one")
     func limit() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: names and destinations", .timeLimit(.minutes(1)))
+@Suite("Engine: names and destinations", .timeLimit(.minutes(10)))
 struct EngineDestinationTests {
     static let content = Bytes.pattern(count: 1_000)
     static let other: [UInt8] = [9, 9, 9]

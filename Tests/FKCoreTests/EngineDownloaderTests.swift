@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: a downloader's life", .timeLimit(.minutes(1)))
+@Suite("Engine: a downloader's life", .timeLimit(.minutes(10)))
 struct EngineDownloaderTests {
     static let content = Bytes.pattern(count: 1_000)
 

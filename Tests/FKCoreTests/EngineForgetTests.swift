@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: forget", .timeLimit(.minutes(1)))
+@Suite("Engine: forget", .timeLimit(.minutes(10)))
 struct EngineForgetTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Several connections for one file. The first one asks for the whole and is held in its middle by a gate; the further
 /// ones ask for ranges.
-@Suite("Engine: several connections for one file", .timeLimit(.minutes(1)))
+@Suite("Engine: several connections for one file", .timeLimit(.minutes(10)))
 struct EngineLaneTests {
     private static let content = Bytes.pattern(count: 8 << 20)
 

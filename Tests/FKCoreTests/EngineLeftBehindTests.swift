@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: what a middleware that moves the file leaves to the engine", .timeLimit(.minutes(1)))
+@Suite("Engine: what a middleware that moves the file leaves to the engine", .timeLimit(.minutes(10)))
 struct EngineLeftBehindTests {
     static let content = Bytes.pattern(count: 1_000)
 

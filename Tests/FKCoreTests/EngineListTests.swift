@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: waiting and running lists", .timeLimit(.minutes(1)))
+@Suite("Engine: waiting and running lists", .timeLimit(.minutes(10)))
 struct EngineListTests {
     static let content = Bytes.pattern(count: 100)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// The plan A, B: A's connection is lost half way, B goes on, or begins again where the files are not the same.
-@Suite("Engine: bytes across mirrors", .timeLimit(.minutes(1)))
+@Suite("Engine: bytes across mirrors", .timeLimit(.minutes(10)))
 struct EngineMirrorTests {
     static let sizes = [10_000, 400_000]
     static let a = "http://a.example/f"
@@ -195,7 +195,7 @@ struct EngineMirrorTests {
     }
 }
 
-@Suite("Engine: the digest a server tells", .timeLimit(.minutes(1)))
+@Suite("Engine: the digest a server tells", .timeLimit(.minutes(10)))
 struct EngineServerDigestTests {
     private static let content = Bytes.pattern(count: 400_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Only the holder of the work path's lock writes in it, and only to carry something out.
-@Suite("Engine: who may write", .timeLimit(.minutes(1)))
+@Suite("Engine: who may write", .timeLimit(.minutes(10)))
 struct EngineOwnershipTests {
     static let content = Bytes.pattern(count: 400_000)
 

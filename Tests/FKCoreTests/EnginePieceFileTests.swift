@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: files with digests of pieces", .timeLimit(.minutes(1)))
+@Suite("Engine: files with digests of pieces", .timeLimit(.minutes(10)))
 struct EnginePieceFileTests {
     @Test("an existing file is compared with the digests of its pieces before it counts", arguments: [true, false])
     func existing(isRight: Bool) async throws {

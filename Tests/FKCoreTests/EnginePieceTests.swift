@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// A list has given SHA-256 digests of pieces of 256 KiB.
-@Suite("Engine: pieces with digests from a list", .timeLimit(.minutes(1)))
+@Suite("Engine: pieces with digests from a list", .timeLimit(.minutes(10)))
 struct EnginePieceTests {
     static let piece = 256 << 10
     static let content = Bytes.pattern(count: (3 << 20) + 77)

@@ -9,7 +9,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Engine: the pipeline's order", .timeLimit(.minutes(1)))
+@Suite("Engine: the pipeline's order", .timeLimit(.minutes(10)))
 struct EnginePipelineTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -9,7 +9,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Engine: middleware programs", .timeLimit(.minutes(2)))
+@Suite("Engine: middleware programs", .timeLimit(.minutes(10)))
 struct EngineProgramTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -12,7 +12,7 @@ import Testing
 #endif
 
 /// A file that was complete and never synced, after a boot in which anything may have become of it.
-@Suite("Engine: what was not synced, after another boot", .timeLimit(.minutes(1)))
+@Suite("Engine: what was not synced, after another boot", .timeLimit(.minutes(10)))
 struct EngineProofTests {
     static let content = Bytes.pattern(count: 300_000)
 
@@ -202,7 +202,7 @@ func setTime(_ time: Int64, of path: String) throws {
     }
 }
 
-@Suite("Engine: syncing in the background", .timeLimit(.minutes(1)))
+@Suite("Engine: syncing in the background", .timeLimit(.minutes(10)))
 struct EngineSyncingTests {
     private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool {
         FileOwner.mark(of: bench.out + "/a").isOf(id, orNone: false)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: queue, slots and hosts", .timeLimit(.minutes(1)))
+@Suite("Engine: queue, slots and hosts", .timeLimit(.minutes(10)))
 struct EngineQueueTests {
     static let content = Bytes.pattern(count: 100)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// After a power cut the first engine ends as well, before it has got a byte.
-@Suite("Engine: an engine that ends early after a power cut", .timeLimit(.minutes(1)))
+@Suite("Engine: an engine that ends early after a power cut", .timeLimit(.minutes(10)))
 struct EngineReboundTests {
     private static let content = Bytes.pattern(count: 4_000_000)
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: records, attributes and last use", .timeLimit(.minutes(1)))
+@Suite("Engine: records, attributes and last use", .timeLimit(.minutes(10)))
 struct EngineRecordsTests {
     private static let content = Bytes.pattern(count: 1_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// A task whose address a.example has given half of the file gets another one, b.example.
-@Suite("Engine: relink", .timeLimit(.minutes(1)))
+@Suite("Engine: relink", .timeLimit(.minutes(10)))
 struct EngineRelinkTests {
     static let size = 400_000
     static let content = Bytes.pattern(count: size)

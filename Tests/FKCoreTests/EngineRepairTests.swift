@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: verifying, repairing and refreshing finished files", .timeLimit(.minutes(1)))
+@Suite("Engine: verifying, repairing and refreshing finished files", .timeLimit(.minutes(10)))
 struct EngineRepairTests {
     static let mib = 1 << 20
     static let content = Bytes.pattern(count: 3 * mib + 77)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: what is reported, and what is kept for it", .timeLimit(.minutes(1)))
+@Suite("Engine: what is reported, and what is kept for it", .timeLimit(.minutes(10)))
 struct EngineReportTests {
     static let content = Bytes.pattern(count: 400_000)
 

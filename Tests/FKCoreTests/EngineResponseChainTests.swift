@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: the response chain", .timeLimit(.minutes(1)))
+@Suite("Engine: the response chain", .timeLimit(.minutes(10)))
 struct EngineResponseChainTests {
     static let content = Bytes.pattern(count: 1_000)
 

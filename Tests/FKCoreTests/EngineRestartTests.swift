@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: closing, dying and coming back", .timeLimit(.minutes(1)))
+@Suite("Engine: closing, dying and coming back", .timeLimit(.minutes(10)))
 struct EngineRestartTests {
     static let content = Bytes.pattern(count: 400_000)
 

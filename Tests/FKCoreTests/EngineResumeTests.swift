@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// What a second attempt makes of what the first one left, end to end. The rules themselves are tested as values.
-@Suite("Engine: resuming", .timeLimit(.minutes(1)))
+@Suite("Engine: resuming", .timeLimit(.minutes(10)))
 struct EngineResumeTests {
     /// Small enough to be written without the engine being asked, and too large for that.
     static let sizes = [10_000, 400_000]

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: failures and retries", .timeLimit(.minutes(1)))
+@Suite("Engine: failures and retries", .timeLimit(.minutes(10)))
 struct EngineRetryTests {
     static let content = Bytes.pattern(count: 1_000)
 

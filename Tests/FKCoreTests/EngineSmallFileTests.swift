@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Files of at most 256 KiB, which are written without the engine being asked first.
-@Suite("Engine: small files that take their time", .timeLimit(.minutes(1)))
+@Suite("Engine: small files that take their time", .timeLimit(.minutes(10)))
 struct EngineSmallFileTests {
     static let content = Bytes.pattern(count: 119_000)
 

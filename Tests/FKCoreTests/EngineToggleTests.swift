@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: toggle", .timeLimit(.minutes(1)))
+@Suite("Engine: toggle", .timeLimit(.minutes(10)))
 struct EngineToggleTests {
     static let content = Bytes.pattern(count: 1_000)
 

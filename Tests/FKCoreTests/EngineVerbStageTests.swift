@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Verbs that come while an attempt is not in its body but somewhere else on its way.
-@Suite("Engine: verbs at every stage of an attempt", .timeLimit(.minutes(1)))
+@Suite("Engine: verbs at every stage of an attempt", .timeLimit(.minutes(10)))
 struct EngineVerbStageTests {
     static let content = Bytes.pattern(count: 3_000)
     static let verbs: [Verb] = [.suspend, .cancel, .trash]

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: verbs in every state", .timeLimit(.minutes(1)))
+@Suite("Engine: verbs in every state", .timeLimit(.minutes(10)))
 struct EngineVerbTests {
     static let content = Bytes.pattern(count: 400_000)
 

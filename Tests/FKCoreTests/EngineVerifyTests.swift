@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Engine: digests, lengths and limits", .timeLimit(.minutes(1)))
+@Suite("Engine: digests, lengths and limits", .timeLimit(.minutes(10)))
 struct EngineVerifyTests {
     @Test("a right digest, computed while writing", arguments: Checksum.Algorithm.allCases, [0, 10, 400_000])
     func right(_ algorithm: Checksum.Algorithm, _ size: Int) async throws {

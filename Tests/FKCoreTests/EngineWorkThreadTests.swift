@@ -4,7 +4,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Threads that can be waited for", .timeLimit(.minutes(1)))
+@Suite("Threads that can be waited for", .timeLimit(.minutes(10)))
 struct EngineWorkThreadTests {
     /// Libraries clean up a thread behind its last line, and `exit` must not come before that.
     @Test("join returns behind the end of the thread, what libraries do there included") func join() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Row 115: a sum of lengths that are not all known.
-@Suite("Faults: members of unknown length", .timeLimit(.minutes(1)))
+@Suite("Faults: members of unknown length", .timeLimit(.minutes(10)))
 struct FaultBarrelSumTests {
     private static let small = Bytes.pattern(count: 1_000)
     private static let large = Bytes.pattern(count: 300_000)

@@ -7,7 +7,7 @@ import Testing
 
 /// Row 92: names of folders, files and barrels are bytes. `é` as one scalar (NFC) and as a letter with a mark (NFD) are equal
 /// to a `String`, and two names to Linux.
-@Suite("Faults: names that are canonically equivalent", .timeLimit(.minutes(1)))
+@Suite("Faults: names that are canonically equivalent", .timeLimit(.minutes(10)))
 struct FaultByteNameTests {
     static let composed = "caf\u{e9}"
     static let decomposed = "cafe\u{301}"

@@ -7,7 +7,7 @@ import Testing
 
 /// Rows 18 to 22, 24, 28 and 30: the file on the server becomes another one while ours is not whole. Bytes of the two are
 /// never mixed.
-@Suite("Faults: the file on the server changes", .serialized, .timeLimit(.minutes(3)))
+@Suite("Faults: the file on the server changes", .serialized, .timeLimit(.minutes(10)))
 struct FaultChangedFileTests {
     /// How a server names the version of its file.
     enum Naming: String, Sendable, CaseIterable, CustomTestStringConvertible {

@@ -12,7 +12,7 @@ import Testing
 #endif
 
 /// Verbs while a finished file is compared after another boot.
-@Suite("Faults: a finished file while it is compared", .timeLimit(.minutes(1)))
+@Suite("Faults: a finished file while it is compared", .timeLimit(.minutes(10)))
 struct FaultComparisonTests {
     static let content = Bytes.pattern(count: 300_000)
 

@@ -61,7 +61,7 @@ enum Meddling: CaseIterable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Faults: files of others", .timeLimit(.minutes(1)))
+@Suite("Faults: files of others", .timeLimit(.minutes(10)))
 struct FaultForeignFileTests {
     static let content = Bytes.pattern(count: 1_000)
 
@@ -222,7 +222,7 @@ struct FaultForeignFileTests {
     }
 }
 
-@Suite("Files that were moved aside", .timeLimit(.minutes(1)))
+@Suite("Files that were moved aside", .timeLimit(.minutes(10)))
 struct SetAsideTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Rows 1 to 10: one file, no range, a server that does not keep to HTTP.
-@Suite("Faults: answers that are not what they say", .timeLimit(.minutes(1)))
+@Suite("Faults: answers that are not what they say", .timeLimit(.minutes(10)))
 struct FaultHTTPTests {
     static let content = Bytes.pattern(count: 300_000)
 

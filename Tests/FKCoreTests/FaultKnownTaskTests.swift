@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// Row 89: a task that is known takes the options of the last asking, whatever state it is in.
-@Suite("Faults: options of known tasks", .timeLimit(.minutes(1)))
+@Suite("Faults: options of known tasks", .timeLimit(.minutes(10)))
 struct FaultKnownTaskTests {
     private static let content = Bytes.pattern(count: 600_000)
     private static let wrong = try? Checksum(.sha256, hex: String(repeating: "0", count: 64))

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Rows 114 and 119: limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
-@Suite("Faults: limits", .timeLimit(.minutes(1)))
+@Suite("Faults: limits", .timeLimit(.minutes(10)))
 struct FaultLimitTests {
     private static let content = Bytes.pattern(count: 10_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Many tasks against a server that fails one request in five. Tests/Torture/load.py does the same with ten thousand.
-@Suite("Faults: many tasks, a bad server", .timeLimit(.minutes(2)))
+@Suite("Faults: many tasks, a bad server", .timeLimit(.minutes(10)))
 struct FaultLoadTests {
     private static let count = 300
     private static let slots = 16

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// Middlewares that act upon their own task, or upon each other's.
-@Suite("Faults: middlewares that give verbs", .timeLimit(.minutes(1)))
+@Suite("Faults: middlewares that give verbs", .timeLimit(.minutes(10)))
 struct FaultMiddlewareTests {
     static let content = Bytes.pattern(count: 3_000)
 

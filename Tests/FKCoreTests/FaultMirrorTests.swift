@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Row 29: the first address breaks off and is gone, and another one goes on with what it holds for the same file.
-@Suite("Faults: mirrors that disagree", .timeLimit(.minutes(1)))
+@Suite("Faults: mirrors that disagree", .timeLimit(.minutes(10)))
 struct FaultMirrorTests {
     enum Other: String, CaseIterable, Sendable {
         case same, otherLength, otherBytes, otherDigest

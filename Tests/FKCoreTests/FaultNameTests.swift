@@ -7,7 +7,7 @@ import Testing
 
 /// Rows 39 to 51, on a real disk: whatever a server calls a file, it arrives as one harmless name in the folder that was
 /// asked for, and nothing else is touched. `RulesNameTests` has the rules as values.
-@Suite("Faults: names of files", .timeLimit(.minutes(1)))
+@Suite("Faults: names of files", .timeLimit(.minutes(10)))
 struct FaultNameTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var number: Int

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Row 94: somebody else has made what bears the part file's name.
-@Suite("Faults: a part file of somebody else", .timeLimit(.minutes(1)))
+@Suite("Faults: a part file of somebody else", .timeLimit(.minutes(10)))
 struct FaultPartHolderTests {
     private static let content = Bytes.pattern(count: 400_000)
     private static let precious: [UInt8] = [9, 9, 9]

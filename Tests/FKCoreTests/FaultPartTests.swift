@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Row 70: somebody else writes to the part file between two attempts, or shortens it.
-@Suite("Faults: the part file is edited", .timeLimit(.minutes(1)))
+@Suite("Faults: the part file is edited", .timeLimit(.minutes(10)))
 struct FaultPartTests {
     private static let content = Bytes.pattern(count: 400_000)
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Rows 96 and 97, as rules and through the library: a name that a list gives stays below its folder, and a path that is not
 /// text is refused.
-@Suite("Faults: names that lead elsewhere", .timeLimit(.minutes(1)))
+@Suite("Faults: names that lead elsewhere", .timeLimit(.minutes(10)))
 struct FaultPlaceNameTests {
     @Test(
         "fault 96: names of a list that are refused",

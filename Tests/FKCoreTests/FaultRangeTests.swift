@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Rows 11 to 17 and 23 to 27: the file is the same as before, and the answers to range requests are wrong.
-@Suite("Faults: wrong answers to range requests", .serialized, .timeLimit(.minutes(3)))
+@Suite("Faults: wrong answers to range requests", .serialized, .timeLimit(.minutes(10)))
 struct FaultRangeTests {
     /// The file is right in the end, for every shape.
     @discardableResult

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Rows 31 to 38, with real servers. `RedirectRules` decides; the rules themselves are tested as values.
-@Suite("Faults: redirects", .timeLimit(.minutes(1)))
+@Suite("Faults: redirects", .timeLimit(.minutes(10)))
 struct FaultRedirectTests {
     private static let content = Bytes.pattern(count: 1_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Rows 99 to 102 in one process: the engine is a bench, other processes are mailboxes on its work path.
-@Suite("Faults: requests of other processes", .timeLimit(.minutes(2)))
+@Suite("Faults: requests of other processes", .timeLimit(.minutes(10)))
 struct FaultRequestTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Rows 73 to 76: servers that would go on for ever. Every one of them ends by a limit.
-@Suite("Faults: servers without an end", .timeLimit(.minutes(1)))
+@Suite("Faults: servers without an end", .timeLimit(.minutes(10)))
 struct FaultResourceTests {
     private func expectNothing(_ info: DownloadInfo, _ live: LiveBench, _ code: DownloadError.Code) {
         #expect(info.state == .error && info.error?.code == code, "\(String(describing: info.error))")

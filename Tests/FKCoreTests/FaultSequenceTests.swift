@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Waits and sequences end: with what they follow, with whoever waits, and at once where there is nothing to follow.
-@Suite("Faults: waits and sequences that end", .timeLimit(.minutes(1)))
+@Suite("Faults: waits and sequences that end", .timeLimit(.minutes(10)))
 struct FaultSequenceTests {
     static let content = Bytes.pattern(count: 400_000)
     static let unknown = TaskID(url: "http://h.example/none")

@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Row 77: nobody is believed to be the server who cannot prove it.
-@Suite("Faults: certificates", .timeLimit(.minutes(1)))
+@Suite("Faults: certificates", .timeLimit(.minutes(10)))
 struct FaultTLSTests {
     private static let content = Bytes.pattern(count: 1_000)
 

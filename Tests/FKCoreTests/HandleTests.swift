@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Handles: decisions", .timeLimit(.minutes(1)))
+@Suite("Handles: decisions", .timeLimit(.minutes(10)))
 struct HandleTests {
     static let id = TaskID(url: "http://h/a")
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Values of infos and settings", .timeLimit(.minutes(1)))
+@Suite("Values of infos and settings", .timeLimit(.minutes(10)))
 struct InfoValueTests {
     private static let until = Date(timeIntervalSince1970: 1_700_000_000)
 

@@ -9,7 +9,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Integration: a server that lies, cuts and stalls", .timeLimit(.minutes(1)))
+@Suite("Integration: a server that lies, cuts and stalls", .timeLimit(.minutes(10)))
 struct IntegrationFaultTests {
     static let sizes = [20_000, 1_000_000]
 

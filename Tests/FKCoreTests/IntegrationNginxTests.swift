@@ -9,7 +9,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Integration: a real nginx", .timeLimit(.minutes(1)))
+@Suite("Integration: a real nginx", .timeLimit(.minutes(10)))
 struct IntegrationNginxTests {
     /// Has requests go to the slow twin of their URL until the value is false: a transfer can then be interrupted in its
     /// middle however busy the machine is, and is over quickly afterwards.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Integration: a downloader over URLSession", .timeLimit(.minutes(1)))
+@Suite("Integration: a downloader over URLSession", .timeLimit(.minutes(10)))
 struct IntegrationURLSessionTests {
     private func bench(_ settings: (inout Configure) -> Void = { _ in }) throws -> LiveBench {
         try LiveBench {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Messager: attempts", .timeLimit(.minutes(1)))
+@Suite("Messager: attempts", .timeLimit(.minutes(10)))
 struct MessagerAttemptTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Messager: three callbacks and queries of a task", .timeLimit(.minutes(1)))
+@Suite("Messager: three callbacks and queries of a task", .timeLimit(.minutes(10)))
 struct MessagerCallbackTests {
     static let content = Bytes.pattern(count: 400_000)
 

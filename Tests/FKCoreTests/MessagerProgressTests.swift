@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Messager: Foundation's Progress", .timeLimit(.minutes(1)))
+@Suite("Messager: Foundation's Progress", .timeLimit(.minutes(10)))
 struct MessagerProgressTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Messager: receipts", .timeLimit(.minutes(1)))
+@Suite("Messager: receipts", .timeLimit(.minutes(10)))
 struct MessagerReceiptTests {
     static let content = Bytes.pattern(count: 400_000)
 

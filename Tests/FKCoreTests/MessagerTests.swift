@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Messager", .timeLimit(.minutes(1)))
+@Suite("Messager", .timeLimit(.minutes(10)))
 struct MessagerTests {
     static let content = Bytes.pattern(count: 400_000)
 

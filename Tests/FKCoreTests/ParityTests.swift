@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Features of earlier downloaders that no other suite is about.
-@Suite("What earlier downloaders do", .timeLimit(.minutes(1)))
+@Suite("What earlier downloaders do", .timeLimit(.minutes(10)))
 struct ParityTests {
     private static let content = Bytes.pattern(count: 1_000)
 

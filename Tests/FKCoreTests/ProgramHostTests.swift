@@ -6,7 +6,7 @@ import Testing
 @testable import FKCore
 
 /// Programs as the system runs them.
-@Suite("Running middleware programs", .timeLimit(.minutes(2)))
+@Suite("Running middleware programs", .timeLimit(.minutes(10)))
 struct ProgramHostTests {
     private let folder: TemporaryFolder
 
@@ -133,9 +133,8 @@ struct ProgramHostTests {
     func crashes() async throws {
         #expect(try await run("kill -SEGV $$").end == .signalled(SIGSEGV))
         let script = "\(folder.path)/script"
-        func failure(_ content: String, mode: mode_t = 0o755) async throws -> String? {
-            try Data(content.utf8).write(to: URL(fileURLWithPath: script))
-            chmod(script, mode)
+        func failure(_ content: String, mode: Int = 0o755) async throws -> String? {
+            try folder.writeScript(content, to: "script", mode: mode)
             let program = try MiddlewareProgram(name: "p", stage: .request, arguments: [script], directory: folder.path)
             let task = TaskContext(id: TaskID(url: "http://h/"), originalURL: try #require(URL(string: "http://h/")))
             guard
@@ -178,6 +177,24 @@ struct ProgramHostTests {
                 timeLimit: .seconds(9))
         }
         #expect(gone.end == .notStarted("the folder /no/such that it runs in is missing", isRetryable: false))
+    }
+
+    @Test("a program that is open for writing is tried again: it may be in an editor's hands")
+    func busy() async throws {
+        let script = try folder.writeScript("#!/bin/sh\n", to: "script")
+        let path = folder.path
+        func end() async throws -> ProgramResult.End {
+            try await ProgramHost.shared.run {
+                ProgramCall(
+                    path: script, arguments: [script], environment: [], directory: path, input: [],
+                    timeLimit: .seconds(60))
+            }.end
+        }
+        let writer = try FileHandle(forWritingTo: folder.file("script"))
+        #expect(
+            try await end() == .notStarted("\(script) is open for writing, so it cannot be run now", isRetryable: true))
+        try writer.close()
+        #expect(try await eventually { try await end() == .exited(0) ? true : nil } == true)
     }
 
     @Test("no more programs at once than slots; callers that wait are served in order, and may be cancelled")

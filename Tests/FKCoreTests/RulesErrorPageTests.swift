@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Rules: pages that come with an error", .timeLimit(.minutes(1)))
+@Suite("Rules: pages that come with an error", .timeLimit(.minutes(10)))
 struct RulesErrorPageTests {
     @Test(
         "Only the text is left of a page",

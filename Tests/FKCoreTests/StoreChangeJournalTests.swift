@@ -5,7 +5,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Store: changes for followers", .timeLimit(.minutes(1)))
+@Suite("Store: changes for followers", .timeLimit(.minutes(10)))
 struct StoreChangeJournalTests {
     private let folder: TemporaryFolder
     private let workPath: WorkPath

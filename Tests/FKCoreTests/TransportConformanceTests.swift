@@ -3,7 +3,7 @@
     import TestSupport
     import Testing
 
-    @Suite("The transport over libcurl", .timeLimit(.minutes(2)))
+    @Suite("The transport over libcurl", .timeLimit(.minutes(10)))
     struct TransportConformanceTests {
         @Test(
             "keeps the transports' contract",

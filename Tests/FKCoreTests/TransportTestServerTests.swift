@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 #if canImport(CLibcurl)
-    @Suite("The servers that tests use", .timeLimit(.minutes(1)))
+    @Suite("The servers that tests use", .timeLimit(.minutes(10)))
     struct TransportTestServerTests {
         private func get(_ url: String, _ headers: KeyValuePairs<String, String> = [:]) async throws
             -> RecordingHandler.Record

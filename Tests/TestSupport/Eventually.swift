@@ -7,7 +7,7 @@
 /// - Parameter seconds: how long to look; generous, because it is used up only where something is broken.
 /// - Returns: the condition's last value; nil when the time is over.
 package func eventually<Value>(
-    within seconds: Double = 40, _ condition: () async throws -> Value?
+    within seconds: Double = 120, _ condition: () async throws -> Value?
 ) async throws -> Value? {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while true {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Barrels, end to end", .timeLimit(.minutes(1))) struct EndToEndBarrelTests {
+@Suite("Barrels, end to end", .timeLimit(.minutes(10))) struct EndToEndBarrelTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let bodies = (1...3).map { Bytes.pattern(count: 100_000 * $0, seed: UInt64($0)) }

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Digests and mirrors that servers tell, links that expire, and bytes that are there already.
-@Suite("Digests, links and reuse, end to end", .timeLimit(.minutes(1))) struct EndToEndDigestTests {
+@Suite("Digests, links and reuse, end to end", .timeLimit(.minutes(10))) struct EndToEndDigestTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 600_000)

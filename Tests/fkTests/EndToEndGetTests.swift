@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk get, end to end", .timeLimit(.minutes(1))) struct EndToEndGetTests {
+@Suite("fk get, end to end", .timeLimit(.minutes(10))) struct EndToEndGetTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let a = Bytes.pattern(count: 200_000, seed: 1)

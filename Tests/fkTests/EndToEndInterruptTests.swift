@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Interrupted and continued", .timeLimit(.minutes(1))) struct EndToEndInterruptTests {
+@Suite("Interrupted and continued", .timeLimit(.minutes(10))) struct EndToEndInterruptTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 3_000_000)

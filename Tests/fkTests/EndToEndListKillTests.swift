@@ -7,7 +7,7 @@ import Testing
 @testable import fk
 
 /// Lists of every form whose run is killed in the middle, and Metalinks with pieces.
-@Suite("Lists, killed and resumed", .timeLimit(.minutes(2))) struct EndToEndListKillTests {
+@Suite("Lists, killed and resumed", .timeLimit(.minutes(10))) struct EndToEndListKillTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let gate = Gate()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk list, set and attributes", .timeLimit(.minutes(1))) struct EndToEndListTests {
+@Suite("fk list, set and attributes", .timeLimit(.minutes(10))) struct EndToEndListTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 

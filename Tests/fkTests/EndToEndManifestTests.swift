@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Lists of every form, from the command line to the finished files, and back.
-@Suite("Lists, end to end", .timeLimit(.minutes(1))) struct EndToEndManifestTests {
+@Suite("Lists, end to end", .timeLimit(.minutes(10))) struct EndToEndManifestTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let bodies = (1...3).map { Bytes.pattern(count: 50_000 * $0, seed: UInt64($0)) }

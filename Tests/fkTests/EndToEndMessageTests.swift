@@ -6,7 +6,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What a command says", .timeLimit(.minutes(1)))
+@Suite("What a command says", .timeLimit(.minutes(10)))
 struct EndToEndMessageTests {
     private let sandbox: Sandbox
     private let server: FaultServer

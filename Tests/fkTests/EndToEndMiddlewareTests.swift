@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk middleware", .timeLimit(.minutes(2)))
+@Suite("fk middleware", .timeLimit(.minutes(10)))
 struct EndToEndMiddlewareTests {
     private let sandbox: Sandbox
 

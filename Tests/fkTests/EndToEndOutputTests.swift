@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What fk prints", .timeLimit(.minutes(1))) struct EndToEndOutputTests {
+@Suite("What fk prints", .timeLimit(.minutes(10))) struct EndToEndOutputTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 400_000)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Several processes on one work path", .timeLimit(.minutes(1))) struct EndToEndProcessTests {
+@Suite("Several processes on one work path", .timeLimit(.minutes(10))) struct EndToEndProcessTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 2_000_000)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Queries over a divided list, end to end", .timeLimit(.minutes(1))) struct EndToEndShardQueryTests {
+@Suite("Queries over a divided list, end to end", .timeLimit(.minutes(10))) struct EndToEndShardQueryTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let count = 12

@@ -6,7 +6,7 @@ import Testing
 
 @testable import fk
 
-@Suite("A list divided among machines, end to end", .timeLimit(.minutes(1))) struct EndToEndShardTests {
+@Suite("A list divided among machines, end to end", .timeLimit(.minutes(10))) struct EndToEndShardTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let count = 24

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Work paths that are not as they should be, settings, the demo", .timeLimit(.minutes(1)))
+@Suite("Work paths that are not as they should be, settings, the demo", .timeLimit(.minutes(10)))
 struct EndToEndStoreTests {
     private let sandbox: Sandbox
     private let server: FaultServer
@@ -119,7 +119,7 @@ struct EndToEndStoreTests {
         }
     }
 
-    @Test("The demo kills a run, continues it, and proves every byte", .timeLimit(.minutes(1))) func demo() async throws
+    @Test("The demo kills a run, continues it, and proves every byte", .timeLimit(.minutes(10))) func demo() async throws
     {
         let result = try await sandbox.fk("demo", "-d", "demo", "--limit-rate", "0", "--no-progress")
         #expect(result.status == 0, "\(result.errors)")

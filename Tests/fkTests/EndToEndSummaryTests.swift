@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// The end of a run, and runs without a terminal.
-@Suite("The end of a run, and runs without a terminal", .timeLimit(.minutes(2))) struct EndToEndSummaryTests {
+@Suite("The end of a run, and runs without a terminal", .timeLimit(.minutes(10))) struct EndToEndSummaryTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 100_000)

@@ -16,7 +16,7 @@ private enum Tracing {
 @Suite(
     "Killed or failing at one system call",
     .enabled(if: Tracing.isPossible, "strace is not installed or may not trace here"),
-    .timeLimit(.minutes(2)))
+    .timeLimit(.minutes(10)))
 struct EndToEndSystemCallTests {
     private let sandbox: Sandbox
     private let server: FaultServer

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// The live view of the real program on a real terminal.
-@Suite("The live view on a terminal", .timeLimit(.minutes(2)), .needsPseudoTerminal) struct EndToEndTerminalTests {
+@Suite("The live view on a terminal", .timeLimit(.minutes(10)), .needsPseudoTerminal) struct EndToEndTerminalTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 400_000)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk toggle", .timeLimit(.minutes(1))) struct EndToEndToggleTests {
+@Suite("fk toggle", .timeLimit(.minutes(10))) struct EndToEndToggleTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 2_000_000)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("The choice of a transport, end to end", .timeLimit(.minutes(1))) struct EndToEndTransportTests {
+@Suite("The choice of a transport, end to end", .timeLimit(.minutes(10))) struct EndToEndTransportTests {
     @Test("A saved transport moves the bytes, also of a resumed file; libcurl and URLSession tell a server apart")
     func saved() async throws {
         let sandbox = try Sandbox()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What is refused before anything is fetched", .timeLimit(.minutes(1))) struct EndToEndUsageTests {
+@Suite("What is refused before anything is fetched", .timeLimit(.minutes(10))) struct EndToEndUsageTests {
     private let sandbox: Sandbox
 
     init() throws { sandbox = try Sandbox() }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(1))) struct EndToEndVerbTests {
+@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(10))) struct EndToEndVerbTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 1_000_000)

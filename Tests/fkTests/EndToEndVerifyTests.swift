@@ -7,7 +7,7 @@ import Testing
 @testable import fk
 
 /// Finished files that are damaged, missing or changed on their servers, with the real program.
-@Suite("fk verify, barrel missing, barrel refresh", .timeLimit(.minutes(2)))
+@Suite("fk verify, barrel missing, barrel refresh", .timeLimit(.minutes(10)))
 struct EndToEndVerifyTests {
     private let sandbox: Sandbox
     private let server: FaultServer

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Wrong command lines", .timeLimit(.minutes(2))) struct EndToEndWrongLineTests {
+@Suite("Wrong command lines", .timeLimit(.minutes(10))) struct EndToEndWrongLineTests {
     @Test(
         "Each ends with its status and a message; nothing is written to disk or standard output")
     func table() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Row 77 as a person sees it.
-@Suite("Faults: certificates, end to end", .timeLimit(.minutes(1)))
+@Suite("Faults: certificates, end to end", .timeLimit(.minutes(10)))
 struct FaultCertificateTests {
     @Test(
         "fault 77: the reason for refusing a certificate is shown; --insecure is the task's own and shown in fk info",

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Row 91: the work path is on a full disk where a write over old bytes needs room as well.
-@Suite("Faults: a full copy-on-write disk", .timeLimit(.minutes(2)))
+@Suite("Faults: a full copy-on-write disk", .timeLimit(.minutes(10)))
 struct FaultCopyOnWriteTests {
     private let sandbox: Sandbox
     private let server: FaultServer

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Faults: descriptors", .timeLimit(.minutes(1)))
+@Suite("Faults: descriptors", .timeLimit(.minutes(10)))
 struct FaultDescriptorTests {
     @Test(
         "fault 71: with few descriptors fewer run at once, and every file arrives at the first attempt",

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Rows 51 and 57 while the bytes arrive: a task is never complete in a place where nobody finds its file.
-@Suite("Faults: the destination changes", .timeLimit(.minutes(1)))
+@Suite("Faults: the destination changes", .timeLimit(.minutes(10)))
 struct FaultDestinationTests {
     private let sandbox: Sandbox
     private let server: FaultServer

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Rows 52 to 55 with the real program on a disk of 1 MiB, and under a limit on the size of files.
-@Suite("Faults: the disk", .timeLimit(.minutes(1)))
+@Suite("Faults: the disk", .timeLimit(.minutes(10)))
 struct FaultDiskTests {
     private let sandbox: Sandbox
     private let server: FaultServer

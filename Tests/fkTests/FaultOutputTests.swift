@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Row 120: results that cannot be written are a failure. A reader that is gone is none.
-@Suite("Faults: standard output", .timeLimit(.minutes(1)))
+@Suite("Faults: standard output", .timeLimit(.minutes(10)))
 struct FaultOutputTests {
     private let sandbox: Sandbox
     private let server: FaultServer

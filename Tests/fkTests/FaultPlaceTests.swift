@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Rows 92, 96, 97 and 98, with the real program: a file goes to the place that was named, or nowhere.
-@Suite("Faults: places", .timeLimit(.minutes(1)))
+@Suite("Faults: places", .timeLimit(.minutes(10)))
 struct FaultPlaceTests {
     private let sandbox: Sandbox
     private let server: FaultServer

@@ -21,7 +21,7 @@ private enum FakeTime {
 }
 
 /// Rows 63 to 65, 69 and 87 with the real program.
-@Suite("Faults: other processes, other clocks, other owners", .timeLimit(.minutes(1)))
+@Suite("Faults: other processes, other clocks, other owners", .timeLimit(.minutes(10)))
 struct FaultProcessTests {
     private let sandbox: Sandbox
     private let server: FaultServer

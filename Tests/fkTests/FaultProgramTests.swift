@@ -7,7 +7,7 @@ import Testing
 @testable import fk
 
 /// Rows 81 to 85, with the real program.
-@Suite("Faults: middleware programs", .timeLimit(.minutes(2)))
+@Suite("Faults: middleware programs", .timeLimit(.minutes(10)))
 struct FaultProgramTests {
     private let sandbox: Sandbox
     private let server: FaultServer
@@ -69,8 +69,7 @@ struct FaultProgramTests {
         "fault 81: arguments reach the program as they are: no shell; the URL is in its input only",
         arguments: Stage.allCases)
     func noShell(_ stage: Stage) async throws {
-        let script = try sandbox.folder.write("#!/bin/sh\nprintf '<%s>' \"$@\" > args\ncat > input\n", "show")
-        chmod(script, 0o755)
+        let script = try sandbox.folder.writeScript("#!/bin/sh\nprintf '<%s>' \"$@\" > args\ncat > input\n", to: "show")
         try await add(stage.rawValue, "show", [script, "$HOME", "; touch owned", "a b", "`id`", "--json", "", "-b"])
         let url = server.url("/a?x=$(touch%20owned);touch%20owned")
         #expect(try await sandbox.fk("get", "-o", "a", url).status == 0)
@@ -136,15 +135,13 @@ struct FaultProgramTests {
         "fault 85: crashes, garbage, missing and unfit programs: the task fails closed", arguments: Stage.allCases,
         0..<6)
     func unfit(_ stage: Stage, _ number: Int) async throws {
-        let script = try sandbox.folder.write(["#!/bin/sh\n", "no program", "#!/no/such\n"][number % 3], "guard")
+        let script = try sandbox.folder.writeScript(
+            ["#!/bin/sh\n", "no program", "#!/no/such\n"][number % 3], to: "guard", mode: number == 4 ? 0o755 : 0o644)
         switch number {
         case 0: try await add(stage, "guard", script: "kill -ABRT $$", "-b", "bad")
         case 1: try await add(stage, "guard", script: "echo garbage", "-b", "bad")
         case 2: try await add(stage, "guard", script: #"printf '{"pth": "/x"}'"#, "-b", "bad")
-        case 3: try await add(stage.rawValue, "guard", [script], ["-b", "bad"])
-        case 4:
-            chmod(script, 0o755)
-            try await add(stage.rawValue, "guard", [script], ["-b", "bad"])
+        case 3, 4: try await add(stage.rawValue, "guard", [script], ["-b", "bad"])
         default:
             let result = try await sandbox.fk(
                 "middleware", "add", "--stage", stage.rawValue, "--name", "guard", "-b", "bad", "--", "/no/such/program"

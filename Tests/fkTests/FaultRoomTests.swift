@@ -7,7 +7,7 @@ import Testing
 
 /// Row 111 with the real program: what is known not to fit is not begun.
 @Suite(
-    "Faults: no room for a file of known length", .timeLimit(.minutes(1)),
+    "Faults: no room for a file of known length", .timeLimit(.minutes(10)),
     .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
 struct FaultRoomTests {
     private let sandbox: Sandbox

@@ -7,7 +7,7 @@ import Testing
 
 /// Rows 37, 78, 79 and 88, with the real program: a canary in every place where a secret may stand appears nowhere but in
 /// the first request and in files of mode 0600.
-@Suite("Faults: secrets", .timeLimit(.minutes(1)))
+@Suite("Faults: secrets", .timeLimit(.minutes(10)))
 struct FaultSecretTests {
     private let sandbox: Sandbox
     private let first: FaultServer

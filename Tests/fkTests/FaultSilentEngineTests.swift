@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Row 102 with the real program: the process that runs the downloads is stopped.
-@Suite("Faults: an engine that is stopped", .timeLimit(.minutes(2)))
+@Suite("Faults: an engine that is stopped", .timeLimit(.minutes(10)))
 struct FaultSilentEngineTests {
     @Test(
         "fault 102: who waits behind a stopped engine says so and what to do, and goes on when it is continued or killed"

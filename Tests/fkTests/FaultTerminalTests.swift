@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Row 86: what a server says is shown and never acts.
-@Suite("Faults: what a server would like to do to a terminal", .timeLimit(.minutes(1)))
+@Suite("Faults: what a server would like to do to a terminal", .timeLimit(.minutes(10)))
 struct FaultTerminalTests {
     /// Sets the window's title, clears the screen, turns the text red, asks for an answer; as C1 bytes too.
     private static let attack = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[31m\u{1b}[6n\u{9b}2J\u{202e}"

@@ -6,7 +6,7 @@ import Testing
 @testable import fk
 
 /// Rows 113 and 115 as the command line shows them.
-@Suite("Faults: tasks that wait, totals that are not known", .timeLimit(.minutes(1)))
+@Suite("Faults: tasks that wait, totals that are not known", .timeLimit(.minutes(10)))
 struct FaultWaitTests {
     @Test("fault 113: why, info and list of another process say which host asked, and until when")
     func host() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import fk
 
-@Suite("The schema of the JSON output", .timeLimit(.minutes(2))) struct JSONSchemaTests {
+@Suite("The schema of the JSON output", .timeLimit(.minutes(10))) struct JSONSchemaTests {
     private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("Docs")
     private let schema: JSONSchema

@@ -64,7 +64,7 @@ import Testing
     }
 }
 
-@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(1))) struct EndToEndStartTests {
+@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(10))) struct EndToEndStartTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 

@@ -40,8 +40,9 @@ struct SpawnedProgram {
     /// Why a program was not started.
     struct Failure: Error {
         var code: Int32
-        /// True if a later attempt may succeed: the system lacks processes, memory or descriptors.
-        var isRetryable: Bool { [EAGAIN, ENOMEM, EMFILE, ENFILE].contains(code) }
+        /// True if a later attempt may succeed: the system lacks processes, memory or descriptors, or somebody is writing
+        /// the program.
+        var isRetryable: Bool { [EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY].contains(code) }
     }
 
     /// Starts a program.

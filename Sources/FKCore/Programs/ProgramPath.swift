@@ -66,6 +66,7 @@ enum ProgramPath {
                 ? "the interpreter in the first line of \(path) is missing"
                 : "the folder \(directory) that it runs in is missing"
         case ENOEXEC: "\(path) is neither a program nor a script with an interpreter in its first line (#!)"
+        case ETXTBSY: "\(path) is open for writing, so it cannot be run now"
         default: "\(path) could not be started: \(String(cString: strerror(code)))"
         }
     }
