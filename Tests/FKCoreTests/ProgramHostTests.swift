@@ -134,7 +134,7 @@ struct ProgramHostTests {
         #expect(try await run("kill -SEGV $$").end == .signalled(SIGSEGV))
         let script = "\(folder.path)/script"
         func failure(_ content: String, mode: Int = 0o755) async throws -> String? {
-            try folder.writeScript(content, to: "script", mode: mode)
+            _ = try Program.writeScript(content, to: script, mode: mode)
             let program = try MiddlewareProgram(name: "p", stage: .request, arguments: [script], directory: folder.path)
             let task = TaskContext(id: TaskID(url: "http://h/"), originalURL: try #require(URL(string: "http://h/")))
             guard
@@ -181,7 +181,7 @@ struct ProgramHostTests {
 
     @Test("a program that is open for writing is tried again: it may be in an editor's hands")
     func busy() async throws {
-        let script = try folder.writeScript("#!/bin/sh\n", to: "script")
+        let script = try Program.writeScript("#!/bin/sh\n", to: folder.file("script").path)
         let path = folder.path
         func end() async throws -> ProgramResult.End {
             try await ProgramHost.shared.run {

@@ -33,4 +33,14 @@ package enum Program {
         }
         return output
     }
+
+    /// Writes a script that is about to be started, in a process of its own: a program that another test starts at this
+    /// moment would hold the file open for writing for an instant, and the system starts no such file.
+    ///
+    /// - Returns: its path.
+    package static func writeScript(_ text: String, to path: String, mode: Int = 0o755) throws -> String {
+        let commands = #"printf %s "$1" > "$0" && chmod "$2" "$0""#
+        try run("sh", ["-c", commands, path, text, String(mode, radix: 8)])
+        return path
+    }
 }

@@ -29,16 +29,6 @@ package final class TemporaryFolder: Sendable {
         return target
     }
 
-    /// Writes a script that is about to be started, in a process of its own: a program that another test starts at this
-    /// moment would hold the file open for writing for an instant, and the system starts no such file.
-    @discardableResult
-    package func writeScript(_ text: String, to name: String, mode: Int = 0o755) throws -> String {
-        let path = file(name).path
-        let commands = #"printf %s "$1" > "$0" && chmod "$2" "$0""#
-        try Program.run("sh", ["-c", commands, path, text, String(mode, radix: 8)])
-        return path
-    }
-
     package func read(_ name: String) throws -> [UInt8] {
         [UInt8](try Data(contentsOf: file(name)))
     }

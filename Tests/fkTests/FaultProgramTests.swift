@@ -69,7 +69,8 @@ struct FaultProgramTests {
         "fault 81: arguments reach the program as they are: no shell; the URL is in its input only",
         arguments: Stage.allCases)
     func noShell(_ stage: Stage) async throws {
-        let script = try sandbox.folder.writeScript("#!/bin/sh\nprintf '<%s>' \"$@\" > args\ncat > input\n", to: "show")
+        let script = try Program.writeScript(
+            "#!/bin/sh\nprintf '<%s>' \"$@\" > args\ncat > input\n", to: "\(sandbox.folder.path)/show")
         try await add(stage.rawValue, "show", [script, "$HOME", "; touch owned", "a b", "`id`", "--json", "", "-b"])
         let url = server.url("/a?x=$(touch%20owned);touch%20owned")
         #expect(try await sandbox.fk("get", "-o", "a", url).status == 0)
@@ -135,8 +136,9 @@ struct FaultProgramTests {
         "fault 85: crashes, garbage, missing and unfit programs: the task fails closed", arguments: Stage.allCases,
         0..<6)
     func unfit(_ stage: Stage, _ number: Int) async throws {
-        let script = try sandbox.folder.writeScript(
-            ["#!/bin/sh\n", "no program", "#!/no/such\n"][number % 3], to: "guard", mode: number == 4 ? 0o755 : 0o644)
+        let script = try Program.writeScript(
+            ["#!/bin/sh\n", "no program", "#!/no/such\n"][number % 3], to: "\(sandbox.folder.path)/guard",
+            mode: number == 4 ? 0o755 : 0o644)
         switch number {
         case 0: try await add(stage, "guard", script: "kill -ABRT $$", "-b", "bad")
         case 1: try await add(stage, "guard", script: "echo garbage", "-b", "bad")
