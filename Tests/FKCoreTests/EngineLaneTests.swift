@@ -65,7 +65,9 @@ struct EngineLaneTests {
             return ranges.count > 1 && ranges[0].position == 300_000
         }
         try await bench.control.suspend(.id(id))
-        #expect(try bench.stored(id).ranges.map(\.position) == [300_000, Int64(Self.content.count) / 2])
+        // The middle of what was missing when the connection asked: the first one may have had some bytes by then.
+        let ranges = try bench.stored(id).ranges
+        #expect(ranges.count == 2 && ranges[0].position == 300_000 && ranges[1].position == ranges[1].start)
         gate.open()
         try await bench.control.resume(.id(id))
         #expect(await bench.finished(id)?.state == .complete)

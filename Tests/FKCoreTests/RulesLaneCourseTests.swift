@@ -44,7 +44,7 @@ private struct SimulatedServer {
                 let limit = growth.limit
                 growth.measured(
                     bytes: Int64(bytes - changed.bytes), seconds: time - changed.time,
-                    lanes: answers.count { $0 <= time })
+                    lanes: answers.count { $0 <= time }, rest: Int64(size - bytes))
                 if growth.limit > limit {
                     answers += Array(repeating: time + answer, count: growth.limit - answers.count)
                 } else if growth.limit < limit {

@@ -11,7 +11,7 @@ struct RulesLaneTests {
     func fixed(_ given: Int, _ limit: Int) {
         var growth = LaneGrowth(limit: .fixed(given))
         #expect(growth.limit == limit && growth.isGrowing == false)
-        growth.measured(bytes: 1_000_000, seconds: 1, lanes: limit)
+        growth.measured(bytes: 1_000_000, seconds: 1, lanes: limit, rest: .max)
         #expect(growth.limit == limit)
     }
 
@@ -35,7 +35,7 @@ struct RulesLaneTests {
     func automatic(_ course: Course) {
         var growth = LaneGrowth(limit: .automatic)
         for (rate, limit) in zip(course.rates, course.limits) {
-            growth.measured(bytes: Int64(rate * 6e5), seconds: 0.6, lanes: growth.limit)
+            growth.measured(bytes: Int64(rate * 6e5), seconds: 0.6, lanes: growth.limit, rest: .max)
             #expect(growth.limit == limit)
         }
     }
@@ -43,17 +43,17 @@ struct RulesLaneTests {
     @Test("within 0.2 s only a large gain counts; a pause is waited out")
     func bursts() {
         var growth = LaneGrowth(limit: .automatic)
-        growth.measured(bytes: 2_000_000, seconds: 0.05, lanes: 1)
+        growth.measured(bytes: 2_000_000, seconds: 0.05, lanes: 1, rest: .max)
         #expect(growth.limit == 1)
-        growth.measured(bytes: 2_000_000, seconds: 0.1, lanes: 1)
+        growth.measured(bytes: 2_000_000, seconds: 0.1, lanes: 1, rest: .max)
         #expect(growth.limit == 4)
         // 20 MB/s were the rate of one. 29 are not enough within 0.2 s, and enough then.
-        growth.measured(bytes: 1_450_000, seconds: 0.05, lanes: 4)
+        growth.measured(bytes: 1_450_000, seconds: 0.05, lanes: 4, rest: .max)
         for tick in [2, 3] {
-            growth.measured(bytes: Int64(tick) * 1_450_000, seconds: Double(tick) * 0.05, lanes: 4)
+            growth.measured(bytes: Int64(tick) * 1_450_000, seconds: Double(tick) * 0.05, lanes: 4, rest: .max)
             #expect(growth.limit == 4 && growth.isGrowing)
         }
-        growth.measured(bytes: 5_800_000, seconds: 0.2, lanes: 4)
+        growth.measured(bytes: 5_800_000, seconds: 0.2, lanes: 4, rest: .max)
         #expect(growth.limit == 16)
     }
 
@@ -63,11 +63,13 @@ struct RulesLaneTests {
         growth.answered(after: 0.1)
         // MB received after each tenth of a second: the rates are 1, 3, 9, 10 and 10 MB/s.
         for (tick, bytes) in [0.1, 0.4, 1.3, 2.3].enumerated() {
-            growth.measured(bytes: Int64(bytes * 1e6), seconds: Double(tick + 1) / 10, lanes: 1)
+            growth.measured(bytes: Int64(bytes * 1e6), seconds: Double(tick + 1) / 10, lanes: 1, rest: .max)
             #expect(growth.limit == (tick < 3 ? 1 : 4), "tick \(tick)")
         }
         // 10 MB/s were its speed, not 6: four connections with 10 are no gain.
-        for tick in 1...6 { growth.measured(bytes: Int64(tick) * 1_000_000, seconds: Double(tick) / 10, lanes: 4) }
+        for tick in 1...6 {
+            growth.measured(bytes: Int64(tick) * 1_000_000, seconds: Double(tick) / 10, lanes: 4, rest: .max)
+        }
         #expect(growth.limit == 1 && growth.isGrowing == false)
     }
 
@@ -78,11 +80,11 @@ struct RulesLaneTests {
         var bytes = 10.0
         for tick in 1...12 {
             bytes *= 2.7
-            growth.measured(bytes: Int64(bytes), seconds: Double(tick) / 10, lanes: 1)
+            growth.measured(bytes: Int64(bytes), seconds: Double(tick) / 10, lanes: 1, rest: .max)
             #expect(growth.limit == 1)
         }
         bytes *= 2.7
-        growth.measured(bytes: Int64(bytes), seconds: 1.3, lanes: 1)
+        growth.measured(bytes: Int64(bytes), seconds: 1.3, lanes: 1, rest: .max)
         #expect(growth.limit == 4)
     }
 
@@ -95,21 +97,37 @@ struct RulesLaneTests {
         #expect(growth.interval == interval)
     }
 
+    @Test("a rest of less than four intervals is left to the connections that are there")
+    func rest() {
+        for (rest, limit) in [(4_100_000, 4), (3_900_000, 1)] as [(Int64, Int)] {
+            var growth = LaneGrowth(limit: .automatic, interval: 0.1)
+            growth.measured(bytes: 2_000_000, seconds: 0.2, lanes: 1, rest: rest)
+            #expect(growth.limit == limit && growth.isGrowing)
+        }
+        // Those that are there stay.
+        var growth = LaneGrowth(limit: .automatic, interval: 0.1)
+        growth.measured(bytes: 2_000_000, seconds: 0.2, lanes: 1, rest: 40_000_000)
+        growth.measured(bytes: 8_000_000, seconds: 0.2, lanes: 4, rest: 1_000_000)
+        #expect(growth.limit == 4)
+    }
+
     @Test("connections without an answer are waited for, for a while, and the time before them is not measured")
     func late() {
         var growth = LaneGrowth(limit: .automatic)
-        growth.measured(bytes: 1_000_000, seconds: 0.2, lanes: 1)
+        growth.measured(bytes: 1_000_000, seconds: 0.2, lanes: 1, rest: .max)
         #expect(growth.limit == 4)
         var late = growth
-        for tick in 1...100 { late.measured(bytes: 9_000, seconds: Double(tick) * 0.05, lanes: 1) }
+        for tick in 1...100 { late.measured(bytes: 9_000, seconds: Double(tick) * 0.05, lanes: 1, rest: .max) }
         #expect(late.limit == 4 && late.isGrowing)
-        late.measured(bytes: 9_000, seconds: 5.05, lanes: 1)
+        late.measured(bytes: 9_000, seconds: 5.05, lanes: 1, rest: .max)
         #expect(late.isGrowing == false)
         // Answers after 0.8 s: only then four connections can bring more.
-        for tick in 1...16 { growth.measured(bytes: Int64(tick) * 250_000, seconds: Double(tick) * 0.05, lanes: 1) }
-        growth.measured(bytes: 5_000_000, seconds: 0.85, lanes: 4)
+        for tick in 1...16 {
+            growth.measured(bytes: Int64(tick) * 250_000, seconds: Double(tick) * 0.05, lanes: 1, rest: .max)
+        }
+        growth.measured(bytes: 5_000_000, seconds: 0.85, lanes: 4, rest: .max)
         #expect(growth.limit == 4 && growth.isGrowing)
-        growth.measured(bytes: 6_000_000, seconds: 0.9, lanes: 4)
+        growth.measured(bytes: 6_000_000, seconds: 0.9, lanes: 4, rest: .max)
         #expect(growth.limit == 16)
     }
 

@@ -269,11 +269,14 @@ struct LaneSet {
 
     /// Measures the lanes at the end of a step. A step begins with its requests, so that a server which sends the first bytes
     /// of all new connections at once does not seem to stop afterwards.
-    mutating func measure(received: Int64, now: Int64) {
+    ///
+    /// - Parameter rest: the missing bytes.
+    mutating func measure(received: Int64, rest: Int64, now: Int64) {
         let limit = growth.limit
         if let sample {
             growth.measured(
-                bytes: received - sample.received, seconds: Double(now - sample.time) / 1e9, lanes: receivingCount)
+                bytes: received - sample.received, seconds: Double(now - sample.time) / 1e9, lanes: receivingCount,
+                rest: rest)
         }
         if sample == nil || growth.limit != limit { sample = Sample(time: now, received: received) }
     }

@@ -129,15 +129,18 @@ extension TaskRun {
     }
 
     var isWorthLanes: Bool {
-        (entry.record.expected ?? 0) - entry.received >= 2 * SegmentPlanner.minPiece
+        rest >= 2 * SegmentPlanner.minPiece
     }
+
+    /// The missing bytes; 0 while the length is unknown, because such a file has one connection.
+    private var rest: Int64 { (entry.record.expected ?? 0) - entry.received }
 
     /// Measures the throughput of the connections, and adds more if that helps.
     func measureGrowth() {
         guard !isEnding, counters != nil else { return }
         tryMirrors()
         guard laneSet.growth.isGrowing else { return armGrowth() }
-        laneSet.measure(received: entry.received, now: clock.now)
+        laneSet.measure(received: entry.received, rest: rest, now: clock.now)
         grow()
     }
 

@@ -34,6 +34,9 @@ package struct LaneGrowth: Sendable {
     /// The maximum number of intervals for which they are waited for. From ten packets, TCP needs 10 round trips for 100 MB/s
     /// over 0.1 s.
     static let maxRampIntervals = 12.0
+    /// The minimum number of intervals that the rest of the file takes. A new connection needs one to three round trips before its
+    /// first byte, and then speeds up.
+    static let minRestIntervals = 4.0
     static let factor = 4
     static let fastConnection = 64e6
 
@@ -109,7 +112,8 @@ package struct LaneGrowth: Sendable {
     ///   - bytes: received by all connections since `limit` last changed.
     ///   - seconds: the time since that change.
     ///   - lanes: the connections that receive bytes now.
-    package mutating func measured(bytes: Int64, seconds: Double, lanes: Int) {
+    ///   - rest: the missing bytes. More connections for a small rest would end before they help.
+    package mutating func measured(bytes: Int64, seconds: Double, lanes: Int, rest: Int64) {
         guard isAutomatic, isGrowing, seconds > 0, lanes > 0 else { return }
         if seconds <= trial.last.seconds { trial = Trial() }
         guard lanes >= limit else {
@@ -128,7 +132,7 @@ package struct LaneGrowth: Sendable {
             limit = last.lanes
         } else if rate / Double(lanes) > Self.fastConnection || limit >= Self.automaticMaximum {
             isGrowing = false
-        } else if rate > 0 {
+        } else if rate > 0, Double(rest) > rate * interval * Self.minRestIntervals {
             last = (rate, lanes)
             limit = min(Self.automaticMaximum, limit * Self.factor)
             trial = Trial()
