@@ -111,6 +111,35 @@ struct EngineRelinkTests {
         #expect(try scene.history().contains { $0.contains("another file") })
     }
 
+    @Test("another file at the new address, which then fails: its tag is not taken for that of the stored bytes")
+    func anotherFileThatFails() async throws {
+        let other = Bytes.pattern(count: Self.size, seed: 2)
+        let (gate, failures) = (FakeGate(), Locked(0))
+        let bench = try await Bench(settings: { $0.retry.maxAttempts = 3 }) { request, _ in
+            guard request.urlRequest.url?.host == "b.example" else {
+                return .file(Self.content, etag: "\"a\"", to: request, gate: gate, pauseAt: Self.size / 2)
+            }
+            let isWhole = request.urlRequest.value(forHTTPHeaderField: "Range") == nil
+            if isWhole,
+                failures.withLock({
+                    $0 += 1; return $0
+                }) == 1
+            {
+                return .status(503)
+            }
+            return .file(other, etag: "\"b\"", to: request)
+        }
+        let id = try await bench.add(Self.a)
+        await gate.reached()
+        try await bench.control.relink(id, to: Self.b)
+        for await info in bench.messager.infos(.id(id)) where info.waitingUntil != nil { break }
+        let record = try bench.stored(id)
+        #expect(record.validator?.etag != "\"b\"" || record.received == 0)
+        await bench.advance(60)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("f") == other)
+    }
+
     @Test("the address outlives the engine")
     func restart() async throws {
         let scene = try await Scene()

@@ -44,6 +44,32 @@ struct EngineRepairTests {
         #expect(try await bench.control.repair(damaged.filter { $0.result == .right }) == 0)
     }
 
+    @Test(
+        "a changed file whose fetch is interrupted: the next engine has the task, and replaces the file",
+        arguments: ["a", ".a"])
+    func interruptedRefresh(_ name: String) async throws {
+        let (old, new) = (Bytes.pattern(count: 200_000), Bytes.pattern(count: 200_001, seed: 2))
+        let (gate, isNew) = (FakeGate(), Locked(false))
+        let bench = try await Bench { request, _ in
+            isNew.withLock(\.self)
+                ? .file(new, etag: "\"2\"", to: request, gate: gate, pauseAt: 100_000) : .file(old, to: request)
+        }
+        let id = try await bench.add("a") { $0.fileName = name }
+        let path = try #require(await bench.finished(id)?.path)
+        isNew.withLock { $0 = true }
+        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        await gate.reached()
+        await bench.downloader.close()
+        #expect(try bench.out(name) == old, "the old file stays until the new one is there")
+
+        let next = try await Bench(in: bench.folder) { request, _ in .file(new, etag: "\"2\"", to: request) }
+        let info = await next.finished(id)
+        #expect(info?.state == .complete && info?.path == path)
+        #expect(try next.out(name) == new)
+        #expect(await next.downloader.takeProblems() == [])
+        #expect(next.names == [name])
+    }
+
     @Test("the sums of a file that was resumed in another attempt are those of the file")
     func resumed() async throws {
         let bench = try await Bench { request, number in

@@ -31,6 +31,7 @@ struct RulesOptionRangeTests {
         .init("options.stallTimeout is -0.001 s") { $0.stallTimeout = .milliseconds(-1) },
         .init("options.deadline") { $0.deadline = Date(timeIntervalSince1970: -1) },
         .init("options.deadline") { $0.deadline = Date(timeIntervalSince1970: 9e10) },
+        .init("options.deadline") { $0.deadline = Date(timeIntervalSince1970: .nan) },
     ]
 
     @Test(

@@ -84,7 +84,8 @@ extension TaskOptions {
 
     private var deadlineFault: String? {
         let range = Date(timeIntervalSince1970: 0)...Date.distantFuture
-        guard let deadline, !range.contains(deadline) else { return nil }
+        // A date that is not a number compares as equal to every date.
+        guard let deadline, !range.contains(deadline) || deadline.timeIntervalSince1970.isNaN else { return nil }
         return "options.deadline is outside its range, and must be from 1970 to Date.distantFuture"
     }
 }

@@ -23,7 +23,9 @@ extension TaskRun {
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
-            if !receiver.askedEngine, !receiver.isRecorded, lane.claim == nil, lane.mirror == nil {
+            if !receiver.askedEngine, !receiver.isRecorded, !receiver.isUncompared, lane.claim == nil,
+                lane.mirror == nil
+            {
                 try adopt(receiver)
             }
         } catch {

@@ -71,10 +71,17 @@ extension TaskRecord {
 }
 
 extension TaskRecord {
-    /// True for a hidden name with the task's id, as `FileNameRules` makes it.
+    /// True for a file that was moved aside, and for the finished file of the task's folder that a fetch replaces
+    /// (`renew(replacing:)`). Both are removed only while they are as the task left them.
     private func isSetAside(_ path: String) -> Bool {
-        let name = path.lastPathPart
-        return path.isAbsolutePath && name.utf8.first == UInt8(ascii: ".")
+        guard path.isAbsolutePath else { return false }
+        return isHiddenAside(path.lastPathPart)
+            || task.directory?.isExactly(path.folderPart) ?? path.folderPart.lastPathPart.isExactly(id.hex)
+    }
+
+    /// True for a hidden name with the task's id, as `FileNameRules` makes it.
+    func isHiddenAside(_ name: String) -> Bool {
+        name.utf8.first == UInt8(ascii: ".")
             && [".fkrejected", ".fkpart.old"].contains { name.utf8.suffix($0.utf8.count).elementsEqual($0.utf8) }
             && name.split(separator: ".").contains { $0.utf8.elementsEqual(id.hex.prefix(16).utf8) }
     }

@@ -486,7 +486,7 @@ extension TaskRecord {
     /// task left it; nil without one.
     func renewedName(in folder: Folder) -> String? {
         setAside?.first {
-            $0.path.folderPart.isExactly(folder.path) && !$0.path.lastPathPart.hasPrefix(".") && $0.isThere
+            $0.path.folderPart.isExactly(folder.path) && !isHiddenAside($0.path.lastPathPart) && $0.isThere
         }
         .map(\.path.lastPathPart)
     }

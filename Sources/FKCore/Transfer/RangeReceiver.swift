@@ -8,8 +8,10 @@ import Synchronization
 /// overwritten, the receiver pauses the transfer until the engine opens the gate.
 ///
 /// ```text
-/// head -> ResumeRules -> [gate: engine writes the record] -> limits -> compare overlap -> [gather] -> pwrite -> counter
+/// head -> ResumeRules -> [compare overlap] -> [gate: engine writes the record] -> limits -> [gather] -> pwrite -> counter
 /// ```
+///
+/// The gate comes after the comparison: the record must not have the validator of another file for the stored bytes.
 ///
 /// Pieces of a fast transfer are gathered and written together. A piece waits for others only until the transport has
 /// handed over what it has read, or until the buffer is full.
@@ -96,6 +98,10 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     /// The bytes before the seam, requested again for comparison.
     private var seam: TailComparison?
+    /// True until the bytes before the seam have been compared. The head then says nothing about the stored bytes.
+    private(set) var isUncompared = false
+    /// The number of compared bytes that the transport offers again after the gate.
+    private var compared = 0
     /// Bytes that have arrived and are not in the part file yet; nil if there are none.
     private var gathered: GatherBuffer?
     /// True once the transport has announced a wait, so it announces every one and bytes may be gathered until then.
@@ -181,6 +187,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             }
         }
         if overlap > 0 {
+            isUncompared = true
             do throws(DownloadError) {
                 let held = try plan.part.bytes(at: plan.ask.start - overlap, count: Int(overlap))
                 guard held.count == Int(overlap) else {
@@ -192,6 +199,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                     return .fail(Self.stopped)
                 }
                 seam = TailComparison(held: held)
+                return .deliver
             } catch {
                 return .fail(error)
             }
@@ -211,22 +219,15 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             errorBody.append(contentsOf: bytes.prefix(Self.maxErrorBody - errorBody.count))
             return errorBody.count < Self.maxErrorBody ? .consumed : .fail(refusal)
         }
+        if let verdict = compare(bytes) { return verdict }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(seconds: nil) }
         if let seconds = plan.limits.take(bytes.count, now: plan.clock.now) {
             return .pause(seconds: seconds)
         }
-        var bytes = bytes
-        if seam != nil {
-            switch seam?.feed(bytes) {
-            case .needsMore: return .consumed
-            case .equal(let newBytesAt):
-                seam = nil
-                bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(newBytesAt))
-            default:
-                outcome = .seamDiffers
-                return .fail(Self.stopped)
-            }
-        }
+        let known = min(compared, bytes.count)
+        compared -= known
+        let bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(known))
+        if bytes.isEmpty { return .consumed }
         if gathered == nil {
             // A short piece, or the last one of the range, has nothing to wait for.
             guard isToldOfWaits, bytes.count == Self.fullPiece, !isEnd(position + Int64(bytes.count)) else {
@@ -234,6 +235,25 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             }
         }
         return gather(bytes)
+    }
+
+    /// Compares the bytes before the seam, and asks the engine once they are equal. nil if there is nothing to compare.
+    private func compare(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict? {
+        guard seam != nil else { return nil }
+        switch seam?.feed(bytes) {
+        case .needsMore: return .consumed
+        case .equal(let newBytesAt):
+            seam = nil
+            isUncompared = false
+            compared = newBytesAt
+            askedEngine = true
+            onGate(self)
+            // The engine may have opened the gate already. Otherwise these bytes are offered again.
+            return nil
+        default:
+            outcome = .seamDiffers
+            return .fail(Self.stopped)
+        }
     }
 
     func transportWillWait() throws(DownloadError) {
