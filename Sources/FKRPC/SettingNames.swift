@@ -16,6 +16,8 @@ enum SettingNames {
         ("lower `minFree`", "start fk rpc with a lower --min-free"),
         ("close its downloader, or use another work path", "end it, or start fk rpc with another --work-path"),
         ("Use the transport over libcurl", "Start fk rpc with --transport curl"),
+        ("it wants a login", "it wants a login (options http-user and http-passwd)"),
+        ("the proxy wants a login", "the proxy wants a login (option all-proxy)"),
         ("(caFile)", "('fk get --cacert')"), ("(insecure)", "('fk get --insecure')"),
         ("(proxy)", "(option all-proxy)"), ("(netrc)", "('fk get --netrc')"),
     ]

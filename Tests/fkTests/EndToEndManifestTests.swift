@@ -71,6 +71,20 @@ import Testing
         #expect(!second.contains(sandbox.files))
     }
 
+    @Test("A name that aria2's form cannot hold is left out of an export and named: the list can be imported again")
+    func namesForAria2() async throws {
+        let digest = Bytes.sha256(bodies[0])
+        try sandbox.put(["a.bin", "tab\tx", "hidden\u{200B}x"].map { "\(digest)  \($0)\n" }.joined(), "SUMS")
+        #expect(try await sandbox.fk("barrel", "import", "set", "SUMS", "--base", server.url("/")).status == 0)
+        let exported = try await sandbox.fk("barrel", "export", "set", "--format", "aria2")
+        #expect(exported.status == 1)
+        #expect(exported.errors.contains("fk: 'tab\\tx' is left out: an aria2 list cannot hold its name or folder"))
+        #expect(exported.errors.components(separatedBy: "is left out").count == 3, "\(exported.errors)")
+        try sandbox.put(exported.output, "list")
+        let again = try await sandbox.fk("barrel", "import", "set", "list")
+        #expect(again.status == 0 && again.output.contains("0 added, 1 known already"), "\(again)")
+    }
+
     @Test("A lock binds: a longer or shorter answer is refused at its head, and another digest after it") func lock()
         async throws
     {

@@ -170,6 +170,18 @@ struct EndToEndMessageTests {
         #expect(large.status == 1 && !large.errors.contains("maxSize"), "\(large.errors)")
     }
 
+    @Test("A login that is missing names the options that give one")
+    func login() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        server.route("/a") { _ in .status(401) }
+        server.route("/b") { _ in .status(407) }
+        let site = try await sandbox.fk("get", "--retry", "0", server.url("/a"))
+        #expect(site.status == 1 && site.errors.contains("401: it wants a login (--user or --netrc)."), "\(site)")
+        let proxy = try await sandbox.fk("get", "--retry", "0", server.url("/b"))
+        #expect(proxy.errors.contains("407: the proxy wants a login (--proxy http://NAME:PASSWORD@HOST:PORT)."))
+    }
+
     @Test("Every text that is put in another's place is one that the library has")
     func pairs() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

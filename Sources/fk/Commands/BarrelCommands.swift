@@ -72,6 +72,11 @@ enum BarrelCommands {
 
     static let run = CommandSpec(
         path: ["barrel", "run"], summary: "download the members of barrels",
+        discussion: [
+            "Ends when no member is left that can run. It does not wait for suspended members. Failed and cancelled members "
+                + "are not tried again, and the exit status is 1; 'fk barrel retry' queues them. With --shard, failed "
+                + "members are tried again."
+        ],
         operands: [OperandSpec("name", "the barrels", 1, nil, hint: .barrels)],
         options: RunOptions.specs + ShardOptions.specs,
         examples: [

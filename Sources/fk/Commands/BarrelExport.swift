@@ -89,8 +89,9 @@ struct BarrelExport {
     /// Adds the lines of a task. Returns false if the format cannot hold them.
     private func write(_ task: TaskDescription, _ text: inout String) -> Bool {
         let texts = [task.fileName, task.directory].compactMap(\.self)
-        // aria2 trims a value and ends it at a line end.
-        guard
+        // aria2 trims a value and ends it at a line end. A name that the reader of such lists refuses would make the
+        // whole list useless.
+        guard task.fileName.flatMap(ListedName.fault) == nil,
             texts.allSatisfy({
                 $0.trimmedForAria2.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
             })

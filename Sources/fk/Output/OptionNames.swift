@@ -15,6 +15,8 @@ enum OptionNames {
         ("lower `minFree`", "lower --min-free"),
         ("close its downloader, or use another work path", "use another one with --work-path"),
         ("Use the transport over libcurl", "Use --transport curl"),
+        ("it wants a login", "it wants a login (--user or --netrc)"),
+        ("the proxy wants a login", "the proxy wants a login (--proxy http://NAME:PASSWORD@HOST:PORT)"),
         ("(caFile)", "(--cacert)"), ("(insecure)", "(--insecure)"), ("(proxy)", "(--proxy)"), ("(netrc)", "(--netrc)"),
     ]
 
