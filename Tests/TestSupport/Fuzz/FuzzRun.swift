@@ -95,11 +95,33 @@ package struct FuzzRun: Sendable {
                     + "slowest \(slowest.time) (case \(slowest.number)), peak memory \(ProcessMemory.peak >> 20) MiB (+\(grown))"
             )
         }
+        try end(complaints)
+    }
+
+    private func end(_ complaints: [String]) throws {
         guard complaints.isEmpty else {
             throw Failure(
                 description: "fuzz \(name): \(complaints.joined(separator: "\n"))\n"
                     + "one of them again: FK_FUZZ_SEED=\(environment.seed) FK_FUZZ_CASE=<number>")
         }
+    }
+
+    /// The same for cases that wait for others. Their time has no limit.
+    package func waiting(
+        shard: Int = 0, of shards: Int = 1, _ body: @Sendable (SeededRandom) async throws -> String?
+    ) async throws {
+        var complaints: [String] = []
+        for number in numbers(shard, shards) {
+            let random = SeededRandom(seed: environment.seed &* 0x2545_f491_4f6c_dd1d ^ UInt64(number))
+            do {
+                guard let complaint = try await body(random) else { continue }
+                complaints.append("case \(number): \(complaint)")
+            } catch {
+                complaints.append("case \(number): threw \(error)")
+            }
+            if complaints.count == 5 { break }
+        }
+        try end(complaints)
     }
 
     private func numbers(_ shard: Int, _ shards: Int) -> StrideTo<Int> {
