@@ -89,7 +89,7 @@ struct FuzzVersionTests {
         private func step() async throws {
             await bench.settle()
             let connections = random.pick([1, 2, 4])
-            switch random.below(10) {
+            switch random.below(12) {
             case 0, 1: note("changed: \(world.change(&random))")
             case 2:
                 note("suspended and resumed")
@@ -115,6 +115,10 @@ struct FuzzVersionTests {
                 note("retried")
                 _ = try? await bench.control.retry(.id(id))
             case 8:
+                note("fetched anew")
+                _ = await bench.engine.perform(.renew([Renewal(id)]))
+            case 9: try await damage()
+            case 10:
                 note("gate opened")
                 world.openGate()
             default:
@@ -123,6 +127,22 @@ struct FuzzVersionTests {
             }
             await bench.settle()
             note("  \(await bench.state(id))")
+        }
+
+        /// Damages some bytes of the finished file and has them fetched again.
+        private func damage() async throws {
+            guard await bench.state(id) == .complete, let path = await bench.messager.info(.id(id))?.path,
+                let file = FileHandle(forUpdatingAtPath: path)
+            else { return }
+            defer { try? file.close() }
+            let size = Int(try file.seekToEnd())
+            let start = random.below(size)
+            let end = start + 1 + random.below(min(size - start, 100_000))
+            note("bytes \(start) to \(end) damaged")
+            try file.seek(toOffset: UInt64(start))
+            try file.write(contentsOf: [UInt8](repeating: 0, count: end - start))
+            let reply = await bench.engine.perform(.renew([Renewal(id, damaged: [Int64(start)..<Int64(end)])]))
+            note("  \(reply)")
         }
 
         /// Work path and destination as a kill would leave them. Files may go away meanwhile: a response is published on
