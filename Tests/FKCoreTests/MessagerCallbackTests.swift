@@ -24,6 +24,31 @@ struct MessagerCallbackTests {
         }
     }
 
+    @Test("after its removal no call of a callback begins, also where one waits on a queue")
+    func removed() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file([1, 2, 3], to: request, gate: gate) }
+        let id = try await bench.add("a", barrel: "b")
+        let (queue, calls) = (DispatchQueue(label: "test"), Locked(0))
+        queue.suspend()
+        let messager = bench.messager
+        let registrations = [
+            try await messager.addInfo(.id(id), on: queue) { _ in calls.withLock { $0 += 1 } },
+            try await messager.addAttempts(.id(id), on: queue) { _ in calls.withLock { $0 += 1 } },
+            try await messager.addBarrelInfo("b", on: queue) { _ in calls.withLock { $0 += 1 } },
+            try await messager.addCallbacks(
+                .id(id), on: queue, TaskCallbacks(stateChanged: { _ in calls.withLock { $0 += 1 } })),
+        ]
+        await messager.waitForReports()
+        for registration in registrations { await messager.removeInfo(registration) }
+        queue.resume()
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        await messager.waitForReports()
+        queue.sync {}
+        #expect(calls.withLock(\.self) == 0)
+    }
+
     @Test("states, progress, and one completion with the file")
     func complete() async throws {
         let gate = FakeGate()

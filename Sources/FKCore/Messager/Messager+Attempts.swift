@@ -12,7 +12,11 @@ extension Messager {
     public func addAttempts(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await typed { Registration(number: try await engine.observeAttempts(selector, queue.calling(callback))) }
+        let calls = CallbackSwitch()
+        return try await typed {
+            let number = try await engine.observeAttempts(selector, queue.calling(calls.guarding(callback)))
+            return Registration(number: number, calls: calls)
+        }
     }
 
     /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.

@@ -12,7 +12,10 @@ extension Messager {
     public func addChanges(
         missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async -> Registration {
-        Registration(number: await engine.observeStates(missed: missed) { for info in $0 { callback(info) } })
+        let calls = CallbackSwitch()
+        let (missed, callback) = (calls.guarding { (_: Void) in missed() }, calls.guarding(callback))
+        let number = await engine.observeStates(missed: { missed(()) }) { for info in $0 { callback(info) } }
+        return Registration(number: number, calls: calls)
     }
 
     /// Returns when the callbacks of all changes up to now have run on the library's serial queue.

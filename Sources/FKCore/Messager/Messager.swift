@@ -11,6 +11,7 @@ public struct Messager: Sendable {
     /// Identifies a registered callback.
     public struct Registration: Sendable, Hashable {
         let number: UInt64
+        let calls: CallbackSwitch
     }
 
     // MARK: Lookups
@@ -61,13 +62,20 @@ public struct Messager: Sendable {
     public func addInfo(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await typed { Registration(number: try await engine.observe(selector, queue.calling(callback))) }
+        let calls = CallbackSwitch()
+        return try await typed {
+            let number = try await engine.observe(selector, queue.calling(calls.guarding(callback)))
+            return Registration(number: number, calls: calls)
+        }
     }
 
-    /// Removes a callback of a task or barrel. It does not wait for a call that is running.
-    public func removeInfo(_ registration: Registration) async { await engine.stopObserving(registration.number) }
+    /// Removes a callback. It does not wait for a call that is running, and no other one begins.
+    public func removeInfo(_ registration: Registration) async {
+        registration.calls.turnOff()
+        await engine.stopObserving(registration.number)
+    }
 
-    /// Removes all callbacks of a task that were added with the same URL or id.
+    /// Removes all callbacks of a task that were added with the same URL or id. Calls that wait on a queue still run.
     public func removeInfo(_ selector: TaskSelector) async { await engine.stopObserving(selector) }
 
     /// The infos of an existing task as an asynchronous sequence. Every reader receives the first and the last info.
@@ -139,7 +147,11 @@ public struct Messager: Sendable {
     public func addBarrelInfo(
         _ name: String, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await typed { Registration(number: try await engine.observeBarrel(name, queue.calling(callback))) }
+        let calls = CallbackSwitch()
+        return try await typed {
+            let number = try await engine.observeBarrel(name, queue.calling(calls.guarding(callback)))
+            return Registration(number: number, calls: calls)
+        }
     }
 
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends
