@@ -226,7 +226,9 @@ extension TaskControl {
             if mayRun { admit(entry) }
             return (.init(id: id, state: entry.record.state, isNew: known == nil), checksum)
         } catch {
-            return (.init(id: id, state: .unknown, isNew: false, error: Self.notMade(error)), nil)
+            var error = Self.notMade(error)
+            error.url = error.url ?? URLMasking.mask(description.url)
+            return (.init(id: id, state: .unknown, isNew: false, error: error), nil)
         }
     }
 }

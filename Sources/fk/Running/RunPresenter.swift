@@ -21,6 +21,8 @@ final class RunPresenter: Sendable {
         /// The tasks that were complete before this run.
         var unchanged: Set<TaskID> = []
         var failures = 0
+        /// The tasks that could not be created.
+        var notAdded = 0
         var failed = RunFailures()
         var names = SeenNames()
         /// When the last line about the run was written.
@@ -106,7 +108,7 @@ final class RunPresenter: Sendable {
         case .failed(let error): failed(error.url ?? "request", error)
         case .added(let list):
             for added in list {
-                if let error = added.error { failed(error.url ?? added.id.short, error) }
+                if let error = added.error { failed(error.url ?? added.id.short, error, isAddition: true) }
                 if added.state == .complete, view.mode != .quiet {
                     state.withLock { _ = $0.unchanged.insert(added.id) }
                 }
@@ -115,9 +117,10 @@ final class RunPresenter: Sendable {
         }
     }
 
-    private func failed(_ name: String, _ error: DownloadError) {
+    private func failed(_ name: String, _ error: DownloadError, isAddition: Bool = false) {
         state.withLock { state in
             state.failures += 1
+            if isAddition { state.notAdded += 1 }
             state.failed.add(uncreated: name, error)
         }
         view.finished(FinishedLine(name: name, outcome: .failed(error.shortText), bytes: 0))
@@ -264,12 +267,14 @@ final class RunPresenter: Sendable {
                 complete: tracker.count(.complete), error: tracker.count(.error), suspend: tracker.count(.suspend),
                 bytes: tracker.fetched, seconds: (seconds * 1000).rounded() / 1000))
         view.close(keepsTotal: false)
-        guard json == nil, !global.quiet, tracker.total > 0 else { return }
+        let notAdded = state.withLock { $0.notAdded }
+        guard json == nil, !global.quiet, tracker.total + notAdded > 0 else { return }
         var parts = ["\(tracker.count(.complete)) of \(tracker.total) complete"]
         if tracker.count(.error) > 0 { parts.append("\(tracker.count(.error)) failed") }
         if tracker.count(.suspend) > 0 { parts.append("\(tracker.count(.suspend)) suspended") }
         if tracker.count(.cancel) > 0 { parts.append("\(tracker.count(.cancel)) cancelled") }
         if tracker.count(.unknown) > 0 { parts.append("\(tracker.count(.unknown)) forgotten") }
+        if notAdded > 0 { parts.append("\(notAdded) not added") }
         if tracker.fetched > 0 {
             let rate = Formatting.rate(Double(tracker.fetched) / max(seconds, 0.001))
             let time = Formatting.duration(seconds, precise: true)
