@@ -56,6 +56,26 @@ struct EngineLeftBehindTests {
         #expect(try bench.stored(id).leftBehind == nil)
     }
 
+    @Test("a copy is removed; a file of another length cannot be one, stays and is named")
+    func foreign() async throws {
+        let bench = try await Bench(content: Self.content)
+        let (copy, foreign) = (bench.folder.file("copy"), bench.folder.file("foreign"))
+        try Data(Self.content).write(to: copy)
+        try Data(Self.content.dropLast()).write(to: foreign)
+        bench.chains.register(
+            response: ResponseStep { response in
+                var response = response
+                response.leftBehind = [copy, foreign, bench.folder.file("none")]
+                return response
+            })
+        let id = try await bench.add("a.bin")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.names == ["a.bin"] && FileIO.names(in: bench.folder.path).contains("foreign"))
+        #expect(!FileManager.default.fileExists(atPath: copy.path))
+        let problems = await bench.downloader.takeProblems()
+        #expect(problems == ["\(foreign.path) stays: it is no copy of \(bench.out)/a.bin, because their lengths differ."])
+    }
+
     @Test("the same place by another path is not removed")
     func samePlace() async throws {
         let bench = try await Bench(content: Self.content)

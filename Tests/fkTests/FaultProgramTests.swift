@@ -120,7 +120,7 @@ struct FaultProgramTests {
         try await add(
             stage, "look",
             script:
-                "tr '\\0' '\\n' < /proc/$$/environ | cut -d= -f1 | sort > env; ls /proc/$$/fd > fds; "
+                "tr '\\0' '\\n' < /proc/$$/environ | cut -d= -f1 | sort > env; (ls /proc/$$/fd > fds); "
                 + "echo $FK_STAGE $FK_TASK_ID > ids")
         let result = try await sandbox.fk("get", server.url("/a"))
         #expect(result.status == 0, "\(result.errors)")
@@ -128,7 +128,7 @@ struct FaultProgramTests {
         #expect(text("ids") == "\(stage.rawValue) \(id)\n")
         #if os(Linux)
             #expect(text("env") == "FK_STAGE\nFK_TASK_ID\nHOME\nLANG\nPATH\nTMPDIR\n")
-            // No pipe behind `ls`: the shell itself would hold its ends for an instant.
+            // In a subshell: the shell itself holds the ends of a pipe, and what a redirection replaces, for an instant.
             #expect(text("fds") == "0\n1\n2\n")
         #endif
     }

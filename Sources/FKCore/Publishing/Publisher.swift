@@ -325,8 +325,8 @@ struct Publisher {
     ///
     /// The present file counts as the task's, also if a middleware has changed it. A moved file is in two places for a while:
     /// the old one is removed after the record contains the new one, so a killed process leaves at least one. At the old
-    /// place only the moved file is removed; a file that another program has put there stays. After a stopped chain, a new
-    /// file at the same path is not taken for a middleware's.
+    /// place only the moved file is removed; a file that another program has put there stays, and so does one of another
+    /// length, which cannot be a copy. After a stopped chain, a new file at the same path is not taken for a middleware's.
     private func takePlace(from response: DownloadResponse) {
         let (oldPath, old) = (entry.record.path, entry.record.written)
         if let path = response.fileURL?.path { entry.record.name(path) }
@@ -336,10 +336,14 @@ struct Publisher {
         if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.identify(file) }
         let left = response.leftBehind.map(\.path).filter { other in
             guard !FileNames.isOneName(path, other) else { return false }
-            guard oldPath?.isExactly(other) == true, let old, let file = FileIdentity(path: other),
-                file.inode != old.inode, !FileNames.areOfOneFile(path, other)
-            else { return true }
-            book.problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
+            guard let there = FileIdentity(path: other), !FileNames.areOfOneFile(path, other) else { return true }
+            if oldPath?.isExactly(other) == true {
+                guard let old, there.inode != old.inode else { return true }
+                book.problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
+                return false
+            }
+            if [old?.length, file?.length].contains(there.length) { return true }
+            book.problems.append("\(other) stays: it is no copy of \(path), because their lengths differ.")
             return false
         }
         entry.record.leaveBehind(left)

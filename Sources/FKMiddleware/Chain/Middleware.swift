@@ -67,7 +67,8 @@ public struct DownloadResponse: Sendable {
     /// The finished file; `nil` after a failure. A middleware that moves the file sets the new place here.
     public var fileURL: URL?
     /// Other names and copies of the finished file, for the engine to remove. It removes them once the task's record
-    /// contains `fileURL`, or together with a rejected file. The default is empty.
+    /// contains `fileURL`, or together with a rejected file. A file that has neither the length of the received nor of the
+    /// finished file is no copy: it stays, and a problem names it. The default is empty.
     ///
     /// A middleware that moves a file links or copies it to the new place and adds the old place here instead of
     /// removing it. A process that is killed at any moment then leaves exactly one file after the next run.
