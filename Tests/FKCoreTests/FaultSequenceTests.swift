@@ -285,7 +285,7 @@ struct FaultSequenceTests {
 }
 
 extension Engine {
-    fileprivate var waitCount: Int { reporter.observers.waits.count }
+    fileprivate var waitCount: Int { reporter.observers.waitCount }
     fileprivate var listeners: (infos: Int, barrels: Int, attempts: Int) {
         (
             reporter.observers.tasks.count, reporter.observers.barrels.count, reporter.observers.attempts.count

@@ -119,8 +119,8 @@ struct EndToEndStoreTests {
         }
     }
 
-    @Test("The demo kills a run, continues it, and proves every byte", .timeLimit(.minutes(10))) func demo() async throws
-    {
+    @Test("The demo kills a run, continues it, and proves every byte", .timeLimit(.minutes(10)))
+    func demo() async throws {
         let result = try await sandbox.fk("demo", "-d", "demo", "--limit-rate", "0", "--no-progress")
         #expect(result.status == 0, "\(result.errors)")
         #expect(result.output.contains("SIGKILL") || result.errors.contains("SIGKILL"))

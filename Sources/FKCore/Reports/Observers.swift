@@ -87,7 +87,8 @@ struct Observers {
         }
     }
 
-    /// A caller that waits until each of its tasks has settled, or until no task can run any more.
+    /// A caller that waits until each of its tasks has settled, or until no task can run any more. Those that wait for one task
+    /// are apart: an application may have one for each of its tasks, and each end of a task must find its own at once.
     struct Wait {
         let number: UInt64
         /// The tasks that have not settled; nil for a wait until no task can run.
@@ -105,7 +106,10 @@ struct Observers {
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
-    private(set) var waits: [Wait] = []
+    private var waits: [Wait] = []
+    /// The callers that wait for one task, by their numbers.
+    private var waitsForOne: [TaskID: [UInt64: CheckedContinuation<Void, Never>]] = [:]
+    private var tasksOfWaits: [UInt64: TaskID] = [:]
 
     /// True if there are listeners for the polled callbacks.
     var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
@@ -116,7 +120,10 @@ struct Observers {
     }
 
     /// True if nobody listens or waits.
-    var isEmpty: Bool { !wantsReports && states.isEmpty && drained.isEmpty && ends.isEmpty && waits.isEmpty }
+    var isEmpty: Bool { !wantsReports && states.isEmpty && drained.isEmpty && ends.isEmpty && waitCount == 0 }
+
+    /// The number of callers that wait.
+    var waitCount: Int { waits.count + tasksOfWaits.count }
 
     /// True if a listener follows this target.
     func follows(_ target: Target) -> Bool {
@@ -235,6 +242,7 @@ struct Observers {
     /// - Returns: as `removeAll`.
     mutating func finish() -> [@Sendable () -> Void] {
         waits.forEach { $0.continuation.resume() }
+        waitsForOne.values.forEach { $0.values.forEach { $0.resume() } }
         defer { self = Observers() }
         return Array(ends.values)
     }
@@ -242,7 +250,7 @@ struct Observers {
     // MARK: Waiting
 
     /// The tasks that callers wait for.
-    var waitedFor: Set<TaskID> { waits.reduce(into: []) { $0.formUnion($1.open ?? []) } }
+    var waitedFor: Set<TaskID> { waits.reduce(into: Set(waitsForOne.keys)) { $0.formUnion($1.open ?? []) } }
 
     /// Adds a waiting caller.
     ///
@@ -250,13 +258,26 @@ struct Observers {
     ///   - ids: at least one task; nil waits until no task can run any more.
     ///   - number: the number for `endWait`.
     mutating func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
-        waits.append(Wait(number: number, open: ids.map { Set($0) }, continuation: continuation))
+        if let ids, let id = ids.first, ids.count == 1 {
+            waitsForOne[id, default: [:]][number] = continuation
+            tasksOfWaits[number] = id
+        } else {
+            waits.append(Wait(number: number, open: ids.map { Set($0) }, continuation: continuation))
+        }
     }
 
     /// Ends the wait of a caller.
-    mutating func endWait(_ number: UInt64) { endWaits { $0.number == number } }
+    mutating func endWait(_ number: UInt64) {
+        guard let id = tasksOfWaits.removeValue(forKey: number) else { return endWaits { $0.number == number } }
+        waitsForOne[id]?.removeValue(forKey: number)?.resume()
+        if waitsForOne[id]?.isEmpty == true { waitsForOne[id] = nil }
+    }
 
     mutating func settled(_ id: TaskID) {
+        for (number, continuation) in waitsForOne.removeValue(forKey: id) ?? [:] {
+            tasksOfWaits[number] = nil
+            continuation.resume()
+        }
         guard !waits.isEmpty else { return }
         for index in waits.indices { waits[index].open?.remove(id) }
         endWaits { $0.open?.isEmpty == true }
