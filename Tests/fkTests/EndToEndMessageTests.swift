@@ -182,18 +182,21 @@ struct EndToEndMessageTests {
         #expect(proxy.errors.contains("407: the proxy wants a login (--proxy http://NAME:PASSWORD@HOST:PORT)."))
     }
 
-    @Test("A file whose task cannot be recorded is named by its URL and counted; the others are fetched")
+    @Test("A file whose task cannot be recorded is named by its URL and counted")
     func unrecorded() async throws {
         #expect(try await sandbox.fk("get", server.url("/first")).status == 0)
-        let (bad, good) = (server.url("/bad?token=hidden"), server.url("/good"))
-        // Where the folder of its info file belongs there is a file.
-        let folder = WorkPath(sandbox.workPath).infoPath(TaskID(url: bad)).folderPart
-        try? FileManager.default.removeItem(atPath: folder)
-        try Data().write(to: URL(fileURLWithPath: folder))
-        let result = try await sandbox.fk("get", bad, good)
-        #expect(result.status == 1 && result.errors.contains("1 of 1 complete, 1 not added"), "\(result.errors)")
+        // Where folders for info files belong there are files.
+        let tasks = sandbox.workPath + "/tasks"
+        try FileManager.default.removeItem(atPath: tasks)
+        try FileManager.default.createDirectory(atPath: tasks, withIntermediateDirectories: false)
+        for number in 0..<256 {
+            let name = (number < 16 ? "0" : "") + String(number, radix: 16)
+            try Data().write(to: URL(fileURLWithPath: "\(tasks)/\(name)"))
+        }
+        let result = try await sandbox.fk("get", server.url("/bad?token=hidden"))
+        #expect(result.status == 1 && result.errors.contains("0 of 0 complete, 1 not added"), "\(result.errors)")
         #expect(result.errors.contains("  \(server.url("/bad"))") && !result.errors.contains("hidden"))
-        #expect(try sandbox.names().contains("good"))
+        #expect(try sandbox.names().contains("bad") == false)
     }
 
     @Test("Every text that is put in another's place is one that the library has")
