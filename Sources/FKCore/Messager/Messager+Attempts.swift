@@ -12,11 +12,7 @@ extension Messager {
     public func addAttempts(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        let calls = CallbackSwitch()
-        return try await typed {
-            let number = try await engine.observeAttempts(selector, queue.calling(calls.guarding(callback)))
-            return Registration(number: number, calls: calls)
-        }
+        try await register { try await engine.observeAttempts(selector, queue.calling($0.guarding(callback))) }
     }
 
     /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.

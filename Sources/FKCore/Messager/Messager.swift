@@ -62,11 +62,15 @@ public struct Messager: Sendable {
     public func addInfo(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async throws(DownloadError) -> Registration {
+        try await register { try await engine.observe(selector, queue.calling($0.guarding(callback))) }
+    }
+
+    /// Registers a callback that its switch guards. `observe` returns the listener's number.
+    func register(
+        _ observe: (CallbackSwitch) async throws -> UInt64
+    ) async throws(DownloadError) -> Registration {
         let calls = CallbackSwitch()
-        return try await typed {
-            let number = try await engine.observe(selector, queue.calling(calls.guarding(callback)))
-            return Registration(number: number, calls: calls)
-        }
+        return try await typed { Registration(number: try await observe(calls), calls: calls) }
     }
 
     /// Removes a callback. It does not wait for a call that is running, and no other one begins.
@@ -147,11 +151,7 @@ public struct Messager: Sendable {
     public func addBarrelInfo(
         _ name: String, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        let calls = CallbackSwitch()
-        return try await typed {
-            let number = try await engine.observeBarrel(name, queue.calling(calls.guarding(callback)))
-            return Registration(number: number, calls: calls)
-        }
+        try await register { try await engine.observeBarrel(name, queue.calling($0.guarding(callback))) }
     }
 
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends
