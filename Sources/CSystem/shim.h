@@ -135,6 +135,38 @@ static inline int fk_remove_attribute(int file, const char *name) { return fremo
 #include <stdlib.h>
 #include <sys/syscall.h>
 #endif
+/* When a file was created, in nanoseconds since 1970; 0 where the system or the file system does not tell. `path` is in `folder`,
+   or "" for the open file itself. A symlink is not followed. */
+#if defined(__linux__)
+static inline int64_t fk_born(int folder, const char *path) {
+#if defined(SYS_statx)
+    struct { /* `struct statx` of the kernel, whose header does not go together with glibc's */
+        uint32_t mask, block;
+        uint64_t attributes;
+        uint32_t links, uid, gid;
+        uint16_t mode, pad;
+        uint64_t inode, size, blocks, known;
+        struct { int64_t seconds; uint32_t nanoseconds; int32_t pad; } accessed, born, changed, written;
+        uint64_t rest[16];
+    } status;
+    memset(&status, 0, sizeof status);
+    /* AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW; STATX_BTIME */
+    if (syscall(SYS_statx, folder, path, 0x1000 | 0x100, 0x800, &status) != 0 || !(status.mask & 0x800)) return 0;
+    return status.born.seconds * 1000000000 + status.born.nanoseconds;
+#else
+    return 0;
+#endif
+}
+#elif defined(__APPLE__)
+#include <sys/stat.h>
+static inline int64_t fk_born(int folder, const char *path) {
+    struct stat status;
+    int code = *path ? fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) : fstat(folder, &status);
+    return code == 0 ? (int64_t)status.st_birthtimespec.tv_sec * 1000000000 + status.st_birthtimespec.tv_nsec : 0;
+}
+#else
+static inline int64_t fk_born(int folder, const char *path) { return 0; }
+#endif
 /* Starts a program: own process group, no descriptor but 0, 1 and 2, no blocked or ignored signal. */
 #if defined(__linux__) || (defined(__APPLE__) && !defined(__WATCH_OS_VERSION_MIN_REQUIRED) && !defined(__TV_OS_VERSION_MIN_REQUIRED))
 #include <signal.h>

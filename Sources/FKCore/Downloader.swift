@@ -108,7 +108,7 @@ public final class Downloader: Sendable {
     /// Calls `handler` each time the queue drains, that is, when no queued task is left that can run. It replaces
     /// FKDownloader's background completion handler. It runs on the callback queue.
     public func onQueueDrained(_ handler: @escaping @Sendable () -> Void) async {
-        _ = await engine.observeDrained(handler)
+        _ = await engine.observeDrained { [callbacks = engine.callbacks] in callbacks.async(handler) }
     }
 
     /// Waits until no queued task is left that can run. It also returns when the waiting Swift task is cancelled, when
@@ -131,6 +131,6 @@ public final class Downloader: Sendable {
         await engine.close()
         let id = engine.identity
         guard !MiddlewareCall.isInside(id, .chain), !MiddlewareCall.isInside(id, .callback) else { return }
-        await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
+        await engine.callbacks.drained()
     }
 }

@@ -1,5 +1,5 @@
-/// Decides which requests are served, by their `Host` and `Origin`. A page of another site must not reach the RPC, not even
-/// under a name that its owner lets resolve to this machine (DNS rebinding).
+/// Decides which requests are served, by their `Host`, `Origin` and `Sec-Fetch-Site`. A page of another site must not reach
+/// the RPC, not even under a name that its owner lets resolve to this machine (DNS rebinding).
 package struct AccessRules: Sendable, Hashable {
     /// The address that is listened on, without brackets.
     package var address: String
@@ -19,12 +19,27 @@ package struct AccessRules: Sendable, Hashable {
     }
 
     /// Why a request is refused; nil if it is served.
-    package func fault(host: String?, origin: String?) -> String? {
+    ///
+    /// - Parameter site: the value of `Sec-Fetch-Site`, where a browser says who asks. Images, scripts and links of a page
+    ///   have no origin, so that this value alone tells them from the user.
+    package func fault(host: String?, origin: String?, site: String? = nil) -> String? {
         guard let host, isServed(host.lowercased()) else {
             return "This host name is not served. Use the address that fk rpc has shown."
         }
-        guard let origin, !isAllowed(origin.lowercased()) else { return nil }
+        guard let origin else {
+            let isOwn = site.map { ["same-origin", "none"].contains($0.lowercased()) } ?? true
+            return isOwn
+                ? nil : "A page of another site has sent this request. Type the address into the browser instead."
+        }
+        if isAllowed(origin.lowercased()) { return nil }
         return "This origin is not allowed. Start fk rpc with --allow-origin \(Self.shown(origin))."
+    }
+
+    /// True if the request may change something without a secret. The GET of a browser may not, nor a form of a browser that
+    /// names no origin: old browsers send both for a page of any site without a word about it.
+    package static func mayChange(_ request: WebRequest) -> Bool {
+        let isBrowser = request["sec-fetch-site"] != nil || request["user-agent"]?.hasPrefix("Mozilla/") == true
+        return !isBrowser || request.method != "GET" && request["origin"] != nil
     }
 
     /// True if the value of `Host` names this server. The port is free: a proxy or a tunnel may have another one.

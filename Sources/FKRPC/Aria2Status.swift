@@ -33,7 +33,18 @@ struct Aria2Status {
     }
 
     private var total: Int64 { row.expected ?? (row.state == .complete ? row.received : 0) }
-    private var pieces: Int64 { (total + Self.pieceLength - 1) / Self.pieceLength }
+    /// A server may announce any length: from 1 TiB on pieces are longer, so that their bits stay few.
+    private var pieceLength: Int64 {
+        var length = Self.pieceLength
+        while total >> 20 > length { length <<= 1 }
+        return length
+    }
+    private var pieces: Int64 { Self.quotient(total, pieceLength) }
+
+    /// The quotient, rounded up.
+    private static func quotient(_ number: Int64, _ divisor: Int64) -> Int64 {
+        number / divisor + (number % divisor > 0 ? 1 : 0)
+    }
 
     /// Writes the object with these keys.
     func write(_ keys: Aria2Keys, into text: inout JSONText) {
@@ -46,7 +57,7 @@ struct Aria2Status {
         if keys.contains(.bitfield), let field = bitfield { put("bitfield", field, &text) }
         if keys.contains(.downloadSpeed) { put("downloadSpeed", String(row.bytesPerSecond), &text) }
         if keys.contains(.uploadSpeed) { put("uploadSpeed", "0", &text) }
-        if keys.contains(.pieceLength) { put("pieceLength", String(Self.pieceLength), &text) }
+        if keys.contains(.pieceLength) { put("pieceLength", String(pieceLength), &text) }
         if keys.contains(.numPieces) { put("numPieces", String(pieces), &text) }
         if keys.contains(.connections) { put("connections", String(row.connections), &text) }
         if row.state.isEnded {
@@ -96,8 +107,8 @@ struct Aria2Status {
         var bits = [UInt8](repeating: 0, count: Int((pieces + 7) / 8))
         let done = ranges?.map { ($0.start, $0.position) } ?? [(0, row.state == .complete ? total : row.received)]
         for (start, end) in done where end > start {
-            let first = (start + Self.pieceLength - 1) / Self.pieceLength
-            let last = end >= total ? pieces : end / Self.pieceLength
+            let first = Self.quotient(start, pieceLength)
+            let last = end >= total ? pieces : end / pieceLength
             guard first < min(last, pieces) else { continue }
             for piece in first..<min(last, pieces) { bits[Int(piece / 8)] |= 0x80 >> UInt8(piece % 8) }
         }

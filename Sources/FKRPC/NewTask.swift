@@ -125,6 +125,25 @@ extension RPCService {
 
     var gate: FolderGate { FolderGate(folders: settings.folders) }
 
+    /// A description for a URL that may be known, as aria2 takes it: `allow-overwrite` fetches the file of an ended task
+    /// anew, without `auto-file-renaming` a known file is refused, and otherwise it gets the next free name.
+    func again(_ task: TaskDescription) async throws(RPCError) -> TaskDescription {
+        guard let row = table.rows[task.id] else { return task }
+        switch task.options.existing {
+        case .overwrite:
+            guard row.state.isEnded else {
+                throw RPCError("\(Escaping.visible(row.name)) is being downloaded already: GID#\(GID.text(row.gid)).")
+            }
+            _ = try await perform(.forget, .id(row.id))
+            return task
+        case .refuse where row.state != .error && row.state != .cancel:
+            throw RPCError(
+                "\(Escaping.visible(row.name)) is there already, and auto-file-renaming is false: GID#\(GID.text(row.gid))."
+            )
+        default: return distinct(task)
+        }
+    }
+
     /// Gives a description that is the same as a known task the next free name, because aria2 downloads the same URL twice.
     func distinct(_ task: TaskDescription, _ taken: Set<TaskID> = []) -> TaskDescription {
         var task = task
@@ -169,7 +188,8 @@ extension RPCService {
         if let position {
             for (index, result) in results.enumerated() {
                 if case .success(let id) = result, table.queuePlace(of: id) != nil {
-                    _ = try await move(id, to: position + index)
+                    // A position behind the end is the end, as for aria2.
+                    _ = try await move(id, to: min(position, table.count) + index)
                 }
             }
         }

@@ -23,6 +23,12 @@ extension RPCService {
             ["Start", "Pause", "Stop", "Complete", "Error"].map { .string("aria2.onDownload\($0)") }),
     ]
 
+    /// True for a method that changes nothing.
+    static func isAsking(_ method: String) -> Bool {
+        method.hasPrefix("aria2.tell") || method.hasPrefix("aria2.get")
+            || ["fk.status", "fk.barrels", "fk.tasks", "fk.task", "fk.rates", "fk.middlewares"].contains(method)
+    }
+
     func aria2(_ method: String, _ params: Parameters) async throws(RPCError) -> JSON {
         switch method {
         case "aria2.tellStatus": return try tellStatus(params)

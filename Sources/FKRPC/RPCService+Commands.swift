@@ -48,7 +48,7 @@ extension RPCService {
             }
             task.attributes[GID.attribute] = gid.lowercased()
         }
-        let row = try await add([distinct(task)], at: position)[0].get()
+        let row = try await add([again(task)], at: position)[0].get()
         return .string(GID.text(row.gid))
     }
 

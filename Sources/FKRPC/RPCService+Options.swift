@@ -186,7 +186,11 @@ extension RPCService {
             + table.stopped.places.map(\.id).filter { table.rows[$0]?.state == .error }
         for id in ids {
             guard let row = table.rows[id], let record = try? reader.record(id) else { continue }
-            text += SessionList.entry(row, record.task).utf8
+            do throws(EntryFault) {
+                text += try SessionList.entry(row, record.task)
+            } catch {
+                settings.log("the session leaves out \(URLMasking.mask(row.url)): \(error.reason)")
+            }
         }
         do {
             try text.withUnsafeBytes { try FileIO.replace(place, aside: place + ".new", $0) }
@@ -200,9 +204,9 @@ extension RPCService {
 /// aria2's input list of tasks that are not complete.
 enum SessionList {
     /// The lines of a task.
-    static func entry(_ row: TaskRow, _ task: TaskDescription) -> String {
-        var lines = [([row.url] + row.mirrors).joined(separator: "\t")]
-        func add(_ name: String, _ value: String?) { if let value { lines.append(" \(name)=\(value)") } }
+    static func entry(_ row: TaskRow, _ task: TaskDescription) throws(EntryFault) -> [UInt8] {
+        var lines: [Manifest.Option] = []
+        func add(_ name: String, _ value: String?) { if let value { lines.append(Manifest.Option(name, value)) } }
         add("gid", GID.text(row.gid))
         add("dir", task.directory)
         add("out", task.fileName)
@@ -219,6 +223,6 @@ enum SessionList {
         case .rename: add("auto-file-renaming", "true")
         case .skip, nil: break
         }
-        return lines.joined(separator: "\n") + "\n"
+        return try TextListWriter.aria2Lines([row.url] + row.mirrors, lines)
     }
 }

@@ -87,7 +87,8 @@ extension RPCService {
     private var freeBytes: Int64? {
         var status = statvfs()
         guard let folder = settings.folders.first, statvfs(folder, &status) == 0 else { return nil }
-        return Int64(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize))
+        let (bytes, isTooLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return isTooLarge ? Int64.max : Int64(clamping: bytes)
     }
 
     private func tasks(_ query: TaskQuery) throws(RPCError) -> JSON {
@@ -112,7 +113,7 @@ extension RPCService {
 
     private func barrels() async -> JSON {
         var documents: [JSON] = []
-        for name in await downloader.messager.barrels() {
+        for name in (try? await downloader.messager.barrels()) ?? [] {
             guard let info = try? await downloader.messager.barrelInfo(name) else { continue }
             let options = (try? reader.barrel(name))?.options
             documents.append(

@@ -105,7 +105,11 @@ package actor RPCService {
     }
 
     private func readAll() {
-        let records = reader.records { _ in true }
+        // A list that cannot be read is tried again with the next call: it does not mean that all tasks are gone.
+        guard let records = try? reader.records() else {
+            hasMissed.withLock { $0 = true }
+            return
+        }
         let present = Set(records.map(\.id))
         for id in table.rows.keys where !present.contains(id) { note(table.remove(id)) }
         let isFirst = table.count == 0
@@ -188,18 +192,19 @@ package actor RPCService {
 
     /// Answers the body of a POST or the message of a WebSocket: a call, or an array of calls.
     ///
-    /// - Parameter peer: the WebSocket of the request; nil for a POST.
-    package func handle(_ body: [UInt8], from peer: RPCPeer? = nil) async -> RPCAnswer {
+    package func handle(_ body: [UInt8], from caller: RPCCaller = RPCCaller()) async -> RPCAnswer {
         guard let json = JSON(parsing: body), json.object != nil || json.array != nil else {
             return await answer(Reply(id: .null, .failure(.parse)))
         }
-        return await handle(json, from: peer)
+        return await handle(json, from: caller)
     }
 
     /// Answers a GET: `method`, `id` and `params` (base64 of a JSON array) in the query.
     ///
     /// - Parameter query: the items of the query, percent-decoded.
-    package func handle(query: [(name: String, value: String)]) async -> RPCAnswer {
+    package func handle(
+        query: [(name: String, value: String)], from caller: RPCCaller = RPCCaller()
+    ) async -> RPCAnswer {
         func item(_ name: String) -> String? { query.last { $0.name == name }?.value }
         var members: [JSON.Member] = [.init("id", .string(item("id") ?? ""))]
         if let method = item("method") { members.append(.init("method", .string(method))) }
@@ -208,18 +213,18 @@ package actor RPCService {
             guard let data = Data(base64Encoded: text.replacingOccurrences(of: " ", with: "+")),
                 let params = JSON(parsing: Array(data))
             else { return await answer(Reply(id: .null, .failure(.parse))) }
-            if item("method") == nil { return await handle(params, from: nil) }
+            if item("method") == nil { return await handle(params, from: caller) }
             members.append(.init("params", params))
         }
-        return await handle(.object(members), from: nil)
+        return await handle(.object(members), from: caller)
     }
 
-    private func handle(_ json: JSON, from peer: RPCPeer?) async -> RPCAnswer {
+    private func handle(_ json: JSON, from caller: RPCCaller) async -> RPCAnswer {
         await refresh()
         rowBudget = Self.maxRows
-        guard let calls = json.array else { return await answer(await reply(to: json, from: peer)) }
+        guard let calls = json.array else { return await answer(await reply(to: json, from: caller)) }
         var replies: [Reply] = []
-        for call in calls where call.object != nil { replies.append(await reply(to: call, from: peer)) }
+        for call in calls where call.object != nil { replies.append(await reply(to: call, from: caller)) }
         if replies.contains(where: \.isRefused) { await refuse() }
         return RPCAnswer(status: 200, body: JSON.array(replies.map(\.json)).bytes)
     }
@@ -259,7 +264,7 @@ package actor RPCService {
         await settings.refusalDelay()
     }
 
-    private func reply(to call: JSON, from peer: RPCPeer?) async -> Reply {
+    private func reply(to call: JSON, from caller: RPCCaller) async -> Reply {
         guard let id = call["id"] else { return Reply(id: .null, .failure(.invalidRequest)) }
         guard let method = call["method"]?.string else { return Reply(id: id, .failure(.invalidRequest)) }
         var params: [JSON] = []
@@ -267,22 +272,26 @@ package actor RPCService {
             guard let values = given.array else { return Reply(id: id, .failure(.invalidParams)) }
             params = values
         }
-        let (result, isRefused) = await execute(method, params, from: peer)
+        let (result, isRefused) = await execute(method, params, from: caller)
         return Reply(id: id, result, isRefused: isRefused)
     }
 
     private func execute(
-        _ method: String, _ params: [JSON], from peer: RPCPeer?
+        _ method: String, _ params: [JSON], from caller: RPCCaller
     ) async -> (Result<JSON, RPCError>, isRefused: Bool) {
         do throws(RPCError) {
-            if method == "system.multicall" { return try await multicall(params, from: peer) }
+            if method == "system.multicall" { return try await multicall(params, from: caller) }
             if let value = Self.lists[method] { return (.success(value), false) }
             var params = params
             let isAsking = method.hasPrefix("fk.") && params.first?.string == nil
             // The page asks once without a secret, to learn whether one is needed.
             guard isAuthorized(&params) else { return (.failure(.unauthorized), !isAsking) }
-            if let peer { peers[peer]?.isAuthenticated = true }
-            if method.hasPrefix("fk.") { return (.success(try await page(method, params, from: peer)), false) }
+            guard caller.mayChange || settings.secret != nil || Self.isAsking(method) else {
+                throw RPCError(
+                    "Without a secret a browser changes nothing with \(method) this way: use POST with an Origin.")
+            }
+            if let peer = caller.peer { peers[peer]?.isAuthenticated = true }
+            if method.hasPrefix("fk.") { return (.success(try await page(method, params, from: caller.peer)), false) }
             return (.success(try await aria2(method, Parameters(params))), false)
         } catch {
             return (.failure(error), false)
@@ -300,7 +309,7 @@ package actor RPCService {
     }
 
     private func multicall(
-        _ params: [JSON], from peer: RPCPeer?
+        _ params: [JSON], from caller: RPCCaller
     ) async throws(RPCError) -> (Result<JSON, RPCError>, isRefused: Bool) {
         var params = params
         // aria2 takes no secret here, but clients send one.
@@ -320,7 +329,7 @@ package actor RPCService {
                 results.append(RPCError("Recursive system.multicall forbidden.").json)
                 continue
             }
-            let (result, wasRefused) = await execute(method, call["params"]?.array ?? [], from: peer)
+            let (result, wasRefused) = await execute(method, call["params"]?.array ?? [], from: caller)
             isRefused = isRefused || wasRefused
             switch result {
             case .success(let value): results.append(.array([value]))

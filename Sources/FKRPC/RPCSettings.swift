@@ -36,16 +36,26 @@ package final class RPCPeer: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+/// Who calls.
+package struct RPCCaller: Sendable {
+    /// The WebSocket of the call; nil for HTTP.
+    package var peer: RPCPeer?
+    /// False if only methods that ask may run without a secret.
+    package var mayChange: Bool
+
+    /// Creates a caller.
+    package init(peer: RPCPeer? = nil, mayChange: Bool = true) {
+        self.peer = peer
+        self.mayChange = mayChange
+    }
+}
+
 /// An answer to a request.
 package struct RPCAnswer: Sendable {
     /// The HTTP status: 200, 400, 404 or 500.
     package var status: Int
     /// JSON.
     package var body: [UInt8]
-    /// The answer to a body that is not JSON.
-    package static let unreadable = RPCAnswer(
-        status: RPCError.parse.status,
-        body: JSON.members(["id": .null, "jsonrpc": "2.0", "error": RPCError.parse.json]).bytes)
     /// Creates an answer.
     package init(status: Int, body: [UInt8]) {
         self.status = status

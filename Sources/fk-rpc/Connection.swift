@@ -2,61 +2,83 @@ import FKRPC
 
 /// One connection. Only the server's thread uses it.
 final class Connection {
+    /// What the client speaks.
+    enum Input {
+        case http(HTTPReader)
+        case frames(FrameReader, RPCPeer)
+        /// The last answer is written, or being written. What arrives is ignored.
+        case ignored
+    }
+
     /// Identifies the connection to other threads.
     let number: UInt64
     let wsi: OpaquePointer
-    /// The WebSocket's receiver of notifications; nil for HTTP.
-    var peer: RPCPeer?
-
-    // HTTP
+    var input = Input.http(HTTPReader(maxBody: WebLimits.body))
+    /// The request whose answer is awaited.
     var request = WebRequest()
-    var body: [UInt8] = []
-    var needsBody = false
-
-    // WebSocket
-    var message: [UInt8] = []
-    /// Messages that wait for the answer to the one before.
-    var pending: [[UInt8]] = []
+    /// True while the service works for the connection. Nothing else is read meanwhile.
     var isBusy = false
+    /// True while bytes of the client stay in its socket.
     var isStopped = false
-
-    // Both
-    /// What is to be written, the first part partly.
-    private(set) var outgoing: [[UInt8]] = []
-    private(set) var outgoingBytes = 0
-    var offset = 0
+    /// True if a WebSocket has been asked for a sign of life.
+    var isAsked = false
+    var output = Output()
     /// True if the connection is to end when everything is written.
     var closesAfterwards = false
-    var mustClose = false
 
     init(_ number: UInt64, _ wsi: OpaquePointer) {
         self.number = number
         self.wsi = wsi
     }
 
-    func append(_ bytes: [UInt8]) {
-        outgoing.append(bytes)
-        outgoingBytes += bytes.count
-    }
+    /// The WebSocket's receiver of notifications; nil for HTTP.
+    var peer: RPCPeer? { if case .frames(_, let peer) = input { peer } else { nil } }
 
-    /// The present part is written.
-    func finishPart() {
-        offset = 0
-        outgoingBytes -= outgoing.removeFirst().count
+    /// The number of bytes that have arrived and wait.
+    var waitingBytes: Int {
+        switch input {
+        case .http(let reader): reader.count
+        case .frames(let reader, _): reader.count
+        case .ignored: 0
+        }
     }
 }
 
-/// A request line with the fields that matter.
-struct WebRequest {
-    var method = ""
-    var path = ""
-    var query: [(name: String, value: String)] = []
-    var host: String?
-    var origin: String?
-    var requestedHeaders: String?
-    var contentLength: Int?
-    var isChunked = false
-    var isClosing = false
+/// What is to be written to a client.
+struct Output {
+    private var parts: [[UInt8]] = []
+    /// The first part that is not written whole, and the bytes of it that are.
+    private var index = 0
+    private var offset = 0
+    /// The number of bytes that wait.
+    private(set) var count = 0
+
+    mutating func append(_ bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return }
+        parts.append(bytes)
+        count += bytes.count
+    }
+
+    /// Takes the next bytes, at most a chunk.
+    mutating func take(into chunk: inout [UInt8]) {
+        var room = WebLimits.chunk
+        while room > 0, index < parts.count {
+            let end = min(parts[index].count, offset + room)
+            chunk += parts[index][offset..<end]
+            room -= end - offset
+            count -= end - offset
+            offset = end
+            if end == parts[index].count {
+                parts[index] = []
+                index += 1
+                offset = 0
+            }
+        }
+        if index == parts.count || index > 1_024 {
+            parts.removeFirst(index)
+            index = 0
+        }
+    }
 }
 
 /// The limits of the server.
@@ -65,12 +87,22 @@ enum WebLimits {
     static let body = 2 << 20
     /// Connections at the same time.
     static let connections = 4_096
-    /// Messages of a WebSocket that wait. More of them are not read.
-    static let pending = 64
-    /// Bytes that wait for a client before its next message is handled.
+    /// Bytes of a client that wait while it is served. More of them are not read.
+    static let waiting = 64 << 10
+    /// Bytes that wait for a client before its next request is handled.
     static let slow = 1 << 20
-    /// Bytes that wait for a client that does not read. More of them end its connection.
+    /// Bytes that wait for a client that does not read. A notification on top of them ends its connection.
     static let stuck = 8 << 20
     /// The bytes of one write.
     static let chunk = 64 << 10
+    /// Seconds for the next bytes of a request.
+    static let arrival = 20
+    /// Seconds until the next request.
+    static let idle = 60
+    /// Seconds in which a client has to read a chunk.
+    static let reading = 30
+    /// Seconds of silence after which a WebSocket is asked for a sign of life, and after which it ends.
+    static let silence = 30
+    /// Seconds that a client has to close after the last answer.
+    static let farewell = 2
 }

@@ -1,4 +1,5 @@
 import FKMiddleware
+import FKRPC
 
 /// The head of an answer.
 struct ResponseHeader {
@@ -18,7 +19,8 @@ struct ResponseHeader {
 
     private static let reasons: [Int: String] = [
         200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 411: "Length Required",
-        413: "Content Too Large", 500: "Internal Server Error",
+        413: "Content Too Large", 426: "Upgrade Required", 431: "Request Header Fields Too Large",
+        500: "Internal Server Error", 505: "HTTP Version Not Supported",
     ]
 
     var text: String {
@@ -30,17 +32,18 @@ struct ResponseHeader {
             lines.append("Content-Security-Policy: \(Self.contentPolicy)")
             lines.append("Referrer-Policy: no-referrer")
         }
-        if isAllowed, let origin = request.origin, Self.isPlain(origin) {
+        if isAllowed, let origin = request["origin"], Self.isPlain(origin) {
             lines.append("Access-Control-Allow-Origin: \(origin)")
             lines.append("Vary: Origin")
             if request.method == "OPTIONS" {
                 lines.append("Access-Control-Allow-Methods: POST, GET, OPTIONS")
                 lines.append("Access-Control-Max-Age: 1728000")
-                if let names = request.requestedHeaders, Self.isPlain(names) {
+                if let names = request["access-control-request-headers"], Self.isPlain(names) {
                     lines.append("Access-Control-Allow-Headers: \(names)")
                 }
             }
         }
+        if status == 426 { lines += ["Upgrade: websocket", "Sec-WebSocket-Version: 13"] }
         lines.append("Connection: \(closes ? "close" : "keep-alive")")
         return lines.joined(separator: "\r\n") + "\r\n\r\n"
     }

@@ -3,19 +3,22 @@ import FKMiddleware
 import FKRPC
 import Foundation
 
-/// HTTP/1.1, WebSocket and TLS by libwebsockets, on a thread of its own. It hands bodies and messages to the service and
-/// writes the answers.
+/// HTTP/1.1 and WebSockets over the sockets and the TLS of libwebsockets, on a thread of its own. It hands bodies and messages
+/// to the service and writes the answers. libwebsockets' own HTTP is not used: up to 4.1 it loops forever if a POST arrives
+/// together with the request before, and it takes frames without a mask.
 ///
 /// ```text
-/// libwebsockets --callback--> Connection --Task--> RPCService
-///       ^                                              |
-///       +---------- events, lws_cancel_service --------+
+/// libwebsockets --bytes--> Connection: HTTPReader, FrameReader --Task--> RPCService
+///       ^                                                                   |
+///       +-------------------- events, lws_cancel_service -------------------+
 /// ```
 final class WebServer: @unchecked Sendable {
     /// What other threads ask of the server's thread.
     enum Event {
         /// The answer to the request of a connection.
         case answer(UInt64, RPCAnswer)
+        /// The service knows the WebSocket.
+        case ready(UInt64)
         /// A notification for a WebSocket.
         case message(UInt64, [UInt8])
     }
@@ -33,9 +36,8 @@ final class WebServer: @unchecked Sendable {
     private let ended = DispatchSemaphore(value: 0)
 
     // Of the server's thread.
-    var connections: [OpaquePointer: Connection] = [:]
+    private var connections: [OpaquePointer: Connection] = [:]
     private var byNumber: [UInt64: Connection] = [:]
-    private var live: Set<OpaquePointer> = []
     private var nextNumber: UInt64 = 1
 
     /// Opens the listening socket.
@@ -55,13 +57,9 @@ final class WebServer: @unchecked Sendable {
         info.user = Unmanaged.passUnretained(self).toOpaque()
         info.gid = -1
         info.uid = -1
-        info.options = fk_lws_option_no_canonical_name | fk_lws_option_must_bind
-        info.server_string = Self.lasting("fk")
+        info.options = fk_lws_option_no_canonical_name | fk_lws_option_must_bind | fk_lws_option_only_raw
         info.alpn = Self.lasting("http/1.1")
-        info.max_http_header_data = 16 << 10
         info.timeout_secs = 20
-        info.keepalive_timeout = 60
-        info.retry_and_idle_policy = Self.liveness
         if let certificate = options.certificate, let key = options.key {
             info.options |= fk_lws_option_tls
             info.ssl_cert_filepath = Self.lasting(certificate)
@@ -115,11 +113,8 @@ final class WebServer: @unchecked Sendable {
 
     // MARK: Connections
 
-    /// Counts a new connection.
-    func begin(_ wsi: OpaquePointer) { live.insert(wsi) }
-
     /// True if there may be another connection.
-    var hasRoom: Bool { live.count < WebLimits.connections }
+    var hasRoom: Bool { connections.count < WebLimits.connections }
 
     func connection(_ wsi: OpaquePointer) -> Connection {
         if let known = connections[wsi] { return known }
@@ -132,16 +127,11 @@ final class WebServer: @unchecked Sendable {
 
     func connection(numbered number: UInt64) -> Connection? { byNumber[number] }
 
-    /// Forgets what a connection has. The connection may bring another request.
+    /// Forgets a connection that has ended.
     func end(_ wsi: OpaquePointer) {
         guard let connection = connections.removeValue(forKey: wsi) else { return }
         byNumber[connection.number] = nil
         if let peer = connection.peer { Task { [service] in await service.disconnect(peer) } }
-    }
-
-    func close(_ wsi: OpaquePointer) {
-        end(wsi)
-        live.remove(wsi)
     }
 
     // MARK: C
@@ -163,15 +153,6 @@ final class WebServer: @unchecked Sendable {
 
     /// A C string for the life of the process, which libwebsockets keeps.
     private static func lasting(_ text: String) -> UnsafePointer<CChar>? { UnsafePointer(strdup(text)) }
-
-    /// Pings a silent WebSocket after 30 s and ends it after 60.
-    private nonisolated(unsafe) static let liveness: UnsafePointer<lws_retry_bo_t> = {
-        let policy = UnsafeMutablePointer<lws_retry_bo_t>.allocate(capacity: 1)
-        policy.initialize(to: lws_retry_bo_t())
-        policy.pointee.secs_since_valid_ping = 30
-        policy.pointee.secs_since_valid_hangup = 60
-        return UnsafePointer(policy)
-    }()
 
     private nonisolated(unsafe) static let protocols: UnsafePointer<lws_protocols> = {
         let list = UnsafeMutablePointer<lws_protocols>.allocate(capacity: 2)

@@ -45,11 +45,11 @@ struct ClientOpenTasksTests {
         let bench = try await Bench { request, _ in .file([1, 2, 3], to: request) }
         try await bench.add("a")
         await bench.reached("a", .complete)
-        let follower = Follower(bench.workPath, callbacks: CallbackQueue())
+        let follower = Follower(bench.workPath)
         await withCheckedContinuation { continuation in
             follower.wait(for: nil, 1, continuation)
             follower.look(withProgress: false)
         }
-        #expect(follower.openIDs().isEmpty)
+        #expect(try follower.openIDs().isEmpty)
     }
 }

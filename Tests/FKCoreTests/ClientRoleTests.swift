@@ -113,7 +113,7 @@ struct ClientRoleTests {
         #expect(try bench.out("a") == Self.content)
         #expect(try await client.control.toggle(.id(id)).map(\.applied) == [false])
         #expect(try await client.messager.add(.id(id), toBarrel: "b") == 1)
-        #expect(await client.messager.barrels() == ["b"])
+        #expect(try await client.messager.barrels() == ["b"])
         #expect(try await client.messager.urls(inBarrel: "b") == ["http://h.example/a"])
         #expect(try await client.control.setAttributes(.id(id), ["k": "v"]) == 1)
         #expect(try await client.messager.records().records.map(\.attributes) == [["k": "v"]])

@@ -62,8 +62,8 @@ struct ClientTests {
         let results = try #require(reply.verbResults)
         #expect(results.map(\.before) == [.action] && results.map(\.after) == [.suspend])
         #expect(await bench.state(id) == .suspend)
-        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
-        #expect(FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
         #expect(EngineLock.isHeld(bench.workPath))
     }
 
@@ -74,7 +74,7 @@ struct ClientTests {
         await #expect { _ = try await client.perform(.verb(.suspend, .all)) } throws: {
             ($0 as? DownloadError)?.code == .workPathBusy
         }
-        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
     }
 
     @Test("garbage in the mailbox is quarantined and answered; what came with it is carried out")
@@ -88,7 +88,7 @@ struct ClientTests {
         await bench.reached("a", .complete)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try await bench.reply(to: posted, mailbox).addedTasks != nil)
-        #expect(FileIO.names(in: bench.workPath.quarantineFolder).count == 1)
+        #expect(try FileIO.names(in: bench.workPath.quarantineFolder).count == 1)
         #expect(await bench.downloader.takeProblems().count == 1)
     }
 

@@ -67,7 +67,7 @@ struct EngineCrowdTests {
         }
         let trashed = try await apply(.trash, to: .barrel("all"), bench)
         #expect(trashed.map(\.id) == ids && trashed.allSatisfy { $0.after == .unknown })
-        #expect(bench.workPath.allTaskIDs().isEmpty)
+        #expect(try bench.workPath.allTaskIDs().isEmpty)
         #expect(try await bench.messager.barrelInfo("all").total == 0)
         await #expect { _ = try await self.apply(.suspend, to: .barrel("none"), bench) } throws: {
             ($0 as? DownloadError)?.code == .notFound
@@ -87,7 +87,7 @@ struct EngineCrowdTests {
         #expect(await bench.engine.taskCounts.known <= Self.most)
         await bench.engine.activate()
         await bench.engine.waitUntilDrained()
-        bench.engine.callbacks.sync()
+        await bench.engine.callbacks.drained()
         let starts = bench.log.value.filter { $0.hasSuffix(":action") }
         let isInOrder = starts == (0..<Self.count).map { "f\($0):action" }
         #expect(isInOrder)
@@ -164,7 +164,7 @@ struct EngineCrowdTests {
         #expect(try await engine.infos([TaskID(url: "http://h.example/none")]).isEmpty)
         gate.open()
         await engine.waitUntilDrained()
-        engine.callbacks.sync()
+        await engine.callbacks.drained()
         #expect(starts.value == ids)
         #expect(await engine.taskCounts.known <= Self.most)
         #expect(try await engine.infos(.all).count == Self.count)

@@ -86,7 +86,7 @@ struct EngineDownloaderTests {
         for await _ in bench.messager.infos(.id(id)) {}
         #expect(await bench.engine.perform(.setLimits(maxAction: 1, rateLimit: nil)).failure != nil)
         bench.downloader.activateQueue()
-        #expect(FileIO.names(in: bench.workPath.tasksFolder).count == 1)
+        #expect(try FileIO.names(in: bench.workPath.tasksFolder).count == 1)
     }
 
     @Test("closing twice at once: both return when it is done")

@@ -70,7 +70,7 @@ struct EngineLeftBehindTests {
             })
         let id = try await bench.add("a.bin")
         #expect(await bench.finished(id)?.state == .complete)
-        #expect(bench.names == ["a.bin"] && FileIO.names(in: bench.folder.path).contains("foreign"))
+        #expect(try bench.names == ["a.bin"] && FileIO.names(in: bench.folder.path).contains("foreign"))
         #expect(!FileManager.default.fileExists(atPath: copy.path))
         let problems = await bench.downloader.takeProblems()
         let expected = "\(foreign.path) stays: it is no copy of \(bench.out)/a.bin, because their lengths differ."

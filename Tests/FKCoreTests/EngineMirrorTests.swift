@@ -20,14 +20,16 @@ struct EngineMirrorTests {
     }
 
     private func run(
-        _ content: [UInt8], fields: [ResponseHead.Field] = [], _ mirror: Mirror, checksum: Bool = false
+        _ content: [UInt8], fields: [ResponseHead.Field] = [], _ mirror: Mirror, checksum: Bool = false,
+        policy: MirrorPolicy? = .combine
     ) async throws -> (Bench, DownloadInfo) {
-        let (bench, id) = try await start(content, fields: fields, mirror, checksum: checksum)
+        let (bench, id) = try await start(content, fields: fields, mirror, checksum: checksum, policy: policy)
         return (bench, try #require(await bench.finished(id)))
     }
 
     private func start(
-        _ content: [UInt8], fields: [ResponseHead.Field] = [], _ mirror: Mirror, checksum: Bool = false
+        _ content: [UInt8], fields: [ResponseHead.Field] = [], _ mirror: Mirror, checksum: Bool = false,
+        policy: MirrorPolicy? = .combine
     ) async throws -> (Bench, TaskID) {
         let bench = try await Bench { request, number in
             if request.urlRequest.url?.host == "b.example" {
@@ -41,6 +43,7 @@ struct EngineMirrorTests {
         let sum = try Checksum(.sha256, hex: digest.hex())
         let id = try await bench.add(Self.a) {
             $0.mirrors = [Self.b]
+            $0.options.mirrorPolicy = policy
             if checksum { $0.options.checksum = sum }
         }
         return (bench, id)
@@ -80,6 +83,28 @@ struct EngineMirrorTests {
         #expect(try bench.out("f") == content)
         let record = try bench.stored(info.id)
         #expect(record.source == Self.b && record.validator?.etag == "\"b\"")
+    }
+
+    @Test("equal bytes at the seam prove nothing about the rest: B sends the whole file", arguments: sizes)
+    func unproven(_ size: Int) async throws {
+        let content = Bytes.pattern(count: size)
+        var other = content
+        other[size - 1] ^= 1
+        for policy in [nil, MirrorPolicy.prove, .failover] {
+            let (bench, info) = try await run(content, Mirror(content: other), policy: policy)
+            #expect(info.state == .complete, "\(String(describing: info.error))")
+            #expect(try bench.out("f") == other)
+            #expect(try bench.stored(info.id).history.contains { $0.what.hasPrefix("nothing proves") })
+        }
+    }
+
+    @Test("the same strong tag proves it: B sends the rest", arguments: sizes)
+    func proven(_ size: Int) async throws {
+        let content = Bytes.pattern(count: size)
+        let (bench, info) = try await run(content, Mirror(content: content, etag: "\"a\""), policy: nil)
+        #expect(info.state == .complete, "\(String(describing: info.error))")
+        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2 - 4096)-"])
+        #expect(try bench.out("f") == content)
     }
 
     @Test("a file of another length at B: from 0, with the reason recorded", arguments: sizes)
@@ -148,7 +173,10 @@ struct EngineMirrorTests {
                 content, etag: request.urlRequest.url?.host == "b.example" ? "\"b\"" : "\"a\"", to: request,
                 cut: number < 3 ? 100_000 : nil)
         }
-        let id = try await bench.add(Self.a) { $0.mirrors = [Self.a, Self.b] }
+        let id = try await bench.add(Self.a) {
+            $0.mirrors = [Self.a, Self.b]
+            $0.options.mirrorPolicy = .combine
+        }
         await bench.reached("f", .idle, times: 2)
         await bench.advance(1)
         #expect(await bench.finished(id)?.state == .complete)
@@ -176,7 +204,10 @@ struct EngineMirrorTests {
         let first = try await Bench(clock: clock) { request, _ in
             .file(content, etag: "\"a\"", to: request, cut: 200_000)
         }
-        let id = try await first.add(Self.a) { $0.mirrors = [Self.a, Self.b] }
+        let id = try await first.add(Self.a) {
+            $0.mirrors = [Self.a, Self.b]
+            $0.options.mirrorPolicy = .combine
+        }
         await first.reached("f", .idle, times: 2)
         await first.downloader.close()
         let second = try await Bench(in: first.folder, clock: clock) { request, number in

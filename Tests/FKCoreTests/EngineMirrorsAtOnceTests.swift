@@ -14,9 +14,13 @@ struct EngineMirrorsAtOnceTests {
 
     private func bench(
         _ connections: Int = 4, gate: FakeGate, etag: String = "\"b\"", _ mirror: [UInt8] = content,
-        answer: (@Sendable (TransportRequest, Int) -> Bench.Answer?)? = nil
+        policy: MirrorPolicy = .combine, answer: (@Sendable (TransportRequest, Int) -> Bench.Answer?)? = nil
     ) async throws -> Bench {
-        try await Bench(settings: { $0.connections = .fixed(connections) }) { request, number in
+        let settings: (inout Configure) -> Void = {
+            $0.connections = .fixed(connections)
+            $0.mirrorPolicy = policy
+        }
+        return try await Bench(settings: settings) { request, number in
             if let answer = answer?(request, number) { return answer }
             if request.urlRequest.url?.host == "b.example" { return .file(mirror, etag: etag, to: request) }
             let isFirst = request.urlRequest.value(forHTTPHeaderField: "Range") == nil
@@ -72,6 +76,20 @@ struct EngineMirrorsAtOnceTests {
         #expect(try bench.out("f") == Self.content)
         #expect(asks(bench, of: "b.example").count == 1)
         #expect(try bench.stored(id).history.contains { $0.by == "mirror" && $0.what.contains("another file") })
+    }
+
+    @Test(
+        "equal bytes prove nothing: a mirror without proof gets no connection but the trial's, or not even that",
+        arguments: [MirrorPolicy.prove, .failover])
+    func unproven(_ policy: MirrorPolicy) async throws {
+        let gate = FakeGate()
+        let bench = try await bench(gate: gate, policy: policy)
+        let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
+        try await wait(bench) { asks($0, of: "a.example").count >= 4 }
+        gate.open()
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("f") == Self.content)
+        #expect(asks(bench, of: "b.example").count == (policy == .prove ? 1 : 0))
     }
 
     @Test("one connection: the mirror is for the next attempt, as ever")
@@ -149,6 +167,7 @@ struct EngineMirrorsAtOnceTests {
         try await Bench(settings: {
             $0.connections = .fixed(connections)
             $0.maxConnectionsPerHost = perHost
+            $0.mirrorPolicy = .combine
         }) { request, _ in
             if request.urlRequest.url?.path == "/small" { return .file([1, 2, 3], to: request) }
             let isB = request.urlRequest.url?.host == "b.example"

@@ -52,11 +52,11 @@ struct EnginePieceFileTests {
         }
         let other = workPath.infoPath(gone) + ".txt"
         for path in [workPath.infoPath(kept), other] { try Data().write(to: URL(fileURLWithPath: path)) }
-        #expect(workPath.sweptTaskIDs() == [kept])
+        #expect(try workPath.sweptTaskIDs() == [kept])
         func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
         #expect(!exists(workPath.digestsPath(gone)) && !exists(workPath.piecesPath(gone)))
         #expect(exists(workPath.digestsPath(kept)) && exists(workPath.piecesPath(kept)) && exists(other))
-        #expect(workPath.sweptTaskIDs() == workPath.allTaskIDs())
+        #expect(try workPath.sweptTaskIDs() == workPath.allTaskIDs())
     }
 
     @Test("an engine sweeps when it reads its tasks")
@@ -79,7 +79,7 @@ struct EnginePieceFileTests {
         let bench = try await Bench(content: [1])
         let path = bench.workPath.digestsPath(TaskID(url: "http://h/coming"))
         try PieceDigestFile.write(EnginePieceTests.digests, path)
-        await bench.engine.loadAllWhileMaking()
+        try await bench.engine.loadAllWhileMaking()
         #expect(FileManager.default.fileExists(atPath: path))
     }
 
@@ -99,9 +99,9 @@ struct EnginePieceFileTests {
 }
 
 extension Engine {
-    fileprivate func loadAllWhileMaking() async {
+    fileprivate func loadAllWhileMaking() async throws {
         await book.beginMaking()
-        book.loadAll()
-        book.endMaking()
+        defer { book.endMaking() }
+        try book.loadAll()
     }
 }

@@ -30,7 +30,7 @@ struct EngineRelinkTests {
                 return number == 1
                     ? .file(content, etag: "\"a\"", to: request, cut: size / 2) : .status(failure)
             }
-            id = try await bench.add(EngineRelinkTests.a)
+            id = try await bench.add(EngineRelinkTests.a) { $0.options.mirrorPolicy = .combine }
             if failure == nil { await gate.reached() }
         }
 

@@ -36,6 +36,33 @@ struct EngineResponseChainTests {
         #expect(!FileManager.default.fileExists(atPath: target.path))
     }
 
+    @Test(
+        "a middleware that names no regular file fails the attempt by its name, and nothing stays behind",
+        arguments: ["none", "folder"])
+    func namesNoFile(_ name: String) async throws {
+        let bench = try await Bench(content: Self.content)
+        let named = bench.folder.file(name)
+        if name == "folder" { try FileManager.default.createDirectory(at: named, withIntermediateDirectories: false) }
+        bench.chains.register(
+            response: ResponseStep { response in
+                var response = response
+                response.fileURL = named
+                return response
+            })
+        let id = try await bench.add("a.bin")
+        for _ in 0..<2 {
+            let info = try #require(await bench.finished(id))
+            #expect(
+                info.state == .error && info.error?.message.contains("names \(named.path) as the finished file") == true
+            )
+            #expect(!bench.names.contains("a.bin"))
+            _ = try await bench.control.retry(.id(id))
+        }
+        _ = await bench.finished(id)
+        #expect(try await bench.control.trash(.id(id))[0].applied)
+        #expect(bench.names == [])
+    }
+
     struct Rejection: Error, CustomStringConvertible { var description: String { "not a picture" } }
 
     @Test("a rejected file: error with that reason, set aside, never under its final name; all hear of the failure")

@@ -205,7 +205,7 @@ struct EngineRestartTests {
         #expect(await second.messager.all().map(\.id) == [good])
         let problems = await second.downloader.takeProblems()
         #expect(problems.count == 1 && problems[0].contains("quarantine"), "\(problems)")
-        #expect(FileIO.names(in: second.workPath.quarantineFolder).count == 1)
+        #expect(try FileIO.names(in: second.workPath.quarantineFolder).count == 1)
         #expect(await second.downloader.takeProblems().isEmpty)
         #expect(try await second.add("bad") == bad)
         #expect(await second.finished(bad)?.state == .complete)
@@ -225,7 +225,7 @@ struct EngineRestartTests {
         await second.engine.activate()
         for id in ids { #expect(await second.finished(id)?.state == .complete) }
         // Only what holds something is worth keeping.
-        #expect(FileIO.names(in: second.workPath.quarantineFolder).count == (size == 0 ? 0 : 2))
+        #expect(try FileIO.names(in: second.workPath.quarantineFolder).count == (size == 0 ? 0 : 2))
         await second.downloader.close()
     }
 

@@ -38,7 +38,7 @@ struct EngineRestingTests {
         await bench.engine.waitUntilSettled(ids)
         let done = await bench.engine.taskCounts
         #expect(done.known <= TaskBook.tasksInMemory + 64 && done.open == 0 && done.running == 0)
-        bench.engine.callbacks.sync()
+        await bench.engine.callbacks.drained()
         let starts = bench.log.value.filter { $0.hasSuffix(":action") }
         let isInOrder = starts == (0..<Self.count).map { "f\($0):action" }
         #expect(isInOrder)

@@ -215,6 +215,22 @@ struct EngineRetryTests {
         #expect(try bench.out("a") == Self.content)
     }
 
+    @Test("a stop by the user is no attempt: the next engine counts from one, at the same mirror")
+    func stopIsNoFailure() async throws {
+        let gate = FakeGate()
+        let folder = try TemporaryFolder()
+        for _ in 1...3 {
+            let bench = try await Bench(in: folder, settings: { $0.retry.maxAttempts = 2 }) { request, _ in
+                .file(Self.content, to: request, gate: gate, pauseAt: 10)
+            }
+            let id = try await bench.add("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
+            await bench.transport.started(1)
+            #expect(await bench.messager.info(.id(id))?.attempts == 1)
+            await bench.downloader.close()
+            #expect(try bench.stored(id).attempts == 0 && hosts(bench) == ["a.example"])
+        }
+    }
+
     @Test("401 on a resumed transfer: the request chain signs anew, once")
     func expired() async throws {
         let tokens = Observed(0)

@@ -46,7 +46,7 @@ struct FaultRequestTests {
             if info.state == .suspend { image.update { $0 = try? bytes(message) } }
         }
         await first.engine.afterLeftovers()
-        first.engine.callbacks.sync()
+        await first.engine.callbacks.drained()
         #expect(state("a", bench) == .suspend)
         await first.downloader.close()
         switch moment {
@@ -72,7 +72,7 @@ struct FaultRequestTests {
         let second = try await momentary(bench)
         await second.engine.afterLeftovers()
         #expect(state("a", bench) == .suspend)
-        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
         let reply = try #require(try mailbox.readReply(id))
         if moment == "done" {
             #expect(reply.failure != nil)
@@ -142,7 +142,7 @@ struct FaultRequestTests {
         let results = try #require(reply.verbResults)
         #expect(results.map(\.before) == [.suspend] && results.map(\.after) == [.idle])
         #expect(state("a", bench) == .idle)
-        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
     }
 
     // MARK: 100
@@ -216,7 +216,7 @@ struct FaultRequestTests {
         let results = try #require(try mailboxOfNext.readReply(first)?.verbResults)
         #expect(results.map(\.id) == [id, b])
         #expect(results.map(\.applied) == [true, true])
-        #expect(FileIO.names(in: next.workPath.mailboxFolder).isEmpty)
+        #expect(try FileIO.names(in: next.workPath.mailboxFolder).isEmpty)
         gate.open()
     }
 
@@ -372,9 +372,9 @@ struct FaultRequestTests {
                     note: "\(index)")
             })
         let engine = Mailbox(scratch.path)
-        #expect(engine.take().map(\.0) == [id])
+        #expect(try engine.take().map(\.0) == [id])
         #expect(engine.answer(id, reply) == nil)
-        let largest = FileIO.names(in: scratch.path.repliesFolder).map { name in
+        let largest = try FileIO.names(in: scratch.path.repliesFolder).map { name in
             (try? FileIO.contents(of: "\(scratch.path.repliesFolder)/\(name)", limit: 1 << 30).count) ?? 0
         }.max()
         #expect(try #require(largest) < 2 * Mailbox.pageSize)
@@ -395,7 +395,7 @@ struct FaultRequestTests {
         unlink(replies)
         try FileIO.makeFolder(replies)
         #expect(try await bench.reply(to: id, mailbox) == .done(note: "barrel x created"))
-        #expect(FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
     }
 
     @Test("fault 101: an asker whose answer is lost is told so")
@@ -422,17 +422,17 @@ struct FaultRequestTests {
         for index in 0..<Mailbox.maxReplies + 50 {
             try mailbox.reply(to: MessageID(), .done(note: "\(index)"))
         }
-        mailbox.sweep()
-        #expect(FileIO.names(in: bench.workPath.repliesFolder).count == Mailbox.maxReplies)
-        mailbox.sweep(now: Date(timeIntervalSinceNow: 700))
-        #expect(FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
+        try mailbox.sweep()
+        #expect(try FileIO.names(in: bench.workPath.repliesFolder).count == Mailbox.maxReplies)
+        try mailbox.sweep(now: Date(timeIntervalSinceNow: 700))
+        #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
         // Who has withdrawn a request gets no answer.
         let engine = Mailbox(bench.workPath)
         let id = try mailbox.post(.verb(.suspend, .all))
-        _ = engine.take()
+        _ = try engine.take()
         try mailbox.withdraw(id)
         #expect(engine.answer(id, .done(note: "")) == nil)
-        #expect(FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
+        #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
     }
 
     @Test("fault 101: a list too long for one request is handed over in several, and answered as one")

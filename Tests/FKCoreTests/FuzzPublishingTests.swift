@@ -101,7 +101,7 @@ struct FuzzPublishingTests {
         #expect(info?.state == .error && info?.error?.code == .destination)
         await bench.downloader.close()
         let arrived = folder.path + "/moved" + (isParent ? "/inner" : "")
-        let names = FileIO.names(in: arrived)
+        let names = try FileIO.names(in: arrived)
         #expect(names.allSatisfy { $0.hasSuffix(".fkpart") } && names.count == 1)
         #expect(try traps.outside() == TrapFolder.untouched)
     }

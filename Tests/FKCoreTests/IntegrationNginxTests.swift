@@ -167,7 +167,8 @@ struct IntegrationNginxTests {
         }
         let live = try LiveBench { $0.connections = .fixed(2) }
         let info = try await live.fetch(
-            "\(servers[0].base)/slow/big.bin", mirrors: ["\(servers[1].base)/slow/big.bin"])
+            "\(servers[0].base)/slow/big.bin", mirrors: ["\(servers[1].base)/slow/big.bin"]
+        ) { $0.mirrorPolicy = .combine }
         #expect(info.state == .complete, "\(String(describing: info.error))")
         #expect(try live.out("big.bin") == content)
         // The trial, and then a range.

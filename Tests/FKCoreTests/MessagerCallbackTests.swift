@@ -64,7 +64,7 @@ struct MessagerCallbackTests {
         #expect(try ends.map { try $0.get().path } == [bench.out + "/a"])
         #expect(seen.states.value == [.idle, .action, .complete])
         #expect(seen.counts.value == [[1_000, 400_000], [400_000, 400_000]])
-        bench.engine.callbacks.sync {}
+        await bench.engine.callbacks.drained()
         #expect(seen.ends.value.count == 1)
     }
 

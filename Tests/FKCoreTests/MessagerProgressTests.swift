@@ -21,15 +21,15 @@ struct MessagerProgressTests {
     /// The same while reports come: the first one may be of a moment in which not all bytes had come.
     private func wait(reporting bench: Bench, _ condition: @escaping @Sendable () -> Bool) async throws {
         try await bench.advance(by: 1) {
-            flush(bench)
+            await flush(bench)
             return queue.sync { condition() }
         }
     }
 
     /// Returns once every progress knows what the engine has told so far: who resumes before it knows that its task is
     /// suspended is overtaken by that news.
-    private func flush(_ bench: Bench) {
-        bench.engine.callbacks.sync()
+    private func flush(_ bench: Bench) async {
+        await bench.engine.callbacks.drained()
         queue.sync {}
     }
 
@@ -107,7 +107,7 @@ struct MessagerProgressTests {
         queue.sync { progress.pause() }
         await bench.reached("a", .suspend)
         try await wait { progress.isPaused }
-        flush(bench)
+        await flush(bench)
         queue.sync { progress.resume() }
         await bench.reached("a", .action, times: 2)
         try await wait { !progress.isPaused }
@@ -187,7 +187,7 @@ struct MessagerProgressTests {
         queue.sync { parent.pause() }
         await bench.reached("a", .suspend)
         await bench.reached("b", .suspend)
-        flush(bench)
+        await flush(bench)
         gate.open()
         queue.sync { parent.resume() }
         for name in ["a", "b"] { await bench.reached(name, .complete) }
@@ -234,7 +234,7 @@ struct MessagerProgressTests {
         for name in ["a", "b"] { await bench.reached(name, .suspend) }
         await bench.advance(1)
         queue.sync { #expect(progress.isPaused && progress.userInfo[.fileTotalCountKey] as? Int == 2) }
-        flush(bench)
+        await flush(bench)
         gate.open()
         queue.sync { progress.resume() }
         // Not `finished`: they are settled until the progress has had them resumed. And the report of the last end is due a

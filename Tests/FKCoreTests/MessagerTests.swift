@@ -38,7 +38,7 @@ struct MessagerTests {
         #expect(infos[1].count.previousReceived == 1_000)
         for round in 3...5 {
             await bench.advance(Double(speed) * 0.2 - 0.01)
-            bench.engine.callbacks.sync {}
+            await bench.engine.callbacks.drained()
             #expect(seen.value.count == round - 1)
             await bench.advance(0.01)
             _ = await seen.wait { $0.count == round }
@@ -93,12 +93,12 @@ struct MessagerTests {
         _ = await counts.wait { $0 == [1, 1, 1] }
         await bench.messager.removeInfo(registrations[1])
         await bench.advance(1)
-        bench.engine.callbacks.sync {}
+        await bench.engine.callbacks.drained()
         #expect(counts.value == [2, 1, 2])
         await bench.messager.removeInfo(.id(id))
         gate.open()
         _ = await bench.finished(id)
-        bench.engine.callbacks.sync {}
+        await bench.engine.callbacks.drained()
         #expect(counts.value == [2, 1, 2])
         #expect(await !bench.engine.hasListeners)
     }

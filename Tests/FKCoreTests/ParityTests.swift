@@ -100,7 +100,7 @@ struct ParityTests {
         #expect(try await bench.control.trashAll().count == 3)
         #expect(bench.names.isEmpty)
         #expect(await bench.messager.all().isEmpty)
-        #expect(bench.workPath.allTaskIDs().isEmpty)
+        #expect(try bench.workPath.allTaskIDs().isEmpty)
     }
 
     @Test("pausing all is recorded: the next engine does not run them")

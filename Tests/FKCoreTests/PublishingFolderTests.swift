@@ -12,7 +12,7 @@ struct PublishingFolderTests {
         let scratch = try ScratchWorkPath()
         let path = scratch.path.root + "/files"
         var cache = FolderCache()
-        let folder = try cache.folder(path, now: 0)
+        let folder = try cache.folder(path, outside: nil, now: 0)
         func isThere() -> Bool { (try? cache.checkStillThere(folder)) != nil }
         cache.beginTurn()
         let before = isThere()
@@ -31,7 +31,7 @@ struct PublishingFolderTests {
         let scratch = try ScratchWorkPath()
         let path = scratch.path.root + "/files"
         var cache = FolderCache()
-        let folder = try cache.folder(path, now: 0)
+        let folder = try cache.folder(path, outside: nil, now: 0)
         try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
         cache.beginTurn()
         #expect(throws: DownloadError.self) { try cache.checkStillThere(folder) }

@@ -40,7 +40,7 @@ struct RecordListTests {
     func queries(count: Int) throws {
         let scratch = try scene(count)
         let reader = StoreReader(scratch.path)
-        let records = reader.records().map { DownloadRecord($0) }
+        let records = try reader.records().map { DownloadRecord($0) }
         for sort in RecordQuery.Sort.allCases {
             for isAscending in [true, false] {
                 for states: Set<DownloadState>? in [nil, [.error, .idle]] {
@@ -63,7 +63,7 @@ struct RecordListTests {
     func given() throws {
         let scratch = try scene(20)
         let reader = StoreReader(scratch.path)
-        var ids = reader.records().reversed().map(\.id)
+        var ids = try reader.records().reversed().map(\.id)
         ids.insert(TaskID(url: "http://h/gone"), at: 3)
         var seen = 0
         let list = RecordList(reader, inOrder: ids) { _ in seen += 1 }

@@ -101,14 +101,14 @@ struct RulesValidatorTests {
             (Validator(lastModified: date, date: "now"), nil), (Validator(), nil),
         ] as [(Validator, String?)])
     func strength(validator: Validator, expected: String?) {
-        #expect(ResumeRules.strongValidator(validator) == expected)
+        #expect(validator.strong == expected)
     }
 
     @Test("are read from a head")
     func read() {
-        let value = ResumeRules.validator(of: head(200, ["etag": tag, "LAST-MODIFIED": date, "Date": later]))
+        let value = Validator(head(200, ["etag": tag, "LAST-MODIFIED": date, "Date": later]))
         #expect(value == strong)
-        #expect(ResumeRules.validator(of: head(200)) == Validator())
+        #expect(Validator(head(200)) == Validator())
     }
 }
 

@@ -95,7 +95,8 @@ struct RulesMirrorTrialTests {
         var body = RulesMirrorTrialTests.held
         var held = RulesMirrorTrialTests.held
         var validator: Validator? = Validator(etag: "\"a\"")
-        var isDigestKnown = false
+        var isVouched = false
+        var policy = MirrorPolicy.prove
         var expected: String
         var testDescription: String { name }
     }
@@ -109,7 +110,10 @@ struct RulesMirrorTrialTests {
     private static let blank = [UInt8](repeating: 0, count: 4096)
 
     static let rows = [
-        Row(name: "the same bytes", expected: "same"),
+        Row(name: "the same bytes", expected: "nothing proves"),
+        Row(name: "the same bytes, never at the same time", policy: .failover, expected: "nothing proves"),
+        Row(name: "the same bytes, combined", policy: .combine, expected: "trusted"),
+        Row(name: "the same bytes, a digest follows", isVouched: true, expected: "same"),
         Row(name: "the same strong tag", validator: Validator(etag: "\"m\""), expected: "same"),
         Row(name: "other bytes", body: Bytes.pattern(count: 4096, seed: 9), expected: "not the ones we hold"),
         Row(
@@ -131,12 +135,12 @@ struct RulesMirrorTrialTests {
         Row(name: "encoded", fields: [.init("Content-Encoding", "gzip")], expected: "encodes"),
         Row(
             name: "another digest", fields: [digest(of: [1])],
-            validator: ResumeRules.validator(
-                of: ResponseHead(status: 200, fields: [digest(of: [2])], url: "")),
+            validator: Validator(ResponseHead(status: 200, fields: [digest(of: [2])], url: "")),
             expected: "another digest"),
-        Row(name: "a run of one value", body: blank, held: blank, expected: "nothing"),
+        Row(name: "a run of one value", body: blank, held: blank, expected: "nothing proves"),
+        Row(name: "a run of one value, combined", body: blank, held: blank, policy: .combine, expected: "no verdict"),
         Row(
-            name: "a run of one value, a digest follows", body: blank, held: blank, isDigestKnown: true,
+            name: "a run of one value, a digest follows", body: blank, held: blank, isVouched: true,
             expected: "same"),
         Row(
             name: "a run of one value, the same tag", body: blank, held: blank,
@@ -151,10 +155,12 @@ struct RulesMirrorTrialTests {
         if let etag = row.etag { fields.append(.init("ETag", etag)) }
         _ = trial.transport(didReceive: ResponseHead(status: row.status, fields: fields, url: ""))
         row.body.withUnsafeBytes { _ = trial.transport(didReceive: $0) }
+        let version = FileVersion(source: "a", length: 9000, validator: row.validator, isVouched: row.isVouched)
         let text =
-            switch trial.verdict(length: 9000, validator: row.validator, isDigestKnown: row.isDigestKnown) {
+            switch trial.verdict(version, source: "b", policy: row.policy) {
             case .same(let validator): validator.etag == row.etag ? "same" : "the wrong validator"
-            case .provesNothing: "nothing"
+            case .trusted(let validator): validator.etag == row.etag ? "trusted" : "the wrong validator"
+            case .provesNothing: "no verdict"
             case .refused(let reason): reason
             }
         #expect(text.contains(row.expected), "\(text)")
@@ -164,7 +170,7 @@ struct RulesMirrorTrialTests {
     func silent() {
         let trial = MirrorTrial(start: 0, held: Self.held) { _ in }
         trial.transportDidFinish(.failure(DownloadError(.connectionLost, "gone")))
-        #expect(trial.verdict(length: 9, validator: nil, isDigestKnown: true) == .refused(reason: "gone"))
+        #expect(trial.verdict(FileVersion(length: 9), source: "b", policy: .combine) == .refused(reason: "gone"))
     }
 
     @Test("a body without end is left after the bytes asked for")

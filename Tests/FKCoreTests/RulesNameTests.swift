@@ -205,9 +205,21 @@ struct RulesContentDispositionTests {
             ("attachment; filename*=us-ascii''caf\u{e9}; filename=b", "b"),
             ("attachment; filename=\"caf\u{e9} 100%25 a%2Fb.txt\"", "caf\u{e9} 100%25 a%2Fb.txt"),
             ("attachment; filename=\"cafe 100%25 a%2Fb.txt\"", "cafe 100%25 a%2Fb.txt"),
-            ("attachment; filename=\"caf%C3%A9 100%25 a%2Fb.txt\"", "caf\u{e9} 100%25 a%2Fb.txt"),
-            ("attachment; filename=\"caf\u{c3}\u{a9} %E4%B8%AD%20\"", "caf\u{e9} \u{4e2d}%20"),
-            ("attachment; filename=\"%E4%B8%AD%FF %zz%C3%A9\"", "%E4%B8%AD%FF %zz\u{e9}"),
+            ("attachment; filename=\"caf%C3%A9 100%25 a%2Fb.txt\"", "caf%C3%A9 100%25 a%2Fb.txt"),
+            ("attachment; filename=\"caf\u{c3}\u{a9} %E4%B8%ADx%20y\"", "caf\u{e9} \u{4e2d}x y"),
+            ("attachment; filename=\"%E4%B8%AD%FF %zz%C3%A9\"", "%E4%B8%AD%FF %zz%C3%A9"),
+            // A plain name is decoded as a whole or not at all.
+            ("attachment; filename=\"%EC%98%88%20x\"", "\u{c608} x"),
+            ("attachment; filename=\"a%20b.txt\"", "a%20b.txt"),
+            ("attachment; filename=\"%EC%98%88 100%.txt\"", "%EC%98%88 100%.txt"),
+            ("attachment; filename=\"%EC%98%88 100%25.txt\"", "\u{c608} 100%.txt"),
+            ("attachment; filename=\"%EC%98%88%00%0A\"", "%EC%98%88%00%0A"),
+            ("attachment; filename=\"%EC%98%88%5Cx\"", "%EC%98%88%5Cx"),
+            ("attachment; filename=\"\u{c608}%20x\"", "\u{c608}%20x"),
+            // Raw bytes in an extended name may be of any charset.
+            ("attachment; filename*=UTF-8''caf\u{e9}; filename=good", "good"),
+            ("attachment; filename=good; filename*=UTF-8''\u{c608}%20x", "good"),
+            ("attachment; filename=\"\"; filename*=UTF-8''\u{c608}%20x", "\u{c608} x"),
         ])
     func present(value: String, expected: String) {
         #expect(ContentDisposition.fileName(value) == expected)

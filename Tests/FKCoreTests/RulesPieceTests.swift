@@ -124,4 +124,33 @@ struct RulesPieceTests {
         #expect(RefreshRules.conditions(tagged).map(\.name) == ["If-None-Match", "If-Modified-Since"])
         #expect(RefreshRules.conditions(nil).isEmpty)
     }
+
+    @Test("a bound file without comparable validators has changed only if its length or its digest says so")
+    func bound() throws {
+        func head(_ status: Int, _ fields: [String: String]) -> Result<ResponseHead, DownloadError> {
+            .success(ResponseHead(status: status, fields: fields.map { .init($0.key, $0.value) }, url: "http://h/"))
+        }
+        let ours = try Checksum(.sha256, hex: String(repeating: "00", count: 32))
+        let same = "sha-256=:\(Data(count: 32).base64EncodedString()):"
+        let other = "sha-256=:\(Data(repeating: 1, count: 32).base64EncodedString()):"
+        let rows: [(fields: [String: String], status: Int, result: RefreshedFile.Result)] = [
+            ([:], 200, .unchanged), (["Content-Length": "5"], 200, .unchanged),
+            (["Content-Length": "6"], 200, .changed),
+            (["Content-Range": "bytes 0-0/5", "Content-Length": "1"], 206, .unchanged),
+            (["Content-Range": "bytes 0-0/6", "Content-Length": "1"], 206, .changed),
+            (["Repr-Digest": same], 200, .unchanged), (["Repr-Digest": other], 200, .changed),
+            (["ETag": "\"1\""], 200, .unchanged),
+        ]
+        for row in rows {
+            for digest in [ours, nil] where digest != nil || row.fields["Repr-Digest"] == nil {
+                let bound = RefreshRules.Bound(digest: digest)
+                let result = RefreshRules.decide(head(row.status, row.fields), known: nil, length: 5, bound: bound)
+                #expect(result == row.result, "\(row)")
+            }
+        }
+        let tagged = Validator(etag: "\"2\"")
+        let changed = RefreshRules.decide(
+            head(200, ["ETag": "\"1\""]), known: tagged, length: 5, bound: RefreshRules.Bound(digest: ours))
+        #expect(changed == .changed, "validators that differ are evidence")
+    }
 }

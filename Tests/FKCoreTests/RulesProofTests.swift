@@ -61,7 +61,7 @@ struct RulesProofTests {
         let time = Int64(Self.finished.timeIntervalSince1970) * 1_000_000_000
         if row.hasIdentity { record.edit { $0.written = FileIdentity(inode: 7, length: row.expected, time: time) } }
         let file = row.length.map { length in
-            FileProof.File(
+            FileClaim.Found(
                 isRegular: row.isRegular,
                 identity: FileIdentity(
                     inode: row.inode, length: length, time: time + Int64(row.later * 1e3) * 1_000_000),

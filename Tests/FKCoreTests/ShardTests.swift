@@ -70,7 +70,7 @@ import Testing
         #expect(try ShardPlan.read("books", in: path) == plan)
         #expect(try ShardPlan.read("films", in: path) == nil && ShardPlan.read(nil, in: path) == nil)
         #expect(try late.recordFirst(nil, in: path) == late)
-        #expect(FileIO.names(in: path.shardsFolder).sorted() == ["books.plan", "plan"], "no file is left over")
+        #expect(try FileIO.names(in: path.shardsFolder).sorted() == ["books.plan", "plan"], "no file is left over")
         try late.replace("books", in: path)
         #expect(try ShardPlan.read("books", in: path) == late)
     }

@@ -82,7 +82,7 @@ struct StoreInfoFileTests {
             #expect(error.code == .notFound)
         }
         #expect(handle.generation == 1)
-        #expect(scratch.path.allTaskIDs().isEmpty)
+        #expect(try scratch.path.allTaskIDs().isEmpty)
     }
 
     @Test("a record that outgrows its slot moves; the counters come along", arguments: [2_000, 5_000, 300_000])
@@ -133,8 +133,8 @@ struct StoreInfoFileTests {
         "a full disk is told as such, with the path",
         .enabled(if: access("/dev/full", F_OK) == 0, "needs /dev/full"))
     func fullDisk() throws {
-        let descriptor = try FileIO.open("/dev/full", O_WRONLY)
-        defer { FileIO.close(descriptor) }
+        let descriptor = open("/dev/full", O_WRONLY)
+        defer { close(descriptor) }
         do {
             // pwrite to a device ignores the offset and fails as a full disk does.
             try [UInt8]([1]).withUnsafeBytes { try FileIO.write($0, to: descriptor, at: 0, path: "/dev/full") }

@@ -15,7 +15,7 @@ final class ScratchWorkPath: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path.root) }
 
-    func names(_ folder: String) -> [String] { FileIO.names(in: folder).sorted() }
+    func names(_ folder: String) -> [String] { ((try? FileIO.names(in: folder)) ?? []).sorted() }
 
     /// Makes a task with its info file.
     @discardableResult

@@ -162,7 +162,7 @@ struct StoreWorkPathTests {
         let scratch = try ScratchWorkPath(create: false)
         #expect(code(scratch.path, create: false)?.code == .notFound)
         #expect(!scratch.path.exists)
-        #expect(scratch.path.allTaskIDs().isEmpty)
+        #expect(try scratch.path.allTaskIDs().isEmpty)
     }
 
     @Test("the default follows the environment")
@@ -194,10 +194,10 @@ struct StoreWorkPathTests {
         ] {
             try write([1], "\(folder)/\(name)")
         }
-        #expect(scratch.path.allTaskIDs().sorted() == records.map(\.id).sorted())
+        #expect(try scratch.path.allTaskIDs().sorted() == records.map(\.id).sorted())
         let id = records[7].id
-        #expect(scratch.path.taskIDs(prefix: String(id.hex.prefix(20))) == [id])
-        #expect(scratch.path.taskIDs(prefix: "a").isEmpty)
+        #expect(try scratch.path.taskIDs(prefix: String(id.hex.prefix(20))) == [id])
+        #expect(try scratch.path.taskIDs(prefix: "a").isEmpty)
     }
 
     @Test("ids survive their written form", arguments: ["https://example.com/", "https://example.com/é", ""])

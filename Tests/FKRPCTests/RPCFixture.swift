@@ -39,7 +39,7 @@ final class RPCFixture: Sendable {
 
     /// The answer to a body.
     func send(_ body: String, from peer: RPCPeer? = nil) async throws -> (status: Int, json: JSON) {
-        let answer = await service.handle(Array(body.utf8), from: peer)
+        let answer = await service.handle(Array(body.utf8), from: RPCCaller(peer: peer))
         return (answer.status, try #require(JSON(parsing: answer.body)))
     }
 

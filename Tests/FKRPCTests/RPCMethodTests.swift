@@ -258,6 +258,61 @@ struct RPCMethodTests {
         await other.close()
     }
 
+    @Test("a name with line ends brings no option into the session, and its task is reported") func sessionNames()
+        async throws
+    {
+        let fixture = try await RPCFixture(isActive: false)
+        _ = try await fixture.addPaused("a", .init("out", "x\n dir=/tmp\n out=y"))
+        _ = try await fixture.addPaused("b", .init("dir", "z\n dir=/tmp"))
+        let gid = try await fixture.addPaused("c", .init("out", "good"))
+        _ = try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "session.txt"]))
+        #expect(try await fixture.call("aria2.saveSession") == "OK")
+        let lines = String(decoding: try fixture.folder.read("downloads/session.txt"), as: UTF8.self)
+            .split(separator: "\n")
+        #expect(lines.filter { $0.hasPrefix("http") }.count == 1 && lines.contains("  gid=\(gid)"), "\(lines)")
+        #expect(!lines.contains { $0.contains("/tmp") && !$0.contains(fixture.downloads) })
+        #expect(fixture.log.withLock { $0.count } == 2)
+        await fixture.close()
+    }
+
+    @Test("positions at the edge of 64 bits are the end or refused", arguments: [Int64.max, Int64.max - 1, Int64.min])
+    func edges(number: Int64) async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let first = try await fixture.addPaused("a")
+        let number = JSON.integer(number)
+        let xml = """
+            <metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="a"><size>9223372036854775807</size>\
+            <url>http://h/a</url></file><file name="b"><url>http://h/b</url></file></metalink>
+            """
+        _ = try await fixture.call(
+            "aria2.addMetalink", .string(Data(xml.utf8).base64EncodedString()), .members(["pause": "true"]), number)
+        _ = try await fixture.call("aria2.addUri", ["http://h/c"], .members(["pause": "true"]), number)
+        for how: JSON in ["POS_SET", "POS_CUR", "POS_END"] {
+            _ = try await fixture.call("aria2.changePosition", .string(first), number, how)
+        }
+        _ = try await fixture.call("aria2.changeUri", .string(first), 1, [], ["http://h/z"], number)
+        #expect(try await fixture.call("aria2.tellWaiting", number, number).array != nil || number.integer ?? 0 < 0)
+        #expect(try await fixture.call("aria2.tellWaiting", 0, 10).array?.isEmpty == false)
+        await fixture.close()
+    }
+
+    @Test("a known URL is fetched anew with allow-overwrite and refused without auto-file-renaming") func known()
+        async throws
+    {
+        let fixture = try await RPCFixture()
+        fixture.server.route("/a") { [body] _ in .ok(body) }
+        let url = JSON.array([.string(fixture.server.url("/a"))])
+        let gid = try #require(try await fixture.call("aria2.addUri", url).string)
+        try await fixture.wait(gid, for: "complete")
+        #expect(try await fixture.call("aria2.addUri", url, .members(["auto-file-renaming": "false"]))["code"] == 1)
+        let again = try await fixture.call("aria2.addUri", url, .members(["allow-overwrite": "true"]))
+        try await fixture.wait(try #require(again.string, "\(again)"), for: "complete")
+        #expect(fixture.server.requests("/a").count == 2)
+        let names = try FileManager.default.contentsOfDirectory(atPath: fixture.downloads)
+        #expect(names == ["a"], "\(names)")
+        await fixture.close()
+    }
+
     @Test("a Metalink makes a task for each file") func metalink() async throws {
         let fixture = try await RPCFixture(isActive: false)
         let xml = """

@@ -155,6 +155,47 @@ struct RPCServerTests {
         try await server.end()
     }
 
+    @Test("requests in one packet are answered in their order, and nobody else waits") func pipelined() async throws {
+        let server = try await RPCProcess()
+        let get = "GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        let head = "POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(Self.version.utf8.count)\r\n"
+        let last = "\(head)Connection: close\r\n\r\n\(Self.version)"
+        let post = "\(head)\r\n\(Self.version)"
+        for (text, count) in [(get + last, 2), (post + last, 2), (post + get + post + last, 4), (last + "x", 1)] {
+            let answer = try await offPool {
+                let client = try RawClient(port: server.port)
+                client.send(text)
+                return client.receiveAll()
+            }
+            #expect(answer.components(separatedBy: "HTTP/1.1 200").count == count + 1, "\(answer.prefix(300))")
+        }
+        // The head of a request without its body.
+        let half = try await offPool {
+            let client = try RawClient(port: server.port)
+            client.send(post + head + "\r\n{")
+            return client
+        }
+        #expect(try await server.call("aria2.getVersion")["version"] != nil)
+        withExtendedLifetime(half) {}
+        try await server.end()
+    }
+
+    @Test("a browser's page of another site adds nothing without a secret") func crossSite() async throws {
+        let server = try await RPCProcess()
+        let params = Data(#"[["http://127.0.0.1:1/a"],{"pause":"true"}]"#.utf8).base64EncodedString()
+        let line = "GET /jsonrpc?method=aria2.addUri&id=1&params=\(params)"
+        for fields in [["Sec-Fetch-Site: cross-site"], ["Sec-Fetch-Site: same-site"]] {
+            #expect(try await server.exchange(line, fields).hasPrefix("HTTP/1.1 403"))
+            #expect(try await server.exchange("GET /", fields).hasPrefix("HTTP/1.1 403"))
+        }
+        for fields in [["Sec-Fetch-Site: none"], ["User-Agent: Mozilla/5.0"]] {
+            #expect(try await server.exchange(line, fields).hasPrefix("HTTP/1.1 400"))
+        }
+        #expect(try await server.call("aria2.tellWaiting", 0, 10) == [])
+        #expect(try await server.exchange(line).hasPrefix("HTTP/1.1 200"))
+        try await server.end()
+    }
+
     @Test("a thousand idle connections leave room for others") func idleConnections() async throws {
         let server = try await RPCProcess()
         let clients = try await offPool { try (0..<1_000).map { _ in try RawClient(port: server.port) } }

@@ -94,12 +94,12 @@ import Testing
         #expect(try await sandbox.fk("barrel", "add", "plain", "http://h.invalid/a").status == 0)
         let id = try #require(sandbox.reader.records().first).id
         let got = try bash([
-            "fk vers\t\n", "fk forg\t --st\t err\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
+            "fk vers\t\n", "fk forg\t --st\t fai\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
             "fk why \t\n", "fk get --colo\talw\t\n",
         ])
         #expect(
             got == [
-                "<vers>", "<forget><--state><error>", "<rm><--state=complete>", "<info><\(id.short)>",
+                "<vers>", "<forget><--state><failed>", "<rm><--state=complete>", "<info><\(id.short)>",
                 "<why><\(id.short)>", "<get><--color><always>",
             ])
     }
@@ -110,7 +110,7 @@ import Testing
         let names = try await sandbox.fk("completions", "barrels").output.split(separator: "\n").map(String.init)
         #expect(Set(names) == Set(Self.names))
         let id = try #require(sandbox.reader.records().first).id
-        #expect(try await sandbox.fk("completions", "tasks").output == "\(id.short)\tidle a.bin\n")
+        #expect(try await sandbox.fk("completions", "tasks").output == "\(id.short)\twaiting a.bin\n")
         let none = try await sandbox.fk("completions", "barrels", "--work-path", "nowhere")
         #expect(none.status == 0 && none.output == "" && none.errors == "")
     }

@@ -144,7 +144,7 @@ import Testing
             request.index < 2 ? .status(503, headers: ["Retry-After": "0"]) : .ok(body)
         }
         let result = try await sandbox.fk("get", server.url("/busy"), "--retry", "\(retries)")
-        #expect(result.errors.contains("busy: The server answered 503: it is in trouble itself. Next attempt in "))
+        #expect(result.errors.contains("busy: The server answered 503: it has a problem of its own. Next attempt in "))
         #expect(result.status == status)
         #expect(server.requests.count == min(retries + 1, 3))
         #expect(try await sandbox.json("info", server.url("/busy")).number("attempts") == min(retries + 1, 3))

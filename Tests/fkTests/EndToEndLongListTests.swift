@@ -50,7 +50,7 @@ import Testing
             #expect(result.status == ExitStatus.usage, "\(words): \(result.status)")
             #expect(result.errors.contains("standard input:\(Self.count + 1)"), "\(result.errors)")
         }
-        #expect(WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
+        #expect(try WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
         #expect(try sandbox.names().isEmpty)
     }
 
@@ -75,7 +75,7 @@ import Testing
         #expect(bad.status == ExitStatus.usage, "\(bad)")
         #expect(bad.errors.contains("standard input:\(Self.count + 2):"), "\(bad.errors)")
         #expect(!bad.errors.contains("99999"), "\(bad.errors)")
-        #expect(WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
+        #expect(try WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
         var whole = text
         if form == "json" { whole.removeLast() }
         let added = try await sandbox.fk("barrel", "import", "all", "-", input: whole + end)
@@ -92,7 +92,7 @@ import Testing
         ).end()
         #expect(result.status != 0)
         #expect(result.errors.contains("/nonexistent/folder") && result.errors.contains("TMPDIR"), "\(result.errors)")
-        #expect(WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
+        #expect(try WorkPath(sandbox.workPath).allTaskIDs().isEmpty)
     }
 
     @Test("a long list is fetched, and fetched again without a request")

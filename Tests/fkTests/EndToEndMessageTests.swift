@@ -195,7 +195,7 @@ struct EndToEndMessageTests {
         }
         let result = try await sandbox.fk("get", server.url("/bad?token=hidden"))
         #expect(result.status == 1 && result.errors.contains("0 of 0 complete, 1 not added"), "\(result.errors)")
-        #expect(result.errors.contains("  \(server.url("/bad"))") && !result.errors.contains("hidden"))
+        #expect(result.errors.contains("✗ \(server.url("/bad"))") && !result.errors.contains("hidden"))
         #expect(try sandbox.names().contains("bad") == false)
     }
 

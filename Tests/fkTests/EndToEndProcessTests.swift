@@ -35,8 +35,8 @@ import Testing
         let running = try await startStalled("a", "b")
         let result = try await sandbox.fk([verb, url("a")] + (verb == "trash" ? ["-y"] : []))
         #expect(result.status == 0, "\(result.errors)")
-        #expect(sandbox.reader.records(url: url("a")).first?.state.rawValue == state)
-        #expect(sandbox.reader.records(url: url("b")).first?.state == .action)
+        #expect(try sandbox.reader.records(url: url("a")).first?.state.rawValue == state)
+        #expect(try sandbox.reader.records(url: url("b")).first?.state == .action)
         if verb == "suspend" {
             #expect(try await sandbox.fk("resume", url("a")).status == 0)
             #expect(try await sandbox.record(url("a")) { $0.state == .complete } != nil)
@@ -203,6 +203,6 @@ import Testing
             #expect(!end.errors.contains("already"), "\(end.errors)")
             #expect(try sandbox.bytes("f\(index)") == Bytes.pattern(count: 50_000, seed: UInt64(index)))
         }
-        #expect(sandbox.reader.records().map(\.state) == Array(repeating: .complete, count: 8))
+        #expect(try sandbox.reader.records().map(\.state) == Array(repeating: .complete, count: 8))
     }
 }

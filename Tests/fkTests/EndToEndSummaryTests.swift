@@ -21,7 +21,7 @@ import Testing
     @Test("Failed files are listed with masked URL and reason, and the printed command runs them again")
     func failures() async throws {
         let isThere = Observed(false)
-        server.routeOthers { [body] _ in isThere.value ? .ok(body) : .status(404) }
+        server.routeOthers { [body] _ in isThere.value ? .ok(body) : .status(503) }
         let work = sandbox.folder.path + "/other work"
         let urls = [server.url("/x?v=1&token=secret"), server.url("/y"), server.url("/a")]
         let result = try await sandbox.fk(["get", "--retry", "0", "--work-path", work] + urls)
@@ -29,7 +29,7 @@ import Testing
         let lines = result.errors.split(separator: "\n").map(String.init)
         let summary = try #require(lines.firstIndex { $0.hasPrefix("1 of 3 complete, 2 failed") })
         #expect(lines.count == summary + 5)
-        #expect(lines[(summary + 1)...].contains { $0.contains("/x?v=1&token=***") && $0.contains("404") })
+        #expect(lines[(summary + 1)...].contains { $0.contains("/x?v=1&token=***") && $0.contains("503") })
         let command = try #require(lines.last)
         #expect(command.hasPrefix("fk retry --run ") && command.hasSuffix(" --work-path '\(work)'"))
         isThere.update { $0 = true }
@@ -46,7 +46,7 @@ import Testing
         server.routeOthers { _ in .status(404) }
         let urls = (0..<34).map { server.url("/none/\($0)") }
         let result = try await sandbox.fk(["get", "--retry", "0", "-j", "8"] + urls)
-        #expect(result.errors.contains("  and 14 more: fk list --state error\n"))
+        #expect(result.errors.contains("  and 14 more: fk list --state failed\n"))
         let list = try await sandbox.fk("list")
         #expect(list.output.contains("  REASON\n") && list.output.contains("The server answered 404"))
         let complete = try await sandbox.fk("list", "--state", "complete")

@@ -41,7 +41,12 @@ import Testing
         let running = try sandbox.start("get", url("a"), url("slow"), "-b", "set")
         #expect(try await sandbox.record(url("a")) { $0.state == .complete } != nil)
         #expect(try await sandbox.record(url("slow")) { $0.received == 500_000 } != nil)
-        let result = try await sandbox.fk("forget", "-b", "set")
+        for words in [["forget", "-b", "set"], ["forget", "--all"], ["forget", "--state", "running"]] {
+            let refused = try await sandbox.fk(words)
+            #expect(refused.status == 2 && refused.errors.contains("pass --yes"), "\(refused.errors)")
+            #expect(refused.errors.contains("Delete the 488 KiB of 1 unfinished file?"), "\(refused.errors)")
+        }
+        let result = try await sandbox.fk("forget", "-y", "-b", "set")
         #expect(result.status == 0, "\(result.errors)")
         #expect(await running.end().status == 1)
         #expect(try sandbox.names() == ["a"])

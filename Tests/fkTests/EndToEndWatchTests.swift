@@ -75,7 +75,7 @@ import Testing
             #expect(await sees("b: queued", written))
             terminal.type("f")
             #expect(await sees("No task matches", written))
-            #expect(sandbox.reader.records(url: server.url("/b")).isEmpty)
+            #expect(try sandbox.reader.records(url: server.url("/b")).isEmpty)
             terminal.type("\u{1b}")
             #expect(await sees("fk watch  2 running", written))
             terminal.type("-")

@@ -34,7 +34,7 @@ struct FaultCopyOnWriteTests {
                 "--work-path", work.root,
             ])
         let isBegun = try await eventually { () -> Bool? in
-            (StoreReader(work).records().first?.received ?? 0) >= 2_000_000 ? true : nil
+            ((try? StoreReader(work).records())?.first?.received ?? 0) >= 2_000_000 ? true : nil
         }
         #expect(isBegun == true)
         try disk.fill()

@@ -24,6 +24,6 @@ struct FaultDescriptorTests {
         for (index, name) in names.enumerated() {
             #expect(try sandbox.bytes(name) == Bytes.pattern(count: 20_000, seed: UInt64(index)))
         }
-        #expect(sandbox.reader.records().map(\.attempts) == names.map { _ in 1 })
+        #expect(try sandbox.reader.records().map(\.attempts) == names.map { _ in 1 })
     }
 }

@@ -59,7 +59,7 @@ struct FaultDestinationTests {
         case .file: #expect(end.errors.contains("Not a directory"))
         case .folder, .symlink: #expect(end.errors.contains("is not the one in which the download started"))
         }
-        #expect(sandbox.reader.records(url: server.url("/a")).first?.state == .error)
+        #expect(try sandbox.reader.records(url: server.url("/a")).first?.state == .error)
         #expect(try sandbox.bytes("b") == body)
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(sandbox.folder.path)/elsewhere") == [])
         if kind == .file { try FileManager.default.removeItem(atPath: folder) }

@@ -184,6 +184,6 @@ struct FaultDiskTests {
         #expect(end.errors.contains(disk.path))
         #expect(try sandbox.bytes("b") == body)
         #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == [])
-        #expect(sandbox.reader.records(url: url("a")).first?.state == .error)
+        #expect(try sandbox.reader.records(url: url("a")).first?.state == .error)
     }
 }

@@ -85,7 +85,7 @@ struct FaultRoomTests {
         let gate = Gate()
         for name in ["a", "b"] { server.serve("/\(name)", body, stallingAt: 300_000, gate) }
         let running = try sandbox.start(["get", url("a"), url("b"), "-d", disk.path, "--min-free", "0", "-j", "2"])
-        let refused = try await eventually { sandbox.reader.records().first { $0.state == .error } }
+        let refused = try await eventually { (try? sandbox.reader.records())?.first { $0.state == .error } }
         gate.open()
         #expect(await running.end().status == 1)
         #expect(refused?.received == 0 && refused?.error?.message.contains("being fetched") == true)
@@ -119,5 +119,18 @@ struct FaultRoomTests {
         server.route("/chunks") { [small] _ in .chunked(small) }
         #expect(try await get(url("chunks")).status == 0)
         #expect(try disk.bytes("chunks") == small)
+    }
+
+    @Test("a copy by --reuse that does not fit leaves nothing, and is made once there is room")
+    func reuse() async throws {
+        let sum = ["--checksum", Bytes.sha256(body)]
+        #expect(try await sandbox.fk(["get", url("a"), "-d", "elsewhere"] + sum).status == 0)
+        try disk.fill(400_000)
+        let words = [url("b"), "--reuse", "--min-free", "0", "--retry", "1"]
+        #expect(try await sandbox.fk(["get", "-d", disk.path] + words + sum).status == 1)
+        #expect(try names == [])
+        try disk.clear()
+        #expect(try await sandbox.fk(["get", "-d", disk.path] + words + sum).status == 0)
+        #expect(try names == ["b"] && disk.bytes("b") == body)
     }
 }

@@ -35,7 +35,7 @@ struct FaultSilentEngineTests {
         #expect(refused.status != 0 && refused.errors.contains("withdrawn"), "\(refused.errors)")
         engine.signal(SIGCONT)
         #expect(try await followers[1].says("runs the downloads again"))
-        #expect(sandbox.reader.records(url: server.url("/a")).first?.state == .action)
+        #expect(try sandbox.reader.records(url: server.url("/a")).first?.state == .action)
         engine.signal(SIGSTOP)
         engine.kill()
         gate.open()

@@ -71,6 +71,27 @@ import Testing
         #expect(missing.isEmpty, "\(missing)")
     }
 
+    @Test("During a download, another process shows the true rate, and none once nothing moves") func rate()
+        async throws
+    {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        let gate = Gate()
+        let body = Bytes.pattern(count: 30_000_000)
+        server.serve("/a", body, stallingAt: 29_000_000, gate)
+        let running = try sandbox.start("get", "-x", "1", "--limit-rate", "2M", server.url("/a"))
+        let url = server.url("/a")
+        #expect(try await sandbox.record(url) { $0.bytesPerSecond ?? 0 > 1 << 20 } != nil)
+        let rate = try await sandbox.json("metrics").number("bytesPerSecond") ?? 0
+        #expect((1 << 20...3 << 20).contains(rate), "\(rate)")
+        let listed = try await sandbox.json("list").array.first?.number("bytesPerSecond") ?? 0
+        #expect((1 << 20...3 << 20).contains(listed), "\(listed)")
+        running.signal(SIGKILL)
+        _ = await running.end()
+        #expect(try await sandbox.json("metrics").number("bytesPerSecond") == 0, "no process fetches")
+        gate.open()
+    }
+
     @Test("The real program: an empty work path, finished and failed tasks") func real() async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

@@ -131,6 +131,17 @@ import Testing
         #expect(InputURL.fault(in: text) == nil)
     }
 
+    @Test("Every word that is shown for a state selects it, and so does the stored word") func states() throws {
+        for state in DownloadState.allCases where state != .unknown {
+            for word in [state.shown, state.rawValue] {
+                #expect(try parsed(["list", "--state", word]).state()?.states.contains(state) == true, "\(word)")
+            }
+        }
+        #expect(ShownState.allCases.flatMap(\.states).count == DownloadState.allCases.count - 1)
+        #expect(message("list", "--state", "done").contains("waiting, running, suspended, cancelled, failed, complete"))
+        #expect(message("list", "--state", "stopped").contains("is not one of"))
+    }
+
     @Test("Verbs take tasks, a barrel, a state or --all: exactly one of them") func verbs() throws {
         func targets(_ words: [String]) throws -> VerbTargets { try VerbTargets(parsed(words)) }
         #expect(message("suspend").contains("is missing"))
@@ -139,7 +150,7 @@ import Testing
         #expect(message("forget", "-b", "x", "--state", "error").contains("-b or --state, not both"))
         #expect(message("forget", "--state", "eror").contains("Did you mean 'error'?"))
         guard case .all = try targets(["suspend", "--all"]), case .barrel("b") = try targets(["rm", "-b", "b"]),
-            case .state(.error) = try targets(["retry", "--state", "error"])
+            case .state(.failed) = try targets(["retry", "--state", "error"])
         else {
             Issue.record("other targets")
             return

@@ -143,7 +143,7 @@ import Testing
         arguments: [
             (["fk", "b"], "barrel"), (["fk", "barrel", "c"], "create cancel"),
             (["fk", "get", "--limit"], "--limit-rate"),
-            (["fk", "--work-path", "list", "barrel", "sh"], "show"), (["fk", "list", "--state", "sus"], "suspend"),
+            (["fk", "--work-path", "list", "barrel", "sh"], "show"), (["fk", "list", "--state", "sus"], "suspended"),
             (["fk", "--color", "=", "al"], "always"), (["fk", "completions", "z"], "zsh"),
             (["fk", "get", "-d", "/us"], "/usr"), (["fk", "config", "set", "dur"], "durability"),
         ])

@@ -86,30 +86,53 @@ import Testing
         func lines(_ count: Int) -> [String] { failures.lines(failed: count) { "\($0) --work-path /w" } }
         #expect(lines(0) == [])
         var failed = info("http://u:p@h/a?token=s&v=1", state: .error)
-        failed.error = DownloadError(.httpStatus, "The server answered 404.")
+        failed.error = DownloadError(.httpStatus, "The server answered 503.", isRetryable: true)
         failures.add(failed)
         #expect(
             lines(1) == [
-                "  http://***@h/a?token=***&v=1  The server answered 404.", "Try it again with:",
+                "  http://***@h/a?token=***&v=1  The server answered 503.", "Try it again with:",
                 "fk retry --run \(failed.id.short) --work-path /w",
             ])
+        #expect(failures.lines(failed: 1, repeatsReasons: false) { $0 }.count == 2)
         failures.remove(failed.id)
         #expect(lines(0) == [])
         for number in 0..<34 {
             var failed = info("http://h/\(number)", state: .error)
-            failed.error = DownloadError(.httpStatus, "a\nb\u{1b}")
+            failed.error = DownloadError(.httpStatus, "a\nb\u{1b}", isRetryable: true)
             failures.add(failed)
             failures.add(failed)
         }
         let many = lines(34)
-        #expect(many.count == 23 && many[20] == "  and 14 more: fk list --state error --work-path /w")
+        #expect(many.count == 23 && many[20] == "  and 14 more: fk list --state failed --work-path /w")
         #expect(many[0] == "  http://h/0  a\\nb\\e")
-        #expect(many[22].split(separator: " ").count == 3 + 34 + 2)
-        for number in 34..<300 { failures.add(info("http://h/\(number)", state: .error)) }
-        #expect(lines(300).last == "fk retry --run --state error --work-path /w")
+        #expect(many[22] == "fk retry --run --state failed --work-path /w", "the command is shorter than a line")
         var uncreated = RunFailures()
         uncreated.add(uncreated: "http://h/x", DownloadError(.invalidURL, "No."))
         #expect(uncreated.lines(failed: 0) { $0 } == ["  http://h/x  No."])
+    }
+
+    @Test("The command to try again is for what can pass, and the rest gets the option that helps")
+    func advice() {
+        var failures = RunFailures()
+        func fail(_ url: String, _ code: DownloadError.Code, status: Int? = nil, retry: Bool = false) {
+            var info = info(url, state: .error)
+            info.error = DownloadError(code, "No.", status: status, isRetryable: retry)
+            failures.add(info)
+        }
+        func rest(_ count: Int) -> [String] { failures.lines(failed: count, repeatsReasons: false) { $0 } }
+        fail("http://h/1", .httpStatus, status: 404)
+        #expect(rest(1).count == 1 && rest(1)[0].contains("fk relink"), "no command to try again")
+        fail("http://h/2", .tooLarge)
+        fail("http://h/3", .tls)
+        fail("http://h/4", .httpStatus, status: 401)
+        fail("http://h/5", .tooLarge)
+        #expect(rest(5).count == 4, "each advice once")
+        for option in ["--max-size", "--cacert", "--user"] { #expect(rest(5).contains { $0.contains(option) }) }
+        fail("http://h/6", .httpStatus, status: 503, retry: true)
+        let id = TaskID(url: "http://h/6").short
+        #expect(rest(6).suffix(2) == ["Try it again with:", "fk retry --run \(id)"])
+        failures.remove(TaskID(url: "http://h/6"))
+        #expect(rest(5).count == 4)
     }
 
     @Test("A line about a run without a terminal") func status() {

@@ -30,6 +30,12 @@ import Testing
         #expect(text == "\u{1b}[73G2")
     }
 
+    @Test("Nothing is erased behind a line: the cursor of a full one stands on its last column") func full() {
+        for (old, new) in [("", "abc"), ("xyz", "abc"), ("", "❤️ 1"), ("❤️ 1", "❤️ 2")] {
+            #expect(!shown(old, new).text.hasSuffix("\u{1b}[K"))
+        }
+    }
+
     @Test("A change of a style is written with it") func styles() {
         let (text, _) = shown("a-longer-name \u{1b}[31mx\u{1b}[0m y", "a-longer-name \u{1b}[32mx\u{1b}[0m y")
         #expect(text == "\u{1b}[15G\u{1b}[32mx\u{1b}[0m")

@@ -102,12 +102,78 @@ import Testing
         let run = TaskID(url: "http://h/run")
         #expect(model.handle(.character(" "), rows: 24) == [.request(.toggle(.id(run)))])
         #expect(model.handle(.character("r"), rows: 24) == [.request(.verb(.retry, .id(run)))])
-        #expect(model.handle(.character("f"), rows: 24) == [.request(.verb(.forget, .id(run)))])
+        #expect(model.handle(.character("f"), rows: 24) == [])
+        #expect(model.handle(.character("y"), rows: 24) == [.request(.verb(.forget, .id(run)))])
         #expect(model.handle(.enter, rows: 24) == [.load(run)])
         #expect(model.page == .details(run))
         #expect(model.handle(.escape, rows: 24) == [] && model.page == .list)
         #expect(model.handle(.character("q"), rows: 24) == [.quit])
         #expect(model.handle(.redraw, rows: 24) == [.redraw])
+    }
+
+    @Test("Forgetting asks where unfinished bytes would be deleted", arguments: [Int64(0), 5]) func forget(bytes: Int64)
+    {
+        var model = model([info("held", .suspend, received: bytes, expected: 10)])
+        let id = TaskID(url: "http://h/held")
+        let asks = bytes > 0
+        #expect(model.handle(.character("f"), rows: 24) == (asks ? [] : [.request(.verb(.forget, .id(id)))]))
+        guard asks else { return }
+        #expect(frame(&model).last == "Forget held and delete its unfinished bytes? y/n")
+        #expect(model.handle(.character("y"), rows: 24) == [.request(.verb(.forget, .id(id)))])
+    }
+
+    @Test("A key acts on the task of the key before, although another one has come to its line") func follows() {
+        var model = model(mixed)
+        for key in [WatchKey.character("c"), .character("y")] { _ = model.handle(key, rows: 24) }
+        model.apply(.changed([info("run", .cancel)]), time: 0)
+        #expect(model.handle(.character("f"), rows: 24) == [.request(.verb(.forget, .id(TaskID(url: "http://h/run"))))])
+    }
+
+    @Test("The filter finds tasks by the words of the header and by the stored ones") func states() {
+        var model = model(mixed)
+        for (text, name) in [
+            ("fail", "gone"), ("error", "gone"), ("susp", "held"), ("running", "run"), ("action", "run"),
+            ("wait", "wait"), ("cancelled", "off"), ("compl", "done"),
+        ] {
+            model.setFilter(text)
+            #expect(names(&model) == [name], "\(text)")
+        }
+    }
+
+    // MARK: Rates
+
+    @Test("Bytes that came before the first look are no rate, those of a finished file are") func trueRates() {
+        let second: Int64 = 1_000_000_000
+        var model = model([info("run", .action, received: 0, expected: 1 << 40)])
+        func look(_ bytes: Int64, _ seconds: Int64) {
+            model.apply(.progress([info("run", .action, received: bytes, expected: 1 << 40)]), time: seconds * second)
+        }
+        look(50_000_000, 0)
+        look(50_400_000, 1)
+        look(50_800_000, 2)
+        #expect(model.rates == [400_000, 400_000] && model.meters.rate == 400_000)
+        model.apply(.changed([info("run", .complete, received: 51_200_000)]), time: 2 * second)
+        model.apply(.progress([]), time: 3 * second)
+        #expect(model.rates.last == 400_000)
+        // Another report of all tasks is no moment in which everything arrived.
+        model.apply(.all([info("run", .action, received: 90_000_000)]), time: 3 * second)
+        look(91_000_000, 4)
+        #expect(model.rates.last == 0)
+    }
+
+    @Test("Without a process there is no rate, and no task runs") func rateOfNobody() {
+        var model = model([info("run", .action, received: 0, expected: 100_000)])
+        for second in 0..<4 {
+            model.apply(
+                .progress([info("run", .action, received: Int64(second) * 1_000, expected: 100_000)]),
+                time: Int64(second) * 1_000_000_000)
+        }
+        #expect(frame(&model)[0].hasSuffix("1.0 KiB/s"))
+        model.apply(.owner(pid: nil), time: 4_000_000_000)
+        #expect(!frame(&model)[0].contains("B/s") && frame(&model)[0].hasPrefix("fk watch  1 waiting"))
+        model.apply(.progress([info("run", .action, received: 9_000)]), time: 5_000_000_000)
+        model.apply(.changed([info("run", .action, received: 9_000)]), time: 5_000_000_000)
+        #expect(model.counts[.action] == 0 && model.meters.rate == nil)
     }
 
     @Test("Cancelling asks: only y does it", arguments: ["y", "Y", "n", "N", "x", "q"]) func cancel(answer: String) {

@@ -81,9 +81,9 @@ struct BarrelBook {
 
     mutating func count(_ name: String, _ accounts: [TaskEntry.Account]) { barrels[name]?.count(accounts) }
 
-    /// The sums of an open and counted barrel, without speeds. Its fraction counts as reported.
-    mutating func info(_ name: String) -> BarrelInfo {
-        barrels[name]?.info() ?? BarrelInfo(name: name, states: [:], total: 0)
+    /// The sums of an open and counted barrel (`BarrelEntry.info`).
+    mutating func info(_ name: String, now: Int64) -> BarrelInfo {
+        barrels[name]?.info(now: now) ?? BarrelInfo(name: name, states: [:], total: 0)
     }
 
     /// Updates the sums of these barrels for a change of a member.

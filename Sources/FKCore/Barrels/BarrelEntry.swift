@@ -25,6 +25,9 @@ struct BarrelEntry {
     private(set) var states: [DownloadState: Int] = [:]
     /// The highest fraction that was reported.
     private var shownFraction: Double?
+    /// The bytes that arrived for members since the sum was counted, also for members that have ended since.
+    private var fetched: Int64 = 0
+    private var speed = SpeedMeter()
 
     init(record: BarrelRecord) { self.init(record, BarrelMembers(record.members)) }
 
@@ -140,6 +143,8 @@ struct BarrelEntry {
     /// Updates the sum for a change of one member.
     mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
         guard isCounted else { return }
+        // The bytes that a task brings along when it joins did not arrive now.
+        if old.state != nil, new.state != nil { fetched &+= max(0, new.received &- old.received) }
         // Servers report any length. If a sum overflows, it is wrong, which is harmless.
         received &+= new.received &- old.received
         expected &+= new.expected &- old.expected
@@ -155,8 +160,11 @@ struct BarrelEntry {
 
     // MARK: What is shown
 
-    /// The present sums, without speeds. The returned fraction counts as reported and does not decrease later.
-    mutating func info() -> BarrelInfo {
+    /// The present sums. The returned fraction counts as reported and does not decrease later. The speed is that of all
+    /// bytes since earlier calls, so that small files count which begin and end between two of them.
+    ///
+    /// - Parameter now: the time of the monotonic clock; nil, the default, measures no speed.
+    mutating func info(now: Int64? = nil) -> BarrelInfo {
         var info = BarrelInfo(name: name, states: states, total: count)
         let isKnown = unknownLengths == 0 && info.total > 0
         info.count = ByteCount(
@@ -164,6 +172,8 @@ struct BarrelEntry {
         shownFraction = ProgressFraction.next(
             after: shownFraction, of: info.count, isComplete: info.isComplete)
         info.fraction = shownFraction
+        if let now { speed.add(time: now, bytes: fetched) }
+        info.bytesPerSecond = states[.action] == nil ? 0 : speed.bytesPerSecond
         return info
     }
 }

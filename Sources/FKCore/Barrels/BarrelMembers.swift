@@ -28,7 +28,7 @@ struct BarrelMembers {
 
         init(_ path: String) throws {
             self.path = path
-            descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
+            descriptor = try FileIO.open(path, O_RDONLY)
         }
 
         deinit { FileIO.close(descriptor) }
@@ -188,7 +188,7 @@ struct BarrelMembers {
     /// - Throws: same as `BarrelFile.write`.
     mutating func reconcile(with barrel: BarrelRecord, in workPath: WorkPath) throws {
         let reader = StoreReader(workPath)
-        let ids = workPath.allTaskIDs()
+        let ids = try workPath.allTaskIDs()
         var joined: [(number: UInt64, place: Int32)] = []
         reader.readAll(ids, problem: { _ in }) { place, record in
             let isNamed = record.barrels.containsExactly(barrel.name)
@@ -198,7 +198,7 @@ struct BarrelMembers {
         var there = TaskIDTable()
         for id in ids { there.insert(id) }
         // `<time>-<id>.info`
-        for name in FileIO.names(in: workPath.quarantineFolder) {
+        for name in try FileIO.names(in: workPath.quarantineFolder) {
             if let id = TaskID(hex: String(name.suffix(69).prefix(64))) { there.insert(id) }
         }
         let missing = offsets.indices.compactMap { id(at: $0) }.filter { !there.contains($0) }

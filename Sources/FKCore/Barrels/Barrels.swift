@@ -18,7 +18,10 @@ final class Barrels {
         book = BarrelBook(workPath)
     }
 
-    var names: [String] { BarrelFile.list(in: workPath) }
+    /// The names of all barrels, sorted.
+    ///
+    /// - Throws: `.disk` if their folder cannot be listed.
+    func names() throws -> [String] { try BarrelFile.list(in: workPath) }
 
     /// Creates a barrel, or replaces the settings of an existing one. Returns false if it existed.
     func create(_ name: String, options: BarrelOptions) throws -> Bool {

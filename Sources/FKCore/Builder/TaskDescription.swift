@@ -23,6 +23,20 @@ public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
     case skip
 }
 
+/// When bytes of several sources of a file may be combined: of its URL, its mirrors, those that a server offers, and an
+/// address in place of the URL.
+public enum MirrorPolicy: String, Codable, Sendable, Hashable, CaseIterable {
+    /// Only where something proves that they are of the same version: a digest of the file or of its pieces, the same
+    /// strong entity tag, or the same strong `Last-Modified` and length. Any other source sends the whole file from byte 0
+    /// if the first one fails. The default.
+    case prove
+    /// Also where 4 KiB of both are equal. That proves nothing about the rest of the file: two versions that differ in
+    /// other places are mixed. The task's history names each such source.
+    case combine
+    /// As `prove`, and never at the same time: a mirror is used when the source before it has failed.
+    case failover
+}
+
 /// How many connections one file may use. More than one requires a server that serves ranges under a strong
 /// validator, and at least 2 MiB left to fetch.
 public enum ConnectionLimit: Sendable, Hashable, Codable {
@@ -57,6 +71,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     public var minFree: Int64?
     /// The number of connections; nil, the default, uses `Configure.connections`.
     public var connections: ConnectionLimit?
+    /// When bytes of several sources may be combined; nil, the default, uses `Configure.mirrorPolicy`.
+    public var mirrorPolicy: MirrorPolicy?
     /// The rate limit of this task in bytes per second, at least 0. nil, the default, and 0 set no limit. The lowest
     /// of all limits applies.
     public var rateLimit: Int64?
@@ -106,7 +122,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile
-        case insecure, proxy, netrc, existing, reuse, pieces
+        case insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }

@@ -10,7 +10,7 @@ protocol EngineAccess: AnyObject, Sendable {
     nonisolated var workPath: WorkPath { get }
     /// The middlewares of this process.
     nonisolated var chains: MiddlewareChains { get }
-    /// The queue of this process's callbacks.
+    /// The queue of this process's callbacks and download middlewares.
     nonisolated var callbacks: CallbackQueue { get }
     /// True once `close()` was called. Safe from any thread.
     nonisolated var isClosed: Bool { get }
@@ -54,10 +54,10 @@ protocol EngineAccess: AnyObject, Sendable {
     func waitingInfos() async -> [DownloadInfo]
     func runningInOrder() async -> [DownloadInfo]
     func barrelInfo(_ name: String) async throws -> BarrelInfo
-    func barrelNames() async -> [String]
+    func barrelNames() async throws -> [String]
     func barrelURLs(_ name: String) async throws -> [String]
 
-    // MARK: Listeners and waits
+    // MARK: Listeners and waits: the closures never block (`Observers`)
 
     func observe(
         _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (DownloadInfo) -> Void
@@ -69,7 +69,7 @@ protocol EngineAccess: AnyObject, Sendable {
         _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws -> UInt64
     func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async -> UInt64
     func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64
     func stopObserving(_ number: UInt64) async

@@ -7,7 +7,6 @@ import Foundation
 /// be missing, it compares the info files with what it told last. Confined to `SharedEngine`.
 final class Follower {
     let reader: StoreReader
-    let callbacks: CallbackQueue
     private(set) var observers = Observers()
     private var changes: ChangeReader
     /// Changes are missing since the last comparison with the info files.
@@ -23,13 +22,14 @@ final class Follower {
     private var attempting: [TaskID: String] = [:]
     /// The open tasks of the work path; nil until somebody waits for their end.
     private var open: OpenTasks?
+    /// True while open tasks have to be counted and could not be listed.
+    private var countsOpen = false
     /// Closures to call where changes of any task may have been missed.
     private var whenMissed: [UInt64: @Sendable () -> Void] = [:]
 
-    init(_ workPath: WorkPath, callbacks: CallbackQueue) {
+    init(_ workPath: WorkPath) {
         reader = StoreReader(workPath)
         changes = ChangeReader(workPath)
-        self.callbacks = callbacks
     }
 
     /// True if anybody listens or waits.
@@ -103,7 +103,7 @@ final class Follower {
             followed[target]?[info.id] = info.state
             tell(target, info)
         }
-        if !observers.states.isEmpty { callbacks.report(info, to: observers.states) }
+        observers.tell(info)
         for index in barrels.indices { barrels[index].take(info) }
         if info.state.isSettled { observers.settled(info.id) }
     }
@@ -126,14 +126,16 @@ final class Follower {
     /// - Parameter isGap: true also reports new tasks of followed URLs, and counts barrels and open tasks again.
     private func differences(isGap: Bool) -> [DownloadInfo] {
         if isGap {
-            for missed in whenMissed.values { callbacks.async { missed() } }
-            if open != nil { open?.count(openIDs()) }
+            for missed in whenMissed.values { missed() }
+            if open != nil || countsOpen { countOpen() }
             barrels = barrels.compactMap { try? FollowedBarrel($0.name, reader) }
         }
         var differing: [DownloadInfo] = []
         for (target, states) in followed {
             let infos: [DownloadInfo] =
-                if isGap, case .url(let url) = target { reader.records(url: url).map { measured($0) } } else {
+                if isGap, case .url(let url) = target, let records = try? reader.records(url: url) {
+                    records.map { measured($0) }
+                } else {
                     infos(states.keys)
                 }
             let present = Dictionary(infos.map { ($0.id, $0) }) { first, _ in first }
@@ -163,7 +165,7 @@ final class Follower {
             var info = info
             info.count.previousReceived = listener.reported.previous(of: info.id, now: info.count.received)
             if info.state == .unknown { listener.reported.forget(info.id) }
-            callbacks.async { [info, callback = listener.callback] in callback(info) }
+            listener.callback(info)
         }
     }
 
@@ -175,7 +177,7 @@ final class Follower {
                 count.previousReceived = previous
                 info.phase = .progressed(count)
             }
-            callbacks.async { [info, callback = listener.callback] in callback(info) }
+            listener.callback(info)
         }
     }
 
@@ -235,7 +237,7 @@ final class Follower {
 
     private func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo) {
         guard let info = listener.report(info) else { return }
-        callbacks.async { [callback = listener.callback] in callback(info) }
+        listener.callback(info)
     }
 
     // MARK: Registering
@@ -250,7 +252,7 @@ final class Follower {
         let infos = follow(target)
         if var info = infos.first {
             info.count.previousReceived = listener.reported.previous(of: info.id, now: info.count.received)
-            callbacks.async { [info] in callback(info) }
+            callback(info)
         }
         endSequences(target)
     }
@@ -282,7 +284,7 @@ final class Follower {
     /// - Parameter missed: called where changes of any task may have been missed.
     func observeStates(
         _ number: UInt64, missed: @escaping @Sendable () -> Void,
-        _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) {
         observers.addStates(number, callback)
         whenMissed[number] = missed
@@ -290,10 +292,18 @@ final class Follower {
 
     func observeDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
         observers.addDrained(number, callback)
-        countOpen()
+        if open == nil { countOpen() }
     }
 
-    private func countOpen() { if open == nil { open = OpenTasks(openIDs()) } }
+    /// Counts the open tasks. If they cannot be listed, the next look counts them.
+    private func countOpen() {
+        guard let ids = try? openIDs() else {
+            (countsOpen, hasGap) = (true, true)
+            return
+        }
+        countsOpen = false
+        if open == nil { open = OpenTasks(ids) } else { open?.count(ids) }
+    }
 
     @discardableResult
     private func follow(_ target: Observers.Target) -> [DownloadInfo] {
@@ -325,9 +335,7 @@ final class Follower {
 
     // MARK: Ends
 
-    private func end(_ ends: [@Sendable () -> Void]) {
-        if !ends.isEmpty { callbacks.async { ends.forEach { $0() } } }
-    }
+    private func end(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
 
     /// Ends the sequences of a target whose tasks are all over.
     private func endSequences(_ target: Observers.Target) {
@@ -358,9 +366,11 @@ final class Follower {
     }
 
     /// The tasks of the work path that can still run.
-    func openIDs() -> TaskIDTable {
+    ///
+    /// - Throws: `.disk` if a folder of the work path cannot be listed.
+    func openIDs() throws -> TaskIDTable {
         var open = TaskIDTable()
-        reader.readAll(reader.allTaskIDs(), problem: { _ in }) { _, record in
+        reader.readAll(try reader.allTaskIDs(), problem: { _ in }) { _, record in
             if !record.state.isSettled { open.insert(record.id) }
         }
         return open
@@ -371,15 +381,12 @@ final class Follower {
         observers.wait(for: ids, number, continuation)
         guard ids == nil else { return }
         // The last task may have settled since the caller looked. Then the next look ends the wait.
-        if open == nil { countOpen() } else { open?.count(openIDs()) }
+        countOpen()
     }
 
     func endWait(_ number: UInt64) { observers.endWait(number) }
 
-    private func drained() {
-        let drained = observers.queueDrained()
-        if !drained.isEmpty { callbacks.async { drained.forEach { $0() } } }
-    }
+    private func drained() { observers.queueDrained().forEach { $0() } }
 
     /// Some of the tasks that wait for their next attempt.
     func retryingInfos(_ limit: Int) -> [DownloadInfo] {

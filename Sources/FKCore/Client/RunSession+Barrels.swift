@@ -69,7 +69,6 @@ extension RunSession {
     /// Adds the members that have finished to the index. The engine has written its last record and still owns the work path.
     private func keepFinished(_ access: SharedEngine) {
         guard !isStopped else { return }
-        access.callbacks.sync()
         takeBuffered()
         for members in finished { members.save { tracker.isComplete($0) } }
         finished = []

@@ -111,9 +111,15 @@ package actor RunSession {
         _ = await access.observeStates(missed: { [hasMissed] in
             hasMissed.withLock { $0 = true }
             continuation.yield()
-        }) { [news] infos in
-            news.withLock { $0 += infos }
-            continuation.yield()
+        }) { [news] info in
+            let isFirst = news.withLock { news in
+                defer { news.append(info) }
+                return news.isEmpty
+            }
+            // A burst of small files costs one wake-up instead of one for each change of state.
+            if isFirst {
+                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { continuation.yield() }
+            }
         }
         await access.startQueue()
         if case .everything = goal { try await takeOpen(access) }
@@ -138,7 +144,8 @@ package actor RunSession {
         let settled = await settledInfos(access)
         for problem in await access.takeProblems() { onEvent(.problem(problem)) }
         await access.close()
-        access.callbacks.sync()
+        // Download middlewares hear of the last changes before the command ends.
+        await access.callbacks.drained()
         continuation.finish()
         await listener.value
         takeBuffered()
@@ -267,7 +274,6 @@ package actor RunSession {
     private func hearSettled(_ access: SharedEngine) async {
         guard access.engine != nil else { return }
         // New tasks were reported already, so that they are not read again.
-        access.callbacks.sync()
         takeBuffered()
         while !isStopped {
             let ids = tracker.next(&heardPlaces, atMost: 1_000, isUnheard: true)
@@ -275,7 +281,6 @@ package actor RunSession {
             let infos = ((try? await access.infos(ids)) ?? []).filter(\.state.isSettled)
             guard !infos.isEmpty else { continue }
             // What the engine reported before it answered counts first; what follows is newer than the answer.
-            access.callbacks.sync()
             takeBuffered()
             for info in infos where tracker.isUnheard(info.id) { changed(info) }
         }

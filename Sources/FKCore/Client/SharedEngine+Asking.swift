@@ -90,7 +90,7 @@ extension SharedEngine {
     /// The tasks that can still run. Their numbers begin at 0 and are in the order of submission while this process runs them.
     func openIDs() async throws -> TaskIDTable {
         if let engine { return try await engine.openIDs() }
-        return follower.openIDs()
+        return try follower.openIDs()
     }
 
     func receipts(_ selector: TaskSelector) async throws -> [Receipt] {
@@ -106,14 +106,14 @@ extension SharedEngine {
     /// Where another process runs the tasks, by priority and then in the order of submission.
     func waitingInfos() async -> [DownloadInfo] {
         if let engine { return await engine.waitingInfos() }
-        let records = follower.reader.records { $0.state == .idle }
+        let records = (try? follower.reader.records { $0.state == .idle }) ?? []
         return records.sorted { ($1.task.priority, $0.number) < ($0.task.priority, $1.number) }
             .map { DownloadInfo($0) }
     }
 
     func runningInOrder() async -> [DownloadInfo] {
         if let engine { return await engine.runningInOrder() }
-        follower.note(follower.reader.records { $0.state == .action }.map { DownloadInfo($0) })
+        follower.note(((try? follower.reader.records { $0.state == .action }) ?? []).map { DownloadInfo($0) })
         return follower.runningInfos()
     }
 
@@ -134,9 +134,9 @@ extension SharedEngine {
         return try follower.barrelInfo(name)
     }
 
-    func barrelNames() async -> [String] {
-        if let engine { return await engine.barrelNames() }
-        return follower.reader.barrelNames()
+    func barrelNames() async throws -> [String] {
+        if let engine { return try await engine.barrelNames() }
+        return try follower.reader.barrelNames()
     }
 
     func barrelURLs(_ name: String) async throws -> [String] {

@@ -40,7 +40,7 @@ extension SharedEngine {
         do {
             try await tryRegister(number, at: engine)
         } catch {
-            if let end = listeners.remove(number)?.listener.end { callbacks.async { end() } }
+            listeners.remove(number)?.listener.end?()
         }
     }
 
@@ -77,21 +77,21 @@ extension SharedEngine {
         (try? await add(.drained(callback))) ?? 0
     }
 
-    /// - Parameter missed: called on the callback queue where changes of any task may have been missed.
+    /// - Parameter missed: called where changes of any task may have been missed.
     func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
+        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async -> UInt64 { (try? await add(.states(missed: missed, callback))) ?? 0 }
 
     func observeOwner(
         end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
     ) async -> UInt64 {
         guard let number = try? await add(.owner(end: end, callback)) else {
-            if let end { callbacks.async { end() } }
+            end?()
             return 0
         }
         let owner = owner
         lastOwner = lastOwner ?? owner
-        callbacks.async { callback(owner) }
+        callback(owner)
         return number
     }
 

@@ -77,7 +77,7 @@ actor SharedEngine: EngineAccess {
         self.crowd = crowd
         self.hooks = hooks
         self.makeTransport = makeTransport
-        follower = Follower(workPath, callbacks: callbacks)
+        follower = Follower(workPath)
         callbacks.connect(ObjectIdentifier(marker))
         guard takesOver else { return }
         let engine = try Self.open(configure, scope, chains, callbacks, crowd, isChecked: true, makeTransport)
@@ -164,7 +164,7 @@ actor SharedEngine: EngineAccess {
         }
         // Those that wait here look at the engine next. It has its tasks by now.
         follower.finish(withSequences: false)
-        for missed in listeners.whenMissed { callbacks.async { missed() } }
+        for missed in listeners.whenMissed { missed() }
         if isClosed { await made.close() }
         tellOwner()
     }
@@ -173,7 +173,7 @@ actor SharedEngine: EngineAccess {
         let owner = owner
         guard owner != lastOwner else { return }
         lastOwner = owner
-        for callback in listeners.ofOwners { callbacks.async { callback(owner) } }
+        for callback in listeners.ofOwners { callback(owner) }
     }
 
     func close() async {
@@ -189,7 +189,7 @@ actor SharedEngine: EngineAccess {
         }
         guard isFirst else { return }
         presence = nil
-        for end in listeners.removeAll() { callbacks.async { end() } }
+        for end in listeners.removeAll() { end() }
     }
 
     /// - Throws: `.cancelled` after `close()`.
@@ -350,7 +350,7 @@ actor SharedEngine: EngineAccess {
         while !isClosed, !Task.isCancelled {
             await settled()
             if let engine { return await engine.waitUntilDrained() }
-            guard !follower.openIDs().isEmpty else { return }
+            if let open = try? follower.openIDs(), open.isEmpty { return }
             await wait(for: nil)
         }
     }

@@ -6,7 +6,7 @@ enum SharedListener {
     case attempts(TaskSelector, end: (@Sendable () -> Void)?, @Sendable (AttemptInfo) -> Void)
     case barrel(String, end: (@Sendable () -> Void)?, @Sendable (BarrelInfo) -> Void)
     /// Every change of state of every task. `missed` is called where changes may have been missed.
-    case states(missed: @Sendable () -> Void, @Sendable ([DownloadInfo]) -> Void)
+    case states(missed: @Sendable () -> Void, @Sendable (DownloadInfo) -> Void)
     case drained(@Sendable () -> Void)
     case owner(end: (@Sendable () -> Void)?, @Sendable (EngineOwner) -> Void)
 

@@ -64,8 +64,8 @@ package actor WatchSession {
     ///
     /// - Throws: `DownloadError` if the work path cannot be read.
     package func run() async throws {
-        _ = await access.observeStates(missed: { [hasMissed] in hasMissed.withLock { $0 = true } }) { [news] infos in
-            news.withLock { $0 += infos }
+        _ = await access.observeStates(missed: { [hasMissed] in hasMissed.withLock { $0 = true } }) { [news] info in
+            news.withLock { $0.append(info) }
         }
         await access.startQueue()
         while !isStopped {
@@ -146,7 +146,7 @@ package actor WatchSession {
     private func scanned() async throws -> [DownloadInfo] {
         let begin = ContinuousClock.now
         guard begin >= nextScan else { return [] }
-        let ids = workPath.allTaskIDs()
+        let ids = try workPath.allTaskIDs()
         var now: [TaskID: FileStamp] = [:]
         for id in ids { now[id] = FileStamp(workPath.infoPath(id)) }
         let isFirst = stamps.isEmpty

@@ -59,6 +59,9 @@ public struct Configure: Sendable {
     /// The rules for retrying failed attempts.
     public var retry = RetryPolicy()
 
+    /// When bytes of several sources of a file may be combined. The default is `.prove`. A task's own option overrides it.
+    public var mirrorPolicy: MirrorPolicy = .prove
+
     /// The transport. The default is `.automatic`. Changing it has no effect on a live downloader.
     public var transportKind: TransportKind = .automatic
 

@@ -82,6 +82,7 @@ extension TaskControl {
             }
             // Decided now, because a file may get its final name while its run stops.
             entry.keepsFile = effect == .forgetKeepingFile && before == .complete
+            entry.keepsRenewed = effect == .forgetKeepingFile
             if let run = entry.run {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)
                 // Written before the run has ended: a kill meanwhile must not lose the verb.

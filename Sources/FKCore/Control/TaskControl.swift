@@ -127,7 +127,7 @@ final class TaskControl {
 
     /// Forgets a finished file that is missing, because the task is requested again. There is nothing to compare.
     func forgetMissing(_ entry: TaskEntry) {
-        guard entry.awaitsProof, entry.run == nil, let path = entry.record.path, FileProof.file(path) == nil else {
+        guard entry.awaitsProof, entry.run == nil, let path = entry.record.path, FileClaim.Found(path) == nil else {
             return
         }
         entry.forgetFile()

@@ -14,7 +14,7 @@ extension Engine: EngineAccess {
         end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
     ) -> UInt64 {
         let owner = owner
-        callbacks.async { callback(owner) }
+        callback(owner)
         return reporter.observers.addSilent(end)
     }
 }

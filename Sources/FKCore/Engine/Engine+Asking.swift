@@ -73,7 +73,9 @@ extension Engine {
     package func barrelInfo(_ name: String) throws -> BarrelInfo { try reporter.barrelInfo(name) }
 
     /// The names of all barrels of the work path.
-    package func barrelNames() -> [String] { barrels.names }
+    ///
+    /// - Throws: `.disk` if their folder cannot be listed.
+    package func barrelNames() throws -> [String] { try barrels.names() }
 
     /// The URLs of the members in the order in which they joined.
     func barrelURLs(_ name: String) throws -> [String] { try barrels.members(name).map(\.url) }
@@ -114,21 +116,16 @@ extension Engine {
         return try reporter.observeAttempts(selector, end: end, callback)
     }
 
-    /// Registers a callback for every change of state of every task. It runs on the callback queue.
-    package func observeStates(_ callback: @escaping @Sendable (DownloadInfo) -> Void) -> UInt64 {
-        observeStates(missed: {}) { for info in $0 { callback(info) } }
-    }
-
-    /// The same with changes that follow each other in one call. An engine of this process misses no change.
+    /// Registers a listener for every change of state of every task. An engine of this process misses no change.
     func observeStates(
-        missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void
+        missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) -> UInt64 {
         let number = reporter.observers.number()
         reporter.observers.addStates(number, callback)
         return number
     }
 
-    /// Registers a callback that runs each time the last open task has settled.
+    /// Registers a listener for each time the last open task has settled.
     package func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
         let number = reporter.observers.number()
         reporter.observers.addDrained(number, callback)

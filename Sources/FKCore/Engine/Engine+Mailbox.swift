@@ -14,7 +14,7 @@ import Foundation
 extension Engine {
     /// Takes the requests that other processes have posted since the last call.
     func readMailbox() {
-        if post.read() { Task { await handleMessages() } }
+        problems.during { if try post.read() { Task { await handleMessages() } } }
     }
 
     /// Returns once the requests posted under earlier engines have begun. They are older than any request of this

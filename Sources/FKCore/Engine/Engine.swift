@@ -106,7 +106,7 @@ package actor Engine {
         if let warning = NetworkFileSystem.warning(workPath) { problems.append(warning) }
         let schedule = Schedule(configure, clock: clock, executor: executor)
         let barrels = Barrels(workPath, tenure: tenure, problems: problems, clock: clock)
-        let book = TaskBook(
+        let book = try TaskBook(
             workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
             crowd: crowd ?? (scope == .chosen ? TaskBook.tasksInMemory : TaskBook.tasksOfApplications))
         let reporter = Reporter(book, schedule, callbacks: callbacks)
@@ -140,12 +140,12 @@ package actor Engine {
         guard !schedule.isActive, !tenure.isClosing else { return }
         schedule.isActive = true
         schedule.onDeadline = { [weak self] in self?.assumeIsolated { $0.onTimer() } }
-        book.findLost()
+        problems.during { try book.findLost() }
         for entry in book.tasks.values { book.writeRecovery(entry) }
         if scope == .all {
             let group = try? schedule.group(of: own)
             for entry in book.tasks.values { control.join(entry, group: group) }
-            book.seeAll { control.join($0, group: group) }
+            problems.during { try book.seeAll { control.join($0, group: group) } }
         }
         schedule.alarms.startTicking(now: clock.now)
         onTimer()
@@ -223,7 +223,7 @@ package actor Engine {
     private func finishPrograms() async {
         let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
         guard !lines.isEmpty else { return }
-        await withCheckedContinuation { continuation in callbacks.async { continuation.resume() } }
+        await callbacks.drained()
         await withTaskGroup(of: Void.self) { group in
             for line in lines { group.addTask { await line.finish(patience: Self.programPatience) } }
         }
@@ -340,7 +340,7 @@ package actor Engine {
         let due = schedule.alarms.due(now)
         // This is not part of the tick: an expired pause that stays would be a past deadline again and again.
         schedule.hosts.endPauses(now: now)
-        if due.sweep { post.mailbox.sweep(now: clock.date) }
+        if due.sweep { problems.during { try post.mailbox.sweep(now: clock.date) } }
         if due.tick { tick() }
         if due.report { reporter.report() }
         if due.growth { for entry in schedule.running.values { entry.run?.measureGrowth() } }
@@ -377,15 +377,26 @@ package actor Engine {
         writeWaits()
     }
 
-    /// Writes the reasons for waiting if they have changed. Other processes show them, and the next engine honours
+    /// Writes the reasons for waiting and the speeds if they have changed. Other processes show them, and the next engine honours
     /// the pauses.
     private func writeWaits() {
         guard tenure.mayWrite else { return }
-        let notice = schedule.notice(isClosing: tenure.isClosing)
+        var notice = schedule.notice(isClosing: tenure.isClosing)
+        if !tenure.isClosing { notice.rates = rates }
         guard notice != lastNotice else { return }
         lastNotice = notice
         // Only other processes read this file, so a full disk must not stop downloads.
         try? notice.write(in: workPath)
+    }
+
+    /// The speeds of the running tasks to which bytes arrive; nil if there are none.
+    private var rates: [String: Int64]? {
+        var rates: [String: Int64] = [:]
+        for entry in schedule.running.values {
+            guard let rate = entry.run?.movingRate else { continue }
+            rates[entry.id.hex] = rate
+        }
+        return rates.isEmpty ? nil : rates
     }
 
     /// Syncs finished files in the background. A closing engine waits for it, so that no finished file is open when

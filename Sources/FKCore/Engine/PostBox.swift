@@ -14,10 +14,12 @@ struct PostBox {
     init(_ mailbox: Mailbox) { self.mailbox = mailbox }
 
     /// Reads the requests posted since the last call. Returns true if the caller must begin to handle them.
-    mutating func read() -> Bool {
+    ///
+    /// - Throws: `.disk` if the mailbox cannot be listed.
+    mutating func read() throws -> Bool {
         mailbox.writeReplies()
         hasRead = true
-        if mailbox.hasNews() { messages += mailbox.take() }
+        if mailbox.hasNews() { messages += try mailbox.take() }
         guard !isHandling else { return false }
         if messages.isEmpty {
             hasHandledLeftovers = true

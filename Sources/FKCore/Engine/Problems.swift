@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// Problems that have not been fetched yet: each text once, and at most `limit` texts. Confined to the engine.
 final class Problems {
     /// The first problems are kept, because they are closest to the cause.
@@ -14,6 +16,15 @@ final class Problems {
         } else {
             known.remove(text)
             dropped += 1
+        }
+    }
+
+    /// Performs an action whose failure becomes a problem, because nobody waits for its result.
+    func during(_ action: () throws -> Void) {
+        do {
+            try action()
+        } catch {
+            append((error as? DownloadError)?.message ?? "\(error)")
         }
     }
 

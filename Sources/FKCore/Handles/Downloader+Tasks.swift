@@ -74,6 +74,7 @@ extension Downloader {
     ///   - onCancel: the default suspends the task.
     /// - Returns: the file URL of the finished file.
     /// - Throws: the errors of `add(_:to:named:checksum:)` and `DownloadTask.file`.
+    @discardableResult
     public func download(
         _ url: String, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
         onCancel: CancelAction = .suspend
@@ -82,6 +83,7 @@ extension Downloader {
     }
 
     /// Fetches a file of a `URL`; otherwise like `download(_:to:named:checksum:onCancel:)` with a text.
+    @discardableResult
     public func download(
         _ url: URL, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
         onCancel: CancelAction = .suspend
@@ -90,6 +92,7 @@ extension Downloader {
     }
 
     /// Fetches the file that a builder describes; otherwise like `download(_:to:named:checksum:onCancel:)`.
+    @discardableResult
     public func download(_ builder: Builder, onCancel: CancelAction = .suspend) async throws(DownloadError) -> URL {
         if Task.isCancelled { throw FileOutcome.waitCancelled }
         let id = builder.description.id

@@ -1,28 +1,42 @@
 import FKMiddleware
 
 /// Writes lists of URLs, and lists in aria2's form, as `TextListParser` reads them.
-enum TextListWriter {
+package enum TextListWriter {
     static func urlLine(_ entry: Manifest.Entry) throws(EntryFault) -> [UInt8] {
         guard let url = entry.sources.first?.url else { throw EntryFault("it has no address") }
         return Array("\(url)\n".utf8)
     }
 
     static func aria2Lines(_ entry: Manifest.Entry) throws(EntryFault) -> [UInt8] {
-        guard !entry.sources.isEmpty else { throw EntryFault("it has no address") }
-        // aria2 trims a value and ends it at a line end.
-        guard [entry.name, entry.directory].compactMap(\.self).allSatisfy(isHeld),
-            entry.name.flatMap(ListedName.fault) == nil
-        else {
-            throw EntryFault("an aria2 list cannot hold its name or folder")
-        }
-        var text = entry.sources.map(\.url).joined(separator: "\t") + "\n"
-        if let folder = entry.directory { text += "  dir=\(folder)\n" }
-        if let name = entry.name { text += "  out=\(name)\n" }
+        var options: [Manifest.Option] = []
+        if let folder = entry.directory { options.append(Manifest.Option("dir", folder)) }
+        if let name = entry.name { options.append(Manifest.Option("out", name)) }
         // aria2 has no digest of git's objects.
         if let sum = entry.digests.first(where: { $0.algorithm != .gitBlob }) {
-            text += "  checksum=\(sum.algorithm.rawValue)=\(sum.hex)\n"
+            options.append(Manifest.Option("checksum", "\(sum.algorithm.rawValue)=\(sum.hex)"))
         }
-        return Array(text.utf8)
+        return try aria2Lines(entry.sources.map(\.url), options)
+    }
+
+    /// The lines of a task in aria2's form. Nothing in them is read as another line, option or address than it is.
+    ///
+    /// - Throws: `EntryFault` if a value cannot be written so.
+    package static func aria2Lines(
+        _ urls: [String], _ options: [Manifest.Option]
+    ) throws(EntryFault) -> [UInt8] {
+        guard !urls.isEmpty else { throw EntryFault("it has no address") }
+        guard urls.allSatisfy({ isHeld($0) && !$0.utf8.contains(0x09) }) else {
+            throw EntryFault("an aria2 list cannot hold its address")
+        }
+        for option in options {
+            // aria2 trims a value and ends it at a line end.
+            guard isHeld(option.value), option.name != "out" || ListedName.fault(in: option.value) == nil else {
+                let what = ["dir", "out"].contains(option.name) ? "name or folder" : option.name
+                throw EntryFault("an aria2 list cannot hold its \(what)")
+            }
+        }
+        let lines = options.map { "  \($0.name)=\($0.value)\n" }.joined()
+        return Array((urls.joined(separator: "\t") + "\n" + lines).utf8)
     }
 
     /// True if aria2 reads the text as it is.

@@ -1,10 +1,19 @@
 import FKMiddleware
 import Foundation
 
-extension DispatchQueue? {
-    /// A callback that runs `body` on this queue; `body` itself if there is none, for the library's serial queue.
+/// Takes the application's callbacks away from the engine's thread: to a queue of the application, or to the library's
+/// serial queue.
+struct CallbackTarget: Sendable {
+    /// nil for the library's serial queue.
+    let queue: DispatchQueue?
+    let callbacks: CallbackQueue
+    /// Off once the callback is removed.
+    let calls = CallbackSwitch()
+
+    /// A listener for the engine. It never blocks.
     func calling<Value: Sendable>(_ body: @escaping @Sendable (Value) -> Void) -> @Sendable (Value) -> Void {
-        guard let queue = self else { return body }
+        let body = calls.guarding(body)
+        guard let queue else { return { [callbacks] value in callbacks.async { body(value) } } }
         return { value in queue.async { body(value) } }
     }
 }

@@ -12,7 +12,7 @@ extension Messager {
     public func addAttempts(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await register { try await engine.observeAttempts(selector, queue.calling($0.guarding(callback))) }
+        try await register(on: queue) { try await engine.observeAttempts(selector, $0.calling(callback)) }
     }
 
     /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.

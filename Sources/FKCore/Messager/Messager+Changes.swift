@@ -12,14 +12,12 @@ extension Messager {
     public func addChanges(
         missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async -> Registration {
-        let calls = CallbackSwitch()
-        let (missed, callback) = (calls.guarding { (_: Void) in missed() }, calls.guarding(callback))
-        let number = await engine.observeStates(missed: { missed(()) }) { for info in $0 { callback(info) } }
-        return Registration(number: number, calls: calls)
+        let target = CallbackTarget(queue: nil, callbacks: engine.callbacks)
+        let whenMissed = target.calling { (_: Void) in missed() }
+        let number = await engine.observeStates(missed: { whenMissed(()) }, target.calling(callback))
+        return Registration(number: number, calls: target.calls)
     }
 
     /// Returns when the callbacks of all changes up to now have run on the library's serial queue.
-    package func waitForReports() async {
-        await withCheckedContinuation { continuation in engine.callbacks.async { continuation.resume() } }
-    }
+    package func waitForReports() async { await engine.callbacks.drained() }
 }

@@ -55,22 +55,23 @@ public struct Messager: Sendable {
     /// - Parameters:
     ///   - selector: a URL or an id; the task need not exist yet. Use `addBarrelInfo` for barrels.
     ///   - queue: where the callback runs; nil, the default, uses the library's serial queue. Calls keep their order on a
-    ///     serial queue. `Downloader.close()` does not wait for calls on a queue of the application.
+    ///     serial queue. A callback that blocks delays later callbacks of its queue, and nothing else.
+    ///     `Downloader.close()` waits for calls on the library's queue, and not for those on a queue of the application.
     /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for `.barrel` and `.all`, `.cancelled` for a
     ///   closed downloader.
     @discardableResult
     public func addInfo(
         _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await register { try await engine.observe(selector, queue.calling($0.guarding(callback))) }
+        try await register(on: queue) { try await engine.observe(selector, $0.calling(callback)) }
     }
 
-    /// Registers a callback that its switch guards. `observe` returns the listener's number.
+    /// Registers a callback of the application. `observe` returns the listener's number.
     func register(
-        _ observe: (CallbackSwitch) async throws -> UInt64
+        on queue: DispatchQueue?, _ observe: (CallbackTarget) async throws -> UInt64
     ) async throws(DownloadError) -> Registration {
-        let calls = CallbackSwitch()
-        return try await typed { Registration(number: try await observe(calls), calls: calls) }
+        let target = CallbackTarget(queue: queue, callbacks: engine.callbacks)
+        return try await typed { Registration(number: try await observe(target), calls: target.calls) }
     }
 
     /// Removes a callback. It does not wait for a call that is running, and no other one begins.
@@ -134,7 +135,9 @@ public struct Messager: Sendable {
     }
 
     /// The names of all barrels of the work path, sorted.
-    public func barrels() async -> [String] { await engine.barrelNames() }
+    public func barrels() async throws(DownloadError) -> [String] {
+        try await typed { try await engine.barrelNames() }
+    }
 
     /// The sum over the members as it is now.
     ///
@@ -151,7 +154,7 @@ public struct Messager: Sendable {
     public func addBarrelInfo(
         _ name: String, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await register { try await engine.observeBarrel(name, queue.calling($0.guarding(callback))) }
+        try await register(on: queue) { try await engine.observeBarrel(name, $0.calling(callback)) }
     }
 
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends

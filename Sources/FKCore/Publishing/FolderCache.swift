@@ -17,8 +17,11 @@ struct FolderCache {
 
     /// Opens a folder. A missing one is created with its parents.
     ///
-    /// - Throws: `.destination` if it cannot be created or opened.
-    mutating func folder(_ path: String, now: Int64) throws(DownloadError) -> Folder {
+    /// - Parameter workPath: must not contain the folder; nil for a folder that belongs to it.
+    /// - Throws: `.destination` if it cannot be created or opened, or if it is in the work path.
+    mutating func folder(
+        _ path: String, outside workPath: WorkPath?, now: Int64
+    ) throws(DownloadError) -> Folder {
         if let (folder, seen) = folders[path] {
             if now - seen < Self.trust { return folder }
             if folder.isStillThere {
@@ -26,7 +29,10 @@ struct FolderCache {
                 return folder
             }
         }
+        // Before it is created, and again once it is open: a symlink may have come meanwhile.
+        if let workPath { try Folder.checkOutside(workPath, path) }
         let folder = try Folder(path: path)
+        if let workPath { try folder.checkOutside(workPath) }
         if folders.count >= Self.limit { folders.removeAll() }
         folders[path] = (folder, now)
         return folder

@@ -182,7 +182,7 @@ struct Publisher {
             replaced != nil
             ? .overwrite
             : entry.record.task.option { $0.existing } ?? (entry.record.task.fileName == nil ? .rename : .refuse)
-        recordIdentity(FileIdentity(status))
+        recordIdentity(FileIdentity(status, born: part.born))
         var number = 0
         // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.
         let triesAll = policy != .rename || status.st_nlink > 1
@@ -238,7 +238,7 @@ struct Publisher {
         _ name: String
     ) throws(DownloadError) -> Bool {
         guard folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began) else { return false }
-        _ = try entry.setAside(name, in: folder, folder.status(of: name).map(FileIdentity.init), book) {
+        _ = try entry.setAside(name, in: folder, folder.status(of: name).map { FileIdentity($0) }, book) {
             FileNameRules.oldName(for: name, id: entry.id, number: $0)
         }
         try saveBeforeRename()
@@ -303,7 +303,7 @@ struct Publisher {
     /// Rejects the file: it loses its final name, and the next attempt fetches it from the beginning.
     private func reject(_ failure: DownloadError) -> DownloadError {
         let place = setAsideRejected()
-        entry.record.removeLeftBehind()
+        entry.removeLeftBehind()
         run.startAnew()
         var failure = failure
         failure.underlying = failure.underlying ?? place
@@ -312,7 +312,7 @@ struct Publisher {
 
     private func setAsideRejected() -> String? {
         guard let path = entry.record.path, let written = entry.record.written,
-            FileIdentity(path: path)?.matches(written) == true, let folder = try? Folder(path: path.folderPart)
+            entry.record.claim(path, book.owner).act(.reject) == .move, let folder = try? Folder(path: path.folderPart)
         else { return nil }
         let name = path.lastPathPart
         let aside = try? entry.setAside(name, in: folder, written, book) {
@@ -334,18 +334,19 @@ struct Publisher {
         let file = FileIdentity(path: path)
         let isSamePath = oldPath?.isExactly(path) == true
         if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.identify(file) }
-        let left = response.leftBehind.map(\.path).filter { other in
-            guard !FileNames.isOneName(path, other) else { return false }
-            guard let there = FileIdentity(path: other), !FileNames.areOfOneFile(path, other) else { return true }
+        let left = response.leftBehind.map(\.path).compactMap { other -> SetAsideFile? in
+            guard !FileNames.isOneName(path, other), let there = FileIdentity(path: other) else { return nil }
+            let left = SetAsideFile(path: other, written: there)
+            if FileNames.areOfOneFile(path, other) { return left }
             if oldPath?.isExactly(other) == true {
-                guard let old, there.inode != old.inode else { return true }
+                if old.map({ there.inode == $0.inode && there.isOne(with: $0) != false }) ?? true { return left }
                 book.problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
-                return false
+                return nil
             }
-            if [old?.length, file?.length].contains(there.length) { return true }
+            if [old?.length, file?.length].contains(there.length) { return left }
             book.problems.append("\(other) stays: it is no copy of \(path), because their lengths differ.")
-            return false
+            return nil
         }
-        entry.record.leaveBehind(left)
+        entry.leaveBehind(left)
     }
 }

@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// The result of a response chain.
 struct ResponseChainEnd: Sendable {
@@ -6,17 +7,32 @@ struct ResponseChainEnd: Sendable {
     /// The middleware that threw an error, and the error; nil if none did.
     var failure: (name: String, error: any Error)?
 
-    /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive.
+    /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive. A middleware
+    /// that names no readable regular file as the finished one has failed: the file it received counts.
     static func run(_ chain: [any ResponseMiddleware], _ response: DownloadResponse) async -> ResponseChainEnd {
         var response = response
         for middleware in chain {
             do {
-                response = try await middleware.process(response)
+                let answer = try await middleware.process(response)
+                if response.error == nil, let path = answer.fileURL?.path, let fault = fault(of: path) {
+                    let error = DownloadError(
+                        .middleware, "\(middleware.name) names \(path) as the finished file: \(fault).")
+                    return .init(response: response, failure: (middleware.name, error))
+                }
+                response = answer
             } catch {
                 if response.error == nil { return .init(response: response, failure: (middleware.name, error)) }
             }
         }
         return .init(response: response)
+    }
+
+    /// The reason why a path cannot be a finished file; nil if it can.
+    private static func fault(of path: String) -> String? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return String(cString: strerror(errno)) }
+        if status.st_mode & S_IFMT != S_IFREG { return "it is not a regular file" }
+        return access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
     }
 
     /// Reports the failure of the last attempt to response middlewares. Their errors are ignored.

@@ -23,28 +23,33 @@ final class ReuseIndex: Sendable {
         _ part: PartFile, with digest: String, in workPath: WorkPath
     ) throws(DownloadError) -> (path: String, length: Int64)? {
         guard let id = find(digest, in: workPath), let record = try? StoreReader(workPath).record(id),
-            record.state == .complete, let path = record.path, let length = record.expected, record.owns(path),
+            record.state == .complete, let path = record.path, let length = record.expected,
+            record.claim(path).act(.reuse) == .read,
             let folder = try? Folder(path: path.folderPart),
             let source = try? PartFile(reading: path.lastPathPart, in: folder)
         else { return nil }
         defer { source.close() }
-        try part.fill(from: source)
-        guard part.length == length, try part.digest(.sha256) == digest else {
-            try part.truncate(to: 0)
-            return nil
+        do throws(DownloadError) {
+            try part.fill(from: source)
+            if part.length == length, try part.digest(.sha256) == digest { return (path, length) }
+        } catch {
+            // The record says nothing of these bytes, so they must not stay, least of all on a full disk.
+            try? part.truncate(to: 0)
+            throw error
         }
-        return (path, length)
+        try part.truncate(to: 0)
+        return nil
     }
 
     private func find(_ digest: String, in workPath: WorkPath) -> TaskID? {
         tasks.withLock { tasks in
             if tasks == nil {
                 var found: [String: TaskID] = [:]
-                _ = StoreReader(workPath).records(where: { record in
+                let isRead = try? StoreReader(workPath).records(where: { record in
                     if let digest = Self.digest(of: record) { found[digest] = record.id }
                     return false
                 })
-                tasks = found
+                if isRead != nil { tasks = found }
             }
             return tasks?[digest]
         }

@@ -21,7 +21,7 @@ extension TaskRun {
         let checksum = entry.expectedDigest
         let pieces = PieceChecksum.covering(entry.record.pieces, length: expected)
         let proof = FileProof.judge(
-            FileProof.file(path), of: entry.record, folderChanged: FileProof.folderChanged(path),
+            FileClaim.Found(path), of: entry.record, folderChanged: FileProof.folderChanged(path),
             isComparable: checksum != nil || pieces != nil)
         if proof != .torn {
             // Nothing is fetched, so the attempt does not count.
@@ -91,7 +91,7 @@ extension TaskRun {
         }
         let folder = try Folder(path: path.folderPart)
         let (name, id) = (path.lastPathPart, entry.id)
-        let isOurs = book.owner.proves(path, id)
+        let isOurs = entry.record.claim(path, book.owner) == .ours
         book.noteLost(path, entry)
         forgetFile()
         if isOurs {

@@ -38,7 +38,7 @@ package final class RecordList {
     ) throws {
         try query.validate()
         self.reader = reader
-        self.ids = ids ?? reader.allTaskIDs()
+        self.ids = try ids ?? reader.allTaskIDs()
         self.problem = problem
         var query = query
         query.ids = nil

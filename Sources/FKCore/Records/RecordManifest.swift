@@ -121,7 +121,7 @@ package struct RecordManifest {
     /// The SHA-256 of a finished file that is as the task left it; nil if it is known already or cannot be read.
     private static func sha256(of record: TaskRecord, _ entry: Manifest.Entry) -> ManifestDigest? {
         guard !entry.digests.contains(where: { $0.algorithm == .sha256 }), record.state == .complete,
-            let path = record.path, record.isForeign == true || record.owns(path),
+            let path = record.path, record.isForeign == true || record.claim(path) == .ours,
             let hex = try? Digester.hex(ofFile: URL(fileURLWithPath: path), .sha256)
         else { return nil }
         return ManifestDigest(.sha256, hex: hex)

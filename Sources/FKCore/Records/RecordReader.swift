@@ -49,7 +49,7 @@ public final class RecordReader: Sendable {
             } else if let ids = query.ids {
                 Array(ids)
             } else {
-                reader.workPath.allTaskIDs()
+                try reader.workPath.allTaskIDs()
             }
         let records = index.withLock { index in
             refresh(ids, &index)

@@ -1,7 +1,8 @@
 import FKMiddleware
 import Foundation
 
-/// The listeners. Confined to the engine; callbacks run on the engine's callback queue, in order.
+/// The listeners. Confined to the engine, which calls them itself, in order. A listener never blocks: it fills a
+/// sequence, ends a wait, or passes a value to a queue (`CallbackTarget`).
 struct Observers {
     enum Target: Hashable {
         case url(String)
@@ -102,7 +103,7 @@ struct Observers {
     private var targets: [UInt64: Target] = [:]
     private(set) var barrels: [BarrelListener] = []
     private(set) var attempts: [AttemptListener] = []
-    private(set) var states = StateListeners()
+    private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
@@ -150,9 +151,12 @@ struct Observers {
     }
 
     /// Adds a listener for every change of state of every task.
-    mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable ([DownloadInfo]) -> Void) {
-        states = states.setting(number, callback)
+    mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable (DownloadInfo) -> Void) {
+        states[number] = callback
     }
+
+    /// Tells the listeners for every change of state.
+    func tell(_ change: DownloadInfo) { for listener in states.values { listener(change) } }
 
     /// Adds a listener for each time that no task can run any more.
     mutating func addDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
@@ -173,12 +177,12 @@ struct Observers {
         }
         barrels.removeAll { $0.number == number }
         attempts.removeAll { $0.number == number }
-        if !states.isEmpty { states = states.setting(number, nil) }
+        states[number] = nil
         drained[number] = nil
         ends[number] = nil
     }
 
-    /// - Returns: closures to call once the listeners have received all pending values.
+    /// - Returns: closures that end the sequences.
     mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
         let listeners = tasks.removeValue(forKey: target) ?? []
         for listener in listeners { targets[listener.number] = nil }
@@ -283,7 +287,7 @@ struct Observers {
         endWaits { $0.open?.isEmpty == true }
     }
 
-    /// Ends the waits for an empty queue. Returns the callbacks to run.
+    /// Ends the waits for an empty queue. Returns the listeners to call.
     mutating func queueDrained() -> [@Sendable () -> Void] {
         endDrainedWaits()
         return Array(drained.values)

@@ -2,11 +2,7 @@ import FKMiddleware
 
 /// Ends sequences: after their last value, or immediately if there was none.
 extension Reporter {
-    /// Ends sequences after the values that are pending for them.
-    func endListeners(_ ends: [@Sendable () -> Void]) {
-        guard !ends.isEmpty else { return }
-        callbacks.async { ends.forEach { $0() } }
-    }
+    func endListeners(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
 
     /// Ends the sequences that wait only for this settled task.
     func endSequences(of entry: TaskEntry) {

@@ -2,11 +2,12 @@ import FKMiddleware
 import Foundation
 
 /// Reports tasks to others: snapshots, sums, changes of state, polled reports. It owns every listener and every
-/// "previous" value, and changes no task. Confined to the engine; callbacks run on the callback queue, in order.
+/// "previous" value, and changes no task. Confined to the engine.
 final class Reporter {
     let book: TaskBook
     let schedule: Schedule
     let chains: MiddlewareChains
+    /// Runs download middlewares.
     let callbacks: CallbackQueue
     /// Tells other processes.
     let changes: ChangeJournal
@@ -65,16 +66,12 @@ final class Reporter {
             barrel.count(accounts)
             barrels.book.count(name, accounts)
         }
-        var bytesPerSecond = 0.0
         for entry in schedule.running.values where entry.record.barrels.containsExactly(name) {
             entry.refresh()
             account(entry)
-            bytesPerSecond += entry.bytesPerSecond
         }
         // A closed engine has no open barrels and counts the records on disk.
-        var info = book.tenure.mayWrite ? barrels.book.info(name) : barrel.info()
-        info.bytesPerSecond = bytesPerSecond
-        return info
+        return book.tenure.mayWrite ? barrels.book.info(name, now: clock.now) : barrel.info()
     }
 
     // MARK: Sums
@@ -95,8 +92,7 @@ final class Reporter {
 
     private func count(_ group: Int32, open difference: Int) {
         guard schedule.count(group, open: difference) else { return }
-        let drained = observers.queueDrained()
-        callbacks.async { drained.forEach { $0() } }
+        observers.queueDrained().forEach { $0() }
     }
 
     /// Counts a queued task whose info file has disappeared as gone.
@@ -118,7 +114,7 @@ final class Reporter {
         account(entry)
         tellMiddlewares(entry)
         tell(entry)
-        if !observers.states.isEmpty { callbacks.report(info(entry), to: observers.states) }
+        if !observers.states.isEmpty { observers.tell(info(entry)) }
         if changes.isOpen { changes.append(.state(info(entry))) }
         if entry.record.state.isSettled {
             observers.settled(entry.id)
@@ -162,7 +158,7 @@ final class Reporter {
         var info = info(entry)
         info.count.previousReceived = listener.reported.previous(of: entry.id, now: info.count.received)
         if info.state == .unknown { listener.reported.forget(entry.id) }
-        callbacks.async { [info, callback = listener.callback] in callback(info) }
+        listener.callback(info)
     }
 
     // MARK: Polled reports
@@ -178,7 +174,7 @@ final class Reporter {
         schedule.setDeadline()
     }
 
-    /// Calls the polled callbacks, every `progressInterval` while tasks run.
+    /// Calls the listeners, every `progressInterval` while tasks run.
     func report() {
         for entry in schedule.running.values {
             entry.refresh()
@@ -206,12 +202,12 @@ final class Reporter {
     /// - Parameter info: the present sum.
     func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo?) {
         guard let info, let news = listener.report(info) else { return }
-        callbacks.async { [callback = listener.callback] in callback(news) }
+        listener.callback(news)
     }
 
     // MARK: Registering
 
-    /// Registers a polled callback. If the task is known, the callback is also called immediately.
+    /// Registers a listener. If the task is known, it is also called immediately.
     ///
     /// - Parameter end: for a sequence; called once after the last info, when the task is gone or can no longer run.
     func observe(
@@ -303,7 +299,7 @@ final class Reporter {
                 info.phase = .progressed(
                     ByteCount(received: received, previousReceived: previous, expected: entry.record.expected))
             }
-            callbacks.async { [info, callback = listener.callback] in callback(info) }
+            listener.callback(info)
         }
     }
 

@@ -44,7 +44,9 @@ final class RunRoom {
     /// - Returns: a note about the files.
     func forget(_ entry: TaskEntry) -> String {
         guard book.tenure.mayWrite else { return "forgotten" }
-        let note = entry.record.removeFiles(of: book.workPath, keepsFinished: entry.keepsFile)
+        let note = entry.record.removeFiles(
+            of: book.workPath, book.owner, keepsFinished: entry.keepsFile,
+            keepsRenewed: entry.keepsRenewed)
         let barrels = entry.record.barrels
         for name in barrels { book.leave(entry, barrel: name) }
         entry.isAdmitted = false

@@ -46,6 +46,7 @@ extension TaskRun {
             laneFailed(lane, error)
         case .complete(let total):
             entry.record.fill(total)
+            entry.record.noteEnd(isVerified: true)
             laneEnded(lane)
         case .askAgain(let again):
             let reason =
@@ -70,6 +71,11 @@ extension TaskRun {
             let error = DownloadError(.protocolViolation, "The server's answer had no usable head.")
             return laneFailed(lane, error)
         }
+        guard !receiver.isCut else {
+            let error = DownloadError(
+                .incompleteBody, "The body ended before the end that its Content-Range announced.", isRetryable: true)
+            return laneFailed(lane, error)
+        }
         if let end = entry.record.ranges[index].end {
             guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
                 let error = DownloadError(
@@ -78,7 +84,7 @@ extension TaskRun {
                     isRetryable: true)
                 return laneFailed(lane, error)
             }
-        } else {
+        } else if !receiver.isPart {
             entry.record.closeRange(index, at: receiver.position)
         }
         entry.record.noteEnd(isVerified: summary.lengthVerified)

@@ -24,7 +24,7 @@ extension TaskRun {
     /// bytes, with a known length.
     var mayDivide: Bool {
         guard entry.record.expected != nil, head?["Accept-Ranges"]?.lowercased() != "none",
-            let validator = entry.record.validator, isVouched || ResumeRules.strongValidator(validator) != nil
+            let validator = entry.record.validator, isVouched || validator.strong != nil
         else { return false }
         return (entry.record.source ?? entry.record.task.url) == url
     }

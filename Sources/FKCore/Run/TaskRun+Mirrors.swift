@@ -72,19 +72,22 @@ extension TaskRun {
         return Lane.HeldPiece(start: range.position - count, held: held)
     }
 
+    /// When sources whose bytes are not proven to be the same may be combined.
+    var mirrorPolicy: MirrorPolicy { entry.record.task.option { $0.mirrorPolicy } ?? configure.mirrorPolicy }
+
     func trialEnded(_ lane: Lane, _ trial: MirrorTrial) {
         lane.operation = nil
         lane.trial = nil
-        guard !isEnding, !lane.isUnwanted, let url = lane.mirror, let length = entry.record.expected else {
-            return laneEnded(lane)
-        }
-        let verdict = trial.verdict(
-            length: length, validator: entry.record.validator, isDigestKnown: entry.expectedDigest != nil,
-            isVouched: isVouched)
+        guard !isEnding, !lane.isUnwanted, let url = lane.mirror else { return laneEnded(lane) }
+        let verdict = trial.verdict(entry.record.version, source: url, policy: mirrorPolicy)
         switch verdict {
-        case .same(let validator):
+        case .same(let validator), .trusted(let validator):
             laneSet.mirrors.prove(url, by: validator)
-            appendHistory(by: "mirror", "\(URLMasking.mask(url)) has the same file: used at once with the others")
+            let how =
+                if case .trusted = verdict { "is taken for the same file after a sample, which proves nothing" } else {
+                    "has the same file"
+                }
+            appendHistory(by: "mirror", "\(URLMasking.mask(url)) \(how): used at once with the others")
             laneIsFree(lane)
             if !isEnding, !lanes.isEmpty { grow() }
         case .provesNothing:

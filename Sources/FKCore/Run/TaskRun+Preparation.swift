@@ -4,7 +4,7 @@ import Foundation
 /// From a slot to an open part file: the checks of the disk before the first request.
 extension TaskRun {
     func fetch() throws(DownloadError) {
-        let folder = try room.folders.folder(folderPath, now: clock.now)
+        let folder = try openFolder()
         if entry.record.path != nil, entry.record.isPublished {
             if !entry.isHandled(by: room.chains.response) { return complete() }
             try unpublish(in: folder)
@@ -14,30 +14,33 @@ extension TaskRun {
         laneSet = LaneSet(
             limit: room.limits.connections(of: entry),
             mirrors: MirrorSources(
-                own: url, plan: isAlone || entry.record.task.mirrors.isEmpty ? [] : entry.record.plan))
+                own: url, plan: mayUseMirrorsBeside ? entry.record.plan : []))
         // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
         if let digest = reusableDigest { return wants(.reuse(digest)) }
         fetchNext()
     }
 
+    /// True if further sources may deliver beside the first one.
+    var mayUseMirrorsBeside: Bool { !isAlone && mirrorPolicy != .failover }
+
     /// True if the attempt uses one source, because the whole file has had another digest than expected. Several sources
     /// would not show which one is wrong.
     var isAlone: Bool { attempt.previousError?.code == .checksumMismatch && entry.record.received == 0 }
+
+    /// The destination. A task with a folder of its own cannot use the work path.
+    private func openFolder() throws(DownloadError) -> Folder {
+        let outside = entry.record.task.directory == nil ? nil : book.workPath
+        return try room.folders.folder(folderPath, outside: outside, now: clock.now)
+    }
 
     var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
 
     /// Gives the part's name back to the file, because the response chain was interrupted with its process and runs again, or
     /// because the final name could not be synced.
     func unpublish(in folder: Folder) throws(DownloadError) {
-        guard let path = entry.record.path, let part = entry.record.partName, entry.record.owns(path) else { return }
-        entry.record.unname()
-        // If a middleware has moved it to another file system, it is copied instead of fetched again.
-        if Foundation.rename(path, folder.path(of: part)) == 0 { return }
-        guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
-        else {
-            throw DownloadError(system: errno, "take back", path, in: .destination)
-        }
+        guard let path = entry.record.path, let part = entry.record.partName else { return }
+        if try entry.record.takeBack(path, as: part, in: folder, book.owner) { entry.record.unname() }
     }
 
     /// The expected final name, if an existing file has it; nil otherwise. The server may still choose another name.
@@ -75,7 +78,7 @@ extension TaskRun {
     /// Compares the existing file with the task's checksum, and completes the task with it.
     func keepExisting(_ name: String, isolation: isolated (any Actor)? = #isolation) async {
         do throws(DownloadError) {
-            let folder = try room.folders.folder(folderPath, now: clock.now)
+            let folder = try openFolder()
             try await compareExisting(name, in: folder)
             try keepExisting(name, in: folder)
         } catch {

@@ -26,12 +26,9 @@ extension TaskRun {
             range = SavedRange(start: 0, end: nil)
         }
         let known = ResumeRules.Known(
-            length: entry.record.expected,
-            validator: lane.mirror.map { laneSet.mirrors.validator(of: $0) } ?? entry.record.validator,
-            maxSize: entry.record.task.option { $0.maxSize }, size: entry.record.task.option { $0.size },
-            isOtherSource: lane.mirror == nil && entry.record.received > 0
-                && url != entry.record.source ?? entry.record.task.url,
-            isDigestKnown: entry.expectedDigest != nil, isVouched: isVouched)
+            version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.option { $0.maxSize },
+            size: entry.record.task.option { $0.size }, policy: mirrorPolicy,
+            name: entry.record.task.fileName ?? urlName)
         lane.reopens = reopens
         var ask =
             lane.nextAsk
@@ -51,6 +48,20 @@ extension TaskRun {
             }
             inbox.post(.request(id, lane: number, result, notes))
         }
+    }
+
+    /// The version of the stored bytes. A mirror beside the others was proven to have the same: its own validators decide
+    /// from then on.
+    private func version(for lane: Lane) -> FileVersion {
+        var version = entry.record.version
+        if let mirror = lane.mirror {
+            version.source = mirror
+            version.validator = laneSet.mirrors.validator(of: mirror)
+        } else if entry.record.received == 0 {
+            // There are no bytes to join.
+            version.source = url
+        }
+        return version
     }
 
     /// The stored bytes directly before a range without bytes, which a repair leaves.
@@ -203,7 +214,7 @@ extension TaskRun {
         let source = url == entry.record.task.url ? nil : url
         let digest = entry.record.validator?.digest
         if entry.record.validator == nil || entry.record.source != source {
-            entry.record.adopt(ResumeRules.validator(of: head), of: source)
+            entry.record.adopt(Validator(head), of: source)
         }
         // A server may send it only with a part of the file.
         if let digest = ServerDigest.stronger(digest, ServerDigest.parse(head)) {

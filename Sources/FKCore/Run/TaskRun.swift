@@ -226,9 +226,20 @@ final class TaskRun {
         seen = received
     }
 
+    /// Without a byte for these seconds, a task has no speed.
+    private static let silence = 5.0
+
+    /// The smoothed speed in bytes per second; nil while no byte arrives.
+    var movingRate: Int64? {
+        guard let lastByte, clock.date.timeIntervalSince(lastByte) < Self.silence else { return nil }
+        let rate = entry.recordedSpeed(in: .action, now: clock.now) ?? 0
+        return rate > 0 ? rate : nil
+    }
+
     /// To be called once a second.
     func tick() {
         noteBytes()
+        speed.add(time: clock.now, bytes: entry.received)
         watchLanes()
         work.tick(isInMiddleware: isInMiddleware)
         recordSlowSmallFile()
@@ -329,6 +340,8 @@ final class TaskRun {
     /// Ends a stopped run once its work and its lanes have ended.
     func stopped() {
         entry.foldCounters()
+        // Attempts count failures, and a stop is none. A comparison has not counted.
+        if !entry.awaitsProof, entry.record.state != .error { entry.record.takeBackAttempt() }
         // A comparison has no bytes to drop: its file is the finished one.
         if stop == .droppingBytes, !entry.awaitsProof { dropFiles() }
         // A closing engine gives no verb: the task continues with the next engine.
@@ -340,13 +353,11 @@ final class TaskRun {
     private func dropFiles() {
         // The file may have its final name already, while the response chain runs.
         if let path = entry.record.path, let files = opened, files.folder.status(of: files.part.name) == nil {
-            if entry.record.owns(path) {
-                unlink(path)
-            } else if FileIdentity(path: path) != nil {
-                book.problems.append("\(path) stays: it is not the file as the task left it.")
+            if case .stays(let reason) = entry.record.remove(path, for: .cancel, book.owner) {
+                book.problems.append("\(path) stays: \(reason).")
             }
         }
-        entry.record.removeLeftBehind()
+        entry.removeLeftBehind()
         opened?.part.remove()
         dropBytes()
     }

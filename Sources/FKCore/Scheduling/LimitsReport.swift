@@ -34,7 +34,7 @@ package struct LimitsReport: Codable, Sendable, Hashable {
     /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk` if the stored limit cannot be read.
     package init(stored workPath: WorkPath) throws {
         rate = try StandingLimit.read(in: workPath)
-        barrels = BarrelFile.list(in: workPath).compactMap { name in
+        barrels = try BarrelFile.list(in: workPath).compactMap { name in
             guard let rate = try? BarrelFile.options(name, in: workPath).rateLimit else { return nil }
             return Barrel(name: name, rate: rate)
         }

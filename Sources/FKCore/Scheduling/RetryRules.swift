@@ -157,7 +157,7 @@ package enum RetryRules {
             case 416: ": it cannot serve the range"
             case 429: ": it gets too many requests"
             case 300...399: ": a redirect that cannot be followed"
-            case 500...599: ": it is in trouble itself"
+            case 500...599: ": it has a problem of its own"
             default: ""
             }
         return DownloadError(

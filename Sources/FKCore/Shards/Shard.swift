@@ -71,8 +71,10 @@ extension WorkPath {
     package func makeShardsFolder() throws { try FileIO.makeFolder(shardsFolder) }
 
     /// The shards that have a work path below this one, sorted by count and index.
-    package func shards() -> [Shard] {
-        FileIO.names(in: shardsFolder).compactMap(Shard.init(folder:)).sorted {
+    ///
+    /// - Throws: `.disk` if their folder cannot be listed.
+    package func shards() throws -> [Shard] {
+        try FileIO.names(in: shardsFolder).compactMap(Shard.init(folder:)).sorted {
             ($0.count, $0.index) < ($1.count, $1.index)
         }
     }

@@ -9,8 +9,10 @@ struct ShardedTasks: Sendable {
     private let counts: [Int]
 
     /// Looks for the shards of a work path; nil if it has none.
-    init?(_ root: WorkPath) {
-        shards = root.shards()
+    ///
+    /// - Throws: `.disk` if their folder cannot be listed.
+    init?(_ root: WorkPath) throws {
+        shards = try root.shards()
         guard !shards.isEmpty else { return nil }
         self.root = root
         counts = Set(shards.map(\.count)).sorted()
@@ -31,21 +33,21 @@ struct ShardedTasks: Sendable {
     }
 
     /// The ids of all tasks, each once, in no particular order.
-    func allTaskIDs() -> [TaskID] {
-        var ids = root.allTaskIDs()
+    func allTaskIDs() throws -> [TaskID] {
+        var ids = try root.allTaskIDs()
         for shard in shards {
-            ids += root.shard(shard).allTaskIDs().filter { !root.hasTask($0) && isFirst(shard, of: $0) }
+            ids += try root.shard(shard).allTaskIDs().filter { !root.hasTask($0) && isFirst(shard, of: $0) }
         }
         return ids
     }
 
     /// The ids whose hexadecimal form starts with `prefix`, each once, in no particular order.
-    func taskIDs(prefix: String) -> [TaskID] {
-        Array(Set(([root] + workPaths).flatMap { $0.taskIDs(prefix: prefix) }))
+    func taskIDs(prefix: String) throws -> [TaskID] {
+        Array(Set(try ([root] + workPaths).flatMap { try $0.taskIDs(prefix: prefix) }))
     }
 
     /// The names of the barrels, sorted.
-    func barrelNames() -> [String] { Set(([root] + workPaths).flatMap(BarrelFile.list(in:))).sorted() }
+    func barrelNames() throws -> [String] { Set(try ([root] + workPaths).flatMap(BarrelFile.list(in:))).sorted() }
 
     /// A barrel: the members of the work path in their order, then what only shards have.
     ///

@@ -139,8 +139,10 @@ package enum BarrelFile {
 
     /// The names of all barrels, sorted. A file name may not contain the whole barrel name; the start of such a file
     /// is read. A file without a readable name is left out.
-    package static func list(in workPath: WorkPath) -> [String] {
-        paths(in: workPath).compactMap { path in
+    ///
+    /// - Throws: `.disk` if the folder of the barrels cannot be listed.
+    package static func list(in workPath: WorkPath) throws -> [String] {
+        try paths(in: workPath).compactMap { path in
             let stem = path.lastPathPart.dropLast(".barrel".count)
             // Foundation's own decoding drops a byte order mark.
             if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
@@ -150,10 +152,10 @@ package enum BarrelFile {
 
     /// All barrels, oldest first. An unreadable file is moved to the quarantine and reported; a file of a later
     /// version is reported and stays. Only for the process that owns the engine.
-    package static func readAll(in workPath: WorkPath) -> (barrels: [BarrelRecord], problems: [DownloadError]) {
+    package static func readAll(in workPath: WorkPath) throws -> (barrels: [BarrelRecord], problems: [DownloadError]) {
         var barrels: [BarrelRecord] = []
         var problems: [DownloadError] = []
-        for path in paths(in: workPath) {
+        for path in try paths(in: workPath) {
             do {
                 let barrel = try read(path: path)
                 guard workPath.barrelPath(barrel.name).isExactly(path) else {
@@ -200,8 +202,8 @@ package enum BarrelFile {
 
     // MARK: Inside
 
-    private static func paths(in workPath: WorkPath) -> [String] {
-        FileIO.names(in: workPath.barrelsFolder).filter { $0.hasSuffix(".barrel") }.map {
+    private static func paths(in workPath: WorkPath) throws -> [String] {
+        try FileIO.names(in: workPath.barrelsFolder).filter { $0.hasSuffix(".barrel") }.map {
             "\(workPath.barrelsFolder)/\($0)"
         }
     }
@@ -220,16 +222,13 @@ package enum BarrelFile {
     private static func scan(
         path: String, began: (Int) -> Void, _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
     ) throws -> BarrelRecord {
-        let descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        let descriptor = try FileIO.open(path, O_RDONLY)
         defer { FileIO.close(descriptor) }
         func damaged(_ reason: String) -> DownloadError {
             DownloadError(.corruptInfo, "The barrel file \(path) is damaged: \(reason).")
         }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw DownloadError(.disk, "Cannot read \(path): it is not a regular file.")
-        }
         guard status.st_size <= off_t(maxSize) else {
             throw DownloadError(.tooLarge, "\(path) has \(status.st_size) bytes; at most \(maxSize) are read.")
         }

@@ -193,7 +193,7 @@ package final class EngineLock: Sendable {
 
     /// True while a process holds the lock, according to the kernel.
     package static func isHeld(_ workPath: WorkPath) -> Bool {
-        guard let descriptor = try? FileIO.open(workPath.lockPath, O_RDONLY | O_NONBLOCK) else { return false }
+        guard let descriptor = try? FileIO.open(workPath.lockPath, O_RDONLY) else { return false }
         defer { FileIO.close(descriptor) }
         guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return errno == EWOULDBLOCK }
         _ = flock(descriptor, LOCK_UN)

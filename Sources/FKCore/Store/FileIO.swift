@@ -12,12 +12,42 @@ import Foundation
 /// The system calls of the store. Interrupted and short calls are continued, and `errno` becomes a `DownloadError`
 /// that names the path. Safe to use from any thread.
 package enum FileIO {
-    /// Opens a file close-on-exec. It does not follow a symbolic link in the last component.
+    /// Opens a regular file close-on-exec. A symbolic link, FIFO, socket, device or folder in its place is refused and
+    /// never waited for.
     ///
     /// - Throws: `.notFound` if it is missing, `.fileExists` for `O_EXCL` if it exists, `.noSpace`, else `.disk`.
     package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws -> Int32 {
+        let descriptor: Int32
+        do {
+            descriptor = try openAny(path, flags, mode: mode)
+        } catch let error as DownloadError {
+            // The system refuses to open a socket, a FIFO without a reader, and a folder for writing.
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG, error.code != .fileExists else {
+                throw error
+            }
+            throw notRegular(path)
+        }
+        if flags & O_EXCL != 0 { return descriptor }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            throw notRegular(path)
+        }
+        return descriptor
+    }
+
+    private static func notRegular(_ path: String) -> DownloadError {
+        DownloadError(.disk, "Cannot open \(path): it is not a regular file.")
+    }
+
+    /// Opens a folder close-on-exec. A symbolic link is refused.
+    static func openFolder(_ path: String) throws -> Int32 { try openAny(path, O_RDONLY | O_DIRECTORY) }
+
+    /// Opens a file or folder, without waiting.
+    private static func openAny(_ path: String, _ flags: Int32, mode: mode_t = 0) throws -> Int32 {
         while true {
-            let descriptor = systemOpen(path, flags | O_CLOEXEC | O_NOFOLLOW, mode)
+            let descriptor = systemOpen(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
             if descriptor >= 0 { return descriptor }
             if errno != EINTR { throw DownloadError(system: errno, "open", path) }
         }
@@ -74,17 +104,14 @@ package enum FileIO {
         return done
     }
 
-    /// Reads a whole regular file. A FIFO, device or symbolic link in its place is refused and never waited for.
+    /// Reads a whole regular file.
     ///
     /// - Throws: `.tooLarge` for more than `limit` bytes, and the errors of `open`.
     package static func contents(of path: String, limit: Int) throws -> [UInt8] {
-        let descriptor = try open(path, O_RDONLY | O_NONBLOCK)
+        let descriptor = try open(path, O_RDONLY)
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw DownloadError(.disk, "Cannot read \(path): it is not a regular file.")
-        }
         guard status.st_size <= off_t(limit) else {
             throw DownloadError(.tooLarge, "\(path) has \(status.st_size) bytes; at most \(limit) are read.")
         }
@@ -188,7 +215,7 @@ package enum FileIO {
     ///
     /// An error is final: after EIO the system may discard the data, so a second sync proves nothing.
     package static func synchronize(_ path: String) throws {
-        let descriptor = try open(path, O_RDONLY)
+        let descriptor = try openAny(path, O_RDONLY)
         defer { close(descriptor) }
         try synchronize(descriptor, path: path)
     }
@@ -204,13 +231,26 @@ package enum FileIO {
         }
     }
 
-    /// Calls `body` with each name in a folder, except `.` and `..`, in the system's order. A folder that is missing
-    /// or unreadable has no names. `body` returns false to stop. The bytes are valid only during the call.
-    package static func forEachName(in folder: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Bool) rethrows {
-        guard let directory = opendir(folder) else { return }
+    /// Calls `body` with each name in a folder, except `.` and `..`, in the system's order. A missing folder, or a file
+    /// in its place, has no names. `body` returns false to stop. The bytes are valid only during the call.
+    ///
+    /// - Throws: `.disk` if the folder cannot be read to its end, and the errors of `body`.
+    package static func forEachName(
+        in folder: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Bool
+    ) throws {
+        guard let directory = opendir(folder) else {
+            if errno == ENOENT || errno == ENOTDIR { return }
+            throw DownloadError(system: errno, "list the folder", folder)
+        }
         defer { closedir(directory) }
         guard let nameOffset = MemoryLayout<dirent>.offset(of: \dirent.d_name) else { return }
-        while let entry = readdir(directory) {
+        while true {
+            // Only a changed `errno` tells an error from the end.
+            errno = 0
+            guard let entry = readdir(directory) else {
+                if errno != 0 { throw DownloadError(system: errno, "list the folder", folder) }
+                return
+            }
             // The name is read in place: copying the fixed-size array could read beyond the end of the entry.
             let name = (UnsafeRawPointer(entry) + nameOffset).assumingMemoryBound(to: UInt8.self)
             let length = strlen(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
@@ -220,9 +260,11 @@ package enum FileIO {
     }
 
     /// The names in a folder; none if it is missing.
-    package static func names(in folder: String) -> [String] {
+    ///
+    /// - Throws: `.disk` if the folder cannot be read to its end.
+    package static func names(in folder: String) throws -> [String] {
         var names: [String] = []
-        forEachName(in: folder) { name in
+        try forEachName(in: folder) { name in
             names.append(String(decoding: name, as: UTF8.self))
             return true
         }

@@ -16,24 +16,29 @@ package struct FileIdentity: Codable, Sendable, Hashable {
     package var length: Int64
     /// The time of the last write, in nanoseconds since 1970.
     package var time: Int64
+    /// When the file was created, in nanoseconds since 1970; nil if the file system does not tell. A new file often gets
+    /// the inode of a removed one, but not its birth.
+    package var born: Int64?
 
-    /// Creates an identity.
-    package init(inode: UInt64, length: Int64, time: Int64) {
+    /// Creates an identity; by default the birth is not known.
+    package init(inode: UInt64, length: Int64, time: Int64, born: Int64? = nil) {
         self.inode = inode
         self.length = length
         self.time = time
+        self.born = born
     }
 
-    init(_ status: stat) {
+    /// - Parameter born: nil, the default, if the birth is not known.
+    init(_ status: stat, born: Int64? = nil) {
         self.init(
-            inode: UInt64(status.st_ino), length: Int64(status.st_size), time: status.modificationTime)
+            inode: UInt64(status.st_ino), length: Int64(status.st_size), time: status.modificationTime, born: born)
     }
 
     /// The identity of the entry with that name, without following symlinks; nil if there is none.
     init?(path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
-        self.init(status)
+        self.init(status, born: FileBirth.time(path, in: AT_FDCWD))
     }
 
     /// True if a file with the time `now` was last written to at `recorded`. Some file systems store times with a
@@ -45,6 +50,23 @@ package struct FileIdentity: Codable, Sendable, Hashable {
     /// True if this is the recorded file and it was not written to since.
     func matches(_ recorded: FileIdentity) -> Bool {
         inode == recorded.inode && length == recorded.length && Self.isSameTime(time, recorded.time)
+            && isOfOneBirth(with: recorded) != false
+    }
+
+    /// True if this is the recorded file, even if it was written to since; nil if only the mark can tell.
+    func isOne(with recorded: FileIdentity) -> Bool? {
+        inode == recorded.inode ? isOfOneBirth(with: recorded) : false
+    }
+
+    /// True for the same inode, length and time.
+    func isSame(as other: FileIdentity) -> Bool {
+        inode == other.inode && length == other.length && time == other.time
+    }
+
+    /// nil if a birth is not known.
+    private func isOfOneBirth(with recorded: FileIdentity) -> Bool? {
+        guard let born, let other = recorded.born else { return nil }
+        return Self.isSameTime(born, other)
     }
 }
 
@@ -60,53 +82,5 @@ package struct SetAsideFile: Codable, Sendable, Hashable {
     package init(path: String, written: FileIdentity) {
         self.path = path
         self.written = written
-    }
-
-    /// True while the same file is there.
-    var isThere: Bool { FileIdentity(path: path)?.matches(written) ?? false }
-
-    /// Removes the file if it is still the same.
-    func remove() { if isThere { unlink(path) } }
-}
-
-extension TaskRecord {
-    /// The seconds by which the times of a file and of a record may differ, because clocks of file systems are
-    /// coarse.
-    static let timeTolerance = 2.0
-
-    /// The only rule for a finished file: a task deletes, moves or replaces only a file that it provably wrote.
-    ///
-    /// Such a file is a regular file with the inode, length and time of the task's last write. Records of earlier
-    /// versions lack these. For them, the length must match, the time must be between the task's start and end, and
-    /// there must be no other task's mark.
-    func owns(_ path: String) -> Bool {
-        guard isForeign != true, let expected else { return false }
-        var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
-        let file = FileIdentity(status)
-        guard file.length == expected else { return false }
-        if let written { return file.matches(written) }
-        return wasWrittenByTask(at: file.time) && FileOwner.mark(of: path).isOf(id, orNone: true)
-    }
-
-    /// True between the task's start and end, as far as they are known.
-    private func wasWrittenByTask(at time: Int64) -> Bool {
-        let time = Double(time) / 1e9
-        let begin = (started ?? created).timeIntervalSince1970 - Self.timeTolerance
-        let end = finished.map { $0.timeIntervalSince1970 + Self.timeTolerance } ?? .infinity
-        return begin <= time && time <= end
-    }
-
-    /// True for a regular file of our own, whatever was written to it. That is sufficient for a name that only this
-    /// task uses.
-    static func isOrdinary(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_uid == geteuid()
-    }
-
-    /// True for rejected bytes that an earlier version has set aside without recording them.
-    func ownsRejected(_ path: String) -> Bool {
-        guard Self.isOrdinary(path), let identity = FileIdentity(path: path) else { return false }
-        return wasWrittenByTask(at: identity.time)
     }
 }

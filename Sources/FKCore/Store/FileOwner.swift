@@ -22,6 +22,16 @@ struct FileOwner: Sendable {
             guard case .text(let text) = self else { return orNone }
             return text.utf8.prefix { $0 != UInt8(ascii: " ") }.elementsEqual(id.short.utf8)
         }
+
+        /// True for the mark of another task, or of another work path.
+        ///
+        /// - Parameter owner: of the work path; nil ignores the work paths of marks.
+        func isOfAnother(_ id: TaskID, _ owner: FileOwner?) -> Bool {
+            guard isOf(id, orNone: true) else { return true }
+            guard case .text(let text) = self, let own = owner?.workPath else { return false }
+            let parts = text.split(separator: " ")
+            return parts.count == 4 && parts[1] != own
+        }
     }
 
     /// Static text, which system calls take without the copy that a `String` needs.
@@ -75,19 +85,20 @@ struct FileOwner: Sendable {
     /// otherwise.
     func provenTask(_ file: Int32) -> String? {
         var status = stat()
-        guard let workPath, fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-            case .text(let text) = Self.read(file, Self.nameText)
-        else { return nil }
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return provenTask(Self.read(file, Self.nameText), FileIdentity(status))
+    }
+
+    private func provenTask(_ mark: Mark, _ file: FileIdentity) -> String? {
+        guard let workPath, case .text(let text) = mark else { return nil }
         let parts = text.split(separator: " ")
-        guard parts.count == 4, parts[1] == workPath, let time = Int64(parts[3]), parts[2] == String(status.st_ino),
-            FileIdentity.isSameTime(status.modificationTime, time)
+        guard parts.count == 4, parts[1] == workPath, let time = Int64(parts[3]), parts[2] == String(file.inode),
+            FileIdentity.isSameTime(file.time, time)
         else { return nil }
         return String(parts[0])
     }
 
-    func proves(_ path: String, _ id: TaskID) -> Bool {
-        Self.withFile(path) { proves($0, id) } ?? false
-    }
+    func proves(_ mark: Mark, _ file: FileIdentity, _ id: TaskID) -> Bool { provenTask(mark, file) == id.short }
 
     static func mark(of path: String) -> Mark { withFile(path) { read($0, nameText) } ?? .unknown }
 

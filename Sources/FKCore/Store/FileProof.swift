@@ -21,48 +21,26 @@ enum FileProof: Hashable {
     /// The seconds by which a folder's time may be later than the record's without a change after the rename.
     static let momentOfRename = 0.05
 
-    struct File: Hashable {
-        /// False for a folder, a symlink or any other entry.
-        var isRegular = true
-        var identity: FileIdentity
-        var mark: FileOwner.Mark
-    }
-
     /// Decides for one file.
     ///
     /// - Parameters:
     ///   - file: nil if there is no entry with the name.
     ///   - folderChanged: when a name was last added to or removed from its folder; nil if the folder is missing.
     ///   - isComparable: true if a digest or checksums of the whole file are known.
-    static func judge(_ file: File?, of record: TaskRecord, folderChanged: Date?, isComparable: Bool) -> FileProof {
+    static func judge(
+        _ file: FileClaim.Found?, of record: TaskRecord, folderChanged: Date?, isComparable: Bool
+    ) -> FileProof {
         guard let file else {
             guard let folderChanged, let finished = record.finished else { return .complete }
             return folderChanged.timeIntervalSince(finished) > momentOfRename ? .complete : .torn
         }
-        if isAnothers(file, record) { return .anothers }
-        return file.identity.length == record.expected && (isComparable || record.expected == 0) ? .compare : .torn
-    }
-
-    /// A power cut changes the bytes and the length of a file, and sets its time back to an earlier write of the task
-    /// at most.
-    private static func isAnothers(_ file: File, _ record: TaskRecord) -> Bool {
-        if !file.isRegular || !file.mark.isOf(record.id, orNone: true) { return true }
-        guard let written = record.written else {
-            guard let finished = record.finished else { return false }
-            let end = finished.timeIntervalSince1970
-            return !isWithin(file.identity.time, end, TaskRecord.timeTolerance, of: record)
-        }
-        // Without attributes, inodes may also have other numbers after each mount.
-        if file.identity.inode != written.inode, file.mark != .unknown { return true }
-        return !FileIdentity.isSameTime(file.identity.time, written.time)
-            && !isWithin(file.identity.time, Double(written.time) / 1e9, 0, of: record)
-    }
-
-    /// True if the time is within the task's work, which ended at `end` and took as long as the record says.
-    private static func isWithin(_ time: Int64, _ end: Double, _ tolerance: Double, of record: TaskRecord) -> Bool {
+        // The time is within the task's work, which took as long as the record says.
         let seconds = record.finished.flatMap { end in record.started.map { end.timeIntervalSince($0) } } ?? .infinity
-        let time = Double(time) / 1e9
-        return end - seconds - TaskRecord.timeTolerance <= time && time <= end + tolerance
+        let claim = FileClaim.judge(
+            file, afterPowerCut: record.claimed, work: { $0 - max(0, seconds) - TaskRecord.timeTolerance...$0 },
+            finished: record.finished)
+        if claim.act(.proof) != .read { return .anothers }
+        return file.identity.length == record.expected && (isComparable || record.expected == 0) ? .compare : .torn
     }
 }
 
@@ -70,5 +48,14 @@ extension TaskRecord {
     /// True if the record says that the task is complete, and was written in another boot before the file was synced.
     package func needsProof(bootID current: String = BootID.current) -> Bool {
         isOnDisk == false && path != nil && bootID != current
+    }
+}
+
+extension FileProof {
+    /// When the folder of a file last changed; nil if it is missing.
+    static func folderChanged(_ path: String) -> Date? {
+        var status = stat()
+        guard stat(path.folderPart, &status) == 0 else { return nil }
+        return Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
     }
 }

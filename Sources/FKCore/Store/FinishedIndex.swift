@@ -83,7 +83,7 @@ final class FinishedReader {
 
     init(_ path: String, _ workPath: WorkPath) {
         stamps = InfoStamps(workPath)
-        descriptor = (try? FileIO.open(path, O_RDONLY | O_NONBLOCK)) ?? -1
+        descriptor = (try? FileIO.open(path, O_RDONLY)) ?? -1
         let blocks = FinishedBlocks(path, descriptor, from: FinishedIndex.headerSize)
         self.blocks = blocks.hasHeader(FinishedIndex.header) ? blocks : nil
     }
@@ -136,7 +136,7 @@ final class InfoStamps {
 
     /// nil if the folder of the tasks cannot be opened.
     init?(_ workPath: WorkPath) {
-        guard let folder = try? FileIO.open(workPath.tasksFolder, O_RDONLY | O_DIRECTORY) else { return nil }
+        guard let folder = try? FileIO.openFolder(workPath.tasksFolder) else { return nil }
         self.folder = folder
     }
 

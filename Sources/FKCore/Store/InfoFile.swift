@@ -40,7 +40,7 @@ package final class OpenInfoFile {
     /// The descriptor for reading and writing; opens the file if necessary.
     func descriptor(_ path: String) throws -> Int32 {
         if descriptor < 0 {
-            descriptor = try FileIO.open(path, O_RDWR | O_NONBLOCK)
+            descriptor = try FileIO.open(path, O_RDWR)
             self.path = path
         }
         return descriptor
@@ -125,7 +125,7 @@ package enum InfoFile {
     package static func read(
         _ path: String, containing needle: [UInt8]?, open: OpenInfoFile? = nil
     ) throws -> InfoContents? {
-        let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_RDONLY)
         defer { if open == nil { FileIO.close(descriptor) } }
         // Two consecutive updates may overlap one slow read. No owner writes faster than that.
         var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")

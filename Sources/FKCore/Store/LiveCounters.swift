@@ -183,7 +183,7 @@ package final class LiveCounters: Sendable {
     /// - Throws: the errors of opening the file and reading its header; `.noSpace` or `.disk` if the values cannot be
     ///   written. The previous mirror stays then.
     package func attach(path: String) throws {
-        let descriptor = try FileIO.open(path, O_RDWR | O_NONBLOCK)
+        let descriptor = try FileIO.open(path, O_RDWR)
         let geometry: InfoFormat.Geometry
         do {
             geometry = try Self.geometry(descriptor, path: path)

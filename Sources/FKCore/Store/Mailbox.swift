@@ -207,9 +207,11 @@ package final class Mailbox: Sendable {
     /// The requests in the mailbox, oldest first, without those that were taken and not finished. An unreadable one
     /// is moved to the quarantine and reported in its place; it needs no `finish`. Requests that an earlier engine
     /// has performed are not returned again.
-    package func take(now: Date = Date()) -> [(MessageID, Result<EngineRequest, DownloadError>)] {
+    ///
+    /// - Throws: `.disk` if the folder cannot be listed. The next call tries again.
+    package func take(now: Date = Date()) throws -> [(MessageID, Result<EngineRequest, DownloadError>)] {
         let before = lookNow()
-        let names = FileIO.names(in: workPath.mailboxFolder).sorted()
+        let names = try FileIO.names(in: workPath.mailboxFolder).sorted()
         let fresh = state.withLock { state in
             let quiet = before.map { now.timeIntervalSince1970 - $0.time > Self.granularity } ?? false
             state.look = quiet ? before : nil
@@ -314,11 +316,13 @@ package final class Mailbox: Sendable {
 
     /// Discards answers that were not fetched, and leftovers of interrupted posts, once they are older than
     /// `replyLifetime`. If there are very many answers, it discards the oldest at once.
-    package func sweep(now: Date = Date()) {
-        let replies = FileIO.names(in: workPath.repliesFolder).filter { $0.hasSuffix(".reply") }.sorted()
+    ///
+    /// - Throws: `.disk` if a folder cannot be listed.
+    package func sweep(now: Date = Date()) throws {
+        let replies = try FileIO.names(in: workPath.repliesFolder).filter { $0.hasSuffix(".reply") }.sorted()
         for name in replies.dropLast(Self.maxReplies) { removeReply(MessageID(name: String(name.dropLast(6)))) }
         for folder in [workPath.repliesFolder, workPath.mailboxFolder] {
-            for name in FileIO.names(in: folder) where !name.hasSuffix(".msg") {
+            for name in try FileIO.names(in: folder) where !name.hasSuffix(".msg") {
                 var status = stat()
                 guard lstat("\(folder)/\(name)", &status) == 0 else { continue }
                 let age = now.timeIntervalSince1970 - Double(status.modificationTime) / 1e9

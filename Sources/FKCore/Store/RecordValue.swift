@@ -125,6 +125,7 @@ extension FileIdentity: RecordObject {
         try visitor.field("inode", &inode)
         try visitor.field("length", &length)
         try visitor.field("time", &time)
+        try visitor.field("born", &born)
     }
 }
 

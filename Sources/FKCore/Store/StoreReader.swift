@@ -12,15 +12,23 @@ package struct StoreReader: Sendable {
     private let shards: ShardedTasks?
 
     /// Creates a reader. It reads no info files yet.
-    ///
-    /// - Parameter addsShards: true adds the tasks of the work path's shards. The default is false.
-    package init(_ workPath: WorkPath, addsShards: Bool = false) {
+    package init(_ workPath: WorkPath) {
         self.workPath = workPath
-        shards = addsShards ? ShardedTasks(workPath) : nil
+        shards = nil
+    }
+
+    /// Creates a reader that adds the tasks of the work path's shards.
+    ///
+    /// - Throws: `.disk` if the folder of the shards cannot be listed.
+    package init(withShardsOf workPath: WorkPath) throws {
+        self.workPath = workPath
+        shards = try ShardedTasks(workPath)
     }
 
     /// The ids of all tasks, in no particular order.
-    package func allTaskIDs() -> [TaskID] { shards?.allTaskIDs() ?? workPath.allTaskIDs() }
+    ///
+    /// - Throws: `.disk` if a folder cannot be listed.
+    package func allTaskIDs() throws -> [TaskID] { try shards?.allTaskIDs() ?? workPath.allTaskIDs() }
 
     /// The work path that has the record of a task.
     package func home(of id: TaskID) -> WorkPath { shards?.home(of: id) ?? workPath }
@@ -46,10 +54,11 @@ package struct StoreReader: Sendable {
     /// The tasks that meet a condition, in the order of submission. Other tasks are not kept in memory.
     ///
     /// - Parameter problem: called for each unreadable info file.
+    /// - Throws: same as `allTaskIDs`.
     package func records(
         where isWanted: (TaskRecord) -> Bool = { _ in true }, problem: (DownloadError) -> Void = { _ in }
-    ) -> [TaskRecord] {
-        read(allTaskIDs(), containing: nil, problem: problem, where: isWanted)
+    ) throws -> [TaskRecord] {
+        read(try allTaskIDs(), containing: nil, problem: problem, where: isWanted)
     }
 
     /// The existing tasks among these ids, in the order given; for the members of a barrel.
@@ -62,9 +71,10 @@ package struct StoreReader: Sendable {
     /// The tasks of a URL in the order of submission: several if it has several destinations.
     ///
     /// - Parameter url: percent-encoded, as in the records.
-    package func records(url: String, problem: (DownloadError) -> Void = { _ in }) -> [TaskRecord] {
+    /// - Throws: same as `allTaskIDs`.
+    package func records(url: String, problem: (DownloadError) -> Void = { _ in }) throws -> [TaskRecord] {
         // The payload contains the URL unchanged, so files without its bytes need no parsing.
-        read(allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
+        read(try allTaskIDs(), containing: Array(url.utf8), problem: problem) { $0.task.url.isExactly(url) }
     }
 
     /// The suspended tasks among these ids, in the order given. The other records are searched and not parsed.
@@ -81,10 +91,10 @@ package struct StoreReader: Sendable {
     /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel.
     func records(matching selector: TaskSelector) throws -> [TaskRecord] {
         switch selector {
-        case .all: records()
-        case .state(let state): records().filter { $0.state == state }
+        case .all: try records()
+        case .state(let state): try records().filter { $0.state == state }
         case .id(let id): records([id])
-        case .url(let url): records(url: try URLNormalizer.normalize(url))
+        case .url(let url): try records(url: URLNormalizer.normalize(url))
         case .barrel(let name): records(try barrelIDs(name).ids)
         }
     }
@@ -99,7 +109,7 @@ package struct StoreReader: Sendable {
         guard Self.isIDPrefix(prefix) else {
             throw DownloadError(.invalidArgument, "The beginning of an id has 4 to 64 hexadecimal digits.")
         }
-        let ids = (shards?.taskIDs(prefix: prefix) ?? workPath.taskIDs(prefix: prefix)).sorted()
+        let ids = try (shards?.taskIDs(prefix: prefix) ?? workPath.taskIDs(prefix: prefix)).sorted()
         guard let id = ids.first else { throw DownloadError(.notFound, "There is no task \(prefix).") }
         guard ids.count == 1 else {
             let list = ids.prefix(8).map(\.short).joined(separator: ", ")
@@ -121,7 +131,7 @@ package struct StoreReader: Sendable {
     /// - Throws: `.notFound`, and for an id the errors of `record(idPrefix:)`.
     package func records(named text: String) throws -> [TaskRecord] {
         if Self.isIDPrefix(text) { return [try record(idPrefix: text)] }
-        let records = records(url: text)
+        let records = try records(url: text)
         guard !records.isEmpty else { throw DownloadError(.notFound, "There is no task of that URL.", url: text) }
         return records
     }
@@ -129,7 +139,9 @@ package struct StoreReader: Sendable {
     // MARK: Barrels
 
     /// The names of all barrels, sorted.
-    package func barrelNames() -> [String] { shards?.barrelNames() ?? BarrelFile.list(in: workPath) }
+    ///
+    /// - Throws: `.disk` if a folder cannot be listed.
+    package func barrelNames() throws -> [String] { try shards?.barrelNames() ?? BarrelFile.list(in: workPath) }
 
     /// Reads a barrel.
     ///
@@ -254,6 +266,8 @@ package struct StoreReader: Sendable {
         }
         if let waits {
             record.show(waits.waiting(of: record, now: Date()))
+            // The record has the speed of its last write, which may be long ago.
+            if record.state == .action { record.bytesPerSecond = waits.rate(of: record.id) }
         } else if record.state == .action {
             record.state = .idle
             record.show(Waiting(.engine))

@@ -31,9 +31,10 @@ package final class SubmissionCounter: Sendable {
     ///
     /// - Parameter scan: returns the highest number in use (0 for none). It is called only if the file is missing or
     ///   damaged. The default reads all info files of the work path.
-    package init(_ workPath: WorkPath, scan: ((WorkPath) -> UInt64)? = nil) {
+    /// - Throws: `.disk` if the file exists and cannot be read, or if the info files cannot be listed.
+    package init(_ workPath: WorkPath, scan: ((WorkPath) throws -> UInt64)? = nil) throws {
         path = workPath.numberPath
-        let next = Self.read(path) ?? ((scan ?? Self.highest)(workPath) &+ 1)
+        let next = try Self.read(path) ?? ((scan ?? Self.highest)(workPath) &+ 1)
         state = Locked(State(next: max(1, next), limit: max(1, next)))
     }
 
@@ -78,8 +79,15 @@ package final class SubmissionCounter: Sendable {
         try FileIO.close(descriptor, written: path)
     }
 
-    private static func read(_ path: String) -> UInt64? {
-        guard let bytes = try? FileIO.contents(of: path, limit: size), bytes.count == size else { return nil }
+    /// nil for a file that is missing or damaged.
+    private static func read(_ path: String) throws -> UInt64? {
+        let bytes: [UInt8]
+        do {
+            bytes = try FileIO.contents(of: path, limit: size)
+        } catch let error as DownloadError where error.code == .notFound || error.code == .tooLarge {
+            return nil
+        }
+        guard bytes.count == size else { return nil }
         return bytes.withUnsafeBytes { bytes in
             guard bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == checksum(bytes) else { return nil }
             let value = UInt64(littleEndian: bytes.loadUnaligned(as: UInt64.self))
@@ -91,8 +99,8 @@ package final class SubmissionCounter: Sendable {
         UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<8]))).littleEndian
     }
 
-    private static func highest(_ workPath: WorkPath) -> UInt64 {
-        workPath.allTaskIDs().reduce(0) { highest, id in
+    private static func highest(_ workPath: WorkPath) throws -> UInt64 {
+        try workPath.allTaskIDs().reduce(0) { highest, id in
             max(highest, (try? InfoFile.read(workPath.infoPath(id)))?.record.number ?? 0)
         }
     }

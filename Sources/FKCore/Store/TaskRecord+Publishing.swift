@@ -21,13 +21,4 @@ extension TaskRecord {
         var status = stat()
         return lstat("\(path.folderPart)/\(partName)", &status) == 0
     }
-
-    /// Removes the part's name after a rename by hard link was interrupted. Without an exclusive rename, a file is
-    /// linked to its final name and then loses the part's. A part file with two names is not adopted, so this
-    /// finishes the work of a killed process.
-    func finishRename() {
-        guard let path, let partName else { return }
-        let part = "\(path.folderPart)/\(partName)"
-        if FileNames.areOfOneFile(path, part) { unlink(part) }
-    }
 }

@@ -94,11 +94,10 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// The URLs to try, in order: the task's own or the address in its place, then its mirrors.
     package var plan: [String] { [link ?? task.url] + task.mirrors }
 
-    /// The entry of the plan for the next attempt: 0 is the task's URL, the others are its mirrors. An interrupted
-    /// attempt repeats its entry; a failed one is followed by the next entry.
+    /// The entry of the plan for the next attempt: 0 is the task's URL, the others are its mirrors. A failed attempt is
+    /// followed by the next entry. An interrupted one does not count, and repeats its entry.
     package var nextURLIndex: Int {
-        let hasFailed = waiting?.until != nil || state == .idle && error != nil
-        return (hasFailed ? attempts : max(0, attempts - 1)) % (task.mirrors.count + 1)
+        (state == .action || state == .complete ? max(0, attempts - 1) : attempts) % (task.mirrors.count + 1)
     }
 
     /// The URL for the next attempt.
@@ -177,7 +176,7 @@ extension TaskRecord {
         waiting = nil
     }
 
-    /// The attempt does not count: it requested nothing, or only compared a finished file.
+    /// The attempt does not count: it was stopped, requested nothing, or only compared a finished file.
     mutating func takeBackAttempt() { attempts = max(0, attempts - 1) }
 
     /// A comparison turns into an attempt to fetch the file.
@@ -282,7 +281,7 @@ extension TaskRecord {
         if ranges.count == 1, ranges[0].end == nil { ranges[0].end = length }
     }
 
-    /// The body of a range without a known end has ended, so its end is the end of the file.
+    /// The body of a whole file without a known end has ended, or that of its rest, so its end is the end of the file.
     mutating func closeRange(_ index: Int, at position: Int64) {
         ranges[index].end = position
         expected = position
@@ -473,12 +472,6 @@ extension TaskRecord {
     /// - Parameter paths: the other places of the finished file, removed after this record is written.
     mutating func leaveBehind(_ paths: [String]) { leftBehind = paths.isEmpty ? nil : paths }
 
-    /// Removes the places from which response middlewares have moved the file.
-    mutating func removeLeftBehind() {
-        for path in leftBehind ?? [] { unlink(path) }
-        leftBehind = nil
-    }
-
     /// The file was moved aside.
     mutating func setAside(_ file: SetAsideFile) { setAside = (setAside ?? []) + [file] }
 
@@ -486,7 +479,7 @@ extension TaskRecord {
     /// task left it; nil without one.
     func renewedName(in folder: Folder) -> String? {
         setAside?.first {
-            $0.path.folderPart.isExactly(folder.path) && !isHiddenAside($0.path.lastPathPart) && $0.isThere
+            $0.path.folderPart.isExactly(folder.path) && !isHiddenAside($0.path.lastPathPart) && $0.claim == .ours
         }
         .map(\.path.lastPathPart)
     }
@@ -497,6 +490,8 @@ extension TaskRecord {
         isForeign = nil
         synced = nil
         finished = nil
+        // The permission to replace another file was for the first download.
+        if task.option({ $0.existing }) == .overwrite { task.options.existing = .rename }
         if let old { setAside(old) }
     }
 

@@ -1,10 +1,11 @@
 import FKMiddleware
 import Foundation
 
-/// Why queued tasks are not running, as the engine of a work path writes it to `<root>/waiting`.
+/// Why queued tasks are not running, and how fast the others are, as the engine of a work path writes it to
+/// `<root>/waiting`.
 ///
 /// Processes that show tasks read it, and the next engine learns from it which hosts asked for a pause. The file is
-/// missing while no task waits. An unreadable one is ignored.
+/// missing while no task waits and no byte arrives. An unreadable one is ignored.
 package struct WaitNotice: Codable, Sendable, Hashable {
     /// Why a host gets no requests.
     package struct Host: Codable, Sendable, Hashable {
@@ -20,6 +21,8 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     package var slots: Int?
     /// The keys are `HostName.site`.
     package var hosts: [String: Host] = [:]
+    /// The bytes per second of running tasks, by id. A task to which no byte arrives is not listed; nil if none is.
+    package var rates: [String: Int64]?
 
     /// Creates an empty notice.
     package init() {}
@@ -42,6 +45,9 @@ package struct WaitNotice: Codable, Sendable, Hashable {
         let bytes = try StoreJSON.encode(self)
         try bytes.withUnsafeBytes { try FileIO.replace(workPath.waitingPath, aside: workPath.waitingPath + ".new", $0) }
     }
+
+    /// The speed of a running task in bytes per second; nil while no byte arrives.
+    func rate(of id: TaskID) -> Int64? { rates?[id.hex].flatMap { $0 > 0 ? $0 : nil } }
 
     /// Why a queued task waits; the record's own reason if the notice has none.
     package func waiting(of record: TaskRecord, now: Date) -> Waiting? {

@@ -4,11 +4,13 @@ import Foundation
 /// The tasks of a work path, from the names in its folders.
 extension WorkPath {
     /// The ids of all tasks, in no particular order. It reads only folders. A missing folder has no tasks.
-    package func allTaskIDs() -> [TaskID] {
+    ///
+    /// - Throws: `.disk` if a folder cannot be listed.
+    package func allTaskIDs() throws -> [TaskID] {
         var ids: [TaskID] = []
-        FileIO.forEachName(in: tasksFolder) { shard in
+        try FileIO.forEachName(in: tasksFolder) { shard in
             guard shard.count == 2 else { return true }
-            FileIO.forEachName(in: "\(tasksFolder)/\(String(decoding: shard, as: UTF8.self))") { name in
+            try FileIO.forEachName(in: "\(tasksFolder)/\(String(decoding: shard, as: UTF8.self))") { name in
                 if let id = Self.taskID(fileName: name) { ids.append(id) }
                 return true
             }
@@ -20,14 +22,14 @@ extension WorkPath {
     /// The ids of all tasks, in no particular order. It removes the files beside info files that are gone: a kill after a task's
     /// digests were written and before its record was, or while a task was being removed, leaves one. Only for the engine of the
     /// work path.
-    package func sweptTaskIDs() -> [TaskID] {
+    package func sweptTaskIDs() throws -> [TaskID] {
         var ids: [TaskID] = []
-        FileIO.forEachName(in: tasksFolder) { shard in
+        try FileIO.forEachName(in: tasksFolder) { shard in
             guard shard.count == 2 else { return true }
             let folder = "\(tasksFolder)/\(String(decoding: shard, as: UTF8.self))"
             let first = ids.count
             var others: [(id: TaskID, name: String)] = []
-            FileIO.forEachName(in: folder) { name in
+            try FileIO.forEachName(in: folder) { name in
                 if let id = Self.taskID(fileName: name) {
                     ids.append(id)
                 } else if name.count > 64,
@@ -47,11 +49,11 @@ extension WorkPath {
     }
 
     /// The ids whose hexadecimal form starts with `prefix` (at least two digits), in no particular order.
-    package func taskIDs(prefix: String) -> [TaskID] {
+    package func taskIDs(prefix: String) throws -> [TaskID] {
         guard prefix.utf8.count >= 2 else { return [] }
         var ids: [TaskID] = []
         let digits = Array(prefix.utf8)
-        FileIO.forEachName(in: "\(tasksFolder)/\(prefix.prefix(2))") { name in
+        try FileIO.forEachName(in: "\(tasksFolder)/\(prefix.prefix(2))") { name in
             if name.starts(with: digits), let id = Self.taskID(fileName: name) { ids.append(id) }
             return true
         }

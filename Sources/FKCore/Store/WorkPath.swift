@@ -166,8 +166,11 @@ package struct WorkPath: Sendable, Hashable {
         return stat(root, &status) == 0
     }
 
-    /// Only the root itself is private: a folder above it may be the one of the finished files.
-    private func makeRoot() throws {
+    /// Creates the folder of the work path. Only the root itself is private: a folder above it may be the one of the finished
+    /// files.
+    ///
+    /// - Throws: `.workPathUnusable` or `.noSpace`.
+    package func makeRoot() throws {
         var missing: [String] = []
         var path = root
         var status = stat()

@@ -31,8 +31,8 @@ extension TaskBook {
             entry.demandProof()
         case .cancel where entry.record.partName != nil || entry.record.path != nil:
             // The process ended between the verb and the removal of the bytes.
-            if entry.record.isPublished, let path = entry.record.path { unlink(path) }
-            entry.record.removeLeftBehind()
+            if let path = entry.record.path { _ = entry.record.remove(path, for: .recovery, owner) }
+            entry.removeLeftBehind()
             entry.record.removePart(of: workPath)
             entry.dropBytes()
             writeRecovered(entry)
@@ -60,19 +60,21 @@ extension TaskBook {
         guard let left = entry.record.leftBehind else { return }
         let ours = left.filter { path in
             guard let file = entry.record.path, !FileNames.isOneName(file, path) else { return false }
-            return FileNames.areOfOneFile(file, path) || owner.proves(path, entry.id)
+            return FileNames.areOfOneFile(file, path) || entry.record.claim(path, owner) == .ours
         }
-        entry.record.leaveBehind(ours)
+        entry.leaveBehind(ours.compactMap { path in FileIdentity(path: path).map { .init(path: path, written: $0) } })
         writeRecovered(entry)
     }
 
     /// Finds finished files whose names were lost in a power cut, once in a boot. It runs before anything changes the times of
     /// their folders.
-    func findLost() {
+    ///
+    /// - Throws: `.disk` if a folder of the work path cannot be listed. The next engine looks again.
+    func findLost() throws {
         guard !tenure.isExamined else { return }
-        for id in workPath.allTaskIDs() {
+        for id in try workPath.allTaskIDs() {
             guard let entry = read(id), entry.record.needsProof(), !entry.record.isRenameMissing,
-                let path = entry.record.path, FileProof.file(path) == nil,
+                let path = entry.record.path, FileClaim.Found(path) == nil,
                 FileProof.judge(
                     nil, of: entry.record, folderChanged: FileProof.folderChanged(path), isComparable: false) == .torn
             else { continue }
@@ -96,24 +98,7 @@ extension TaskRecord {
     var isPublished: Bool {
         guard let path, let partName else { return false }
         var status = stat()
-        return lstat("\(path.folderPart)/\(partName)", &status) != 0 && owns(path)
-    }
-}
-
-extension FileProof {
-    /// The facts about a file; nil if there is none.
-    static func file(_ path: String) -> File? {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return nil }
-        let isRegular = status.st_mode & S_IFMT == S_IFREG
-        return File(isRegular: isRegular, identity: FileIdentity(status), mark: FileOwner.mark(of: path))
-    }
-
-    /// When the folder of a file last changed; nil if it is missing.
-    static func folderChanged(_ path: String) -> Date? {
-        var status = stat()
-        guard stat(path.folderPart, &status) == 0 else { return nil }
-        return Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
+        return lstat("\(path.folderPart)/\(partName)", &status) != 0 && claim(path) == .ours
     }
 }
 

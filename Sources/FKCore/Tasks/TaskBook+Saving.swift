@@ -17,7 +17,7 @@ extension TaskBook {
             guard entry.record.leftBehind != nil else { return }
             // The file system may write the removal of a name before the record that explains it.
             if schedule.configure.durability == .power { try synchronize(entry) }
-            entry.record.removeLeftBehind()
+            entry.removeLeftBehind()
             try save(entry)
         } catch {
             problems.append(error.description)

@@ -57,7 +57,7 @@ final class TaskBook {
     init(
         _ workPath: WorkPath, tenure: Tenure, problems: Problems, barrels: Barrels, schedule: Schedule,
         chains: MiddlewareChains, crowd: Int
-    ) {
+    ) throws {
         self.workPath = workPath
         self.tenure = tenure
         self.problems = problems
@@ -67,7 +67,7 @@ final class TaskBook {
         self.crowd = crowd
         endedCrowd = crowd > Self.tasksInMemory ? crowd : crowd / 4
         owner = FileOwner(of: workPath.root)
-        numbers = SubmissionCounter(workPath)
+        numbers = try SubmissionCounter(workPath)
         firstNumber = numbers.upcoming
     }
 
@@ -100,10 +100,10 @@ final class TaskBook {
         case .barrel(let name):
             return try barrels.ids(name).compactMap { try find($0) }
         case .state(let state):
-            loadAll()
+            try loadAll()
             return tasks.values.filter { $0.standing == state }.sorted { $0.record.number < $1.record.number }
         case .all:
-            loadAll()
+            try loadAll()
             return tasks.values.sorted { $0.record.number < $1.record.number }
         }
     }
@@ -126,13 +126,13 @@ final class TaskBook {
         switch selector {
         case .barrel(let name): return try barrels.ids(name)
         case .all:
-            let ids = workPath.allTaskIDs()
+            let ids = try workPath.allTaskIDs()
             guard ids.count > crowd else { return try find(selector).map(\.id) }
             var order = RecordOrder(RecordQuery())
             StoreReader(workPath).readNumbers(ids) { order.add(number: $1, at: Int32($0)) }
             return order.places().map { ids[Int($0)] }
         case .state(let state):
-            let ids = workPath.allTaskIDs()
+            let ids = try workPath.allTaskIDs()
             guard ids.count > crowd else { return try find(selector).map(\.id) }
             var order = RecordOrder(RecordQuery())
             for (place, id) in ids.enumerated() {
@@ -149,9 +149,10 @@ final class TaskBook {
     /// Reads every record of the work path once, and keeps in memory what does not rest.
     ///
     /// - Parameter seen: called for each task that was not known, before it may leave the memory.
-    func seeAll(_ seen: (TaskEntry) -> Void) {
+    /// - Throws: `.disk` if a folder of the work path cannot be listed.
+    func seeAll(_ seen: (TaskEntry) -> Void) throws {
         guard !hasLoadedAll, !hasSeenAll, tenure.mayWrite else { return }
-        for id in listedIDs() where !knows(id) {
+        for id in try listedIDs() where !knows(id) {
             guard let entry = load(id) else { continue }
             seen(entry)
             rest(id)
@@ -180,7 +181,7 @@ final class TaskBook {
 
     /// The tasks with that normalized URL, oldest first.
     private func entries(of url: String) throws -> [TaskEntry] {
-        let table = urls ?? makeURLTable()
+        let table = try urls ?? makeURLTable()
         urls = table
         let found = try table.candidates(url).compactMap { id -> TaskEntry? in
             guard let entry = try find(id) else { return nil }
@@ -192,9 +193,9 @@ final class TaskBook {
     }
 
     /// The tasks of each URL. If there are more tasks than stay in memory, only their URLs are kept.
-    private func makeURLTable() -> URLTable {
-        let ids = hasLoadedAll ? [] : workPath.allTaskIDs()
-        if ids.count <= crowd { loadAll() }
+    private func makeURLTable() throws -> URLTable {
+        let ids = try hasLoadedAll ? [] : workPath.allTaskIDs()
+        if ids.count <= crowd { try loadAll() }
         var table = URLTable()
         for entry in tasks.values { table.insert(entry.id, entry.record.task.url) }
         if !hasLoadedAll {
@@ -220,13 +221,15 @@ final class TaskBook {
 
     /// The ids of all tasks on the disk. Files beside info files that are gone are removed, but not while tasks are being made:
     /// their digests are written before their info files.
-    private func listedIDs() -> [TaskID] { isMaking ? workPath.allTaskIDs() : workPath.sweptTaskIDs() }
+    private func listedIDs() throws -> [TaskID] { try isMaking ? workPath.allTaskIDs() : workPath.sweptTaskIDs() }
 
     /// Reads every record of the work path that is not in memory yet.
-    func loadAll() {
+    ///
+    /// - Throws: `.disk` if a folder of the work path cannot be listed.
+    func loadAll() throws {
         lastAllAsked = clock.now
         guard !hasLoadedAll, tenure.mayWrite else { return }
-        for id in listedIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
+        for id in try listedIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
     }
 

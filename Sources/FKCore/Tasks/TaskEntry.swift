@@ -29,6 +29,10 @@ final class TaskEntry {
     var awaitsProof = false
     /// The task is being forgotten, and its finished file stays.
     var keepsFile = false
+    /// The task is being forgotten, and the finished file that a refresh or repair was to replace stays.
+    var keepsRenewed = false
+    /// The places from which response middlewares have moved the file, as they were left there.
+    private(set) var left: [SetAsideFile] = []
     /// The received bytes in the last report to download middlewares.
     var reported: Int64 = 0
     /// True if it counts among the tasks that can still run.
@@ -166,6 +170,12 @@ final class TaskEntry {
         for index in record.ranges.indices { run?.counters?.store(index, 0) }
         record.dropBytes()
         rangesChanged = true
+    }
+
+    /// The finished file has other places, which are removed after the record is written.
+    func leaveBehind(_ files: [SetAsideFile]) {
+        left = files
+        record.leaveBehind(files.map(\.path))
     }
 
     /// Resets the count of attempts. The next one uses the task's own URL.

@@ -8,21 +8,22 @@ package enum ContentDisposition {
     /// The file name in the field, as sent and not cleaned (`FileNameRules.clean` does that); nil if there is none.
     ///
     /// `filename*` (RFC 8187) takes precedence over `filename`, wherever it stands. It is ignored if it cannot be
-    /// decoded, or if it uses another charset than UTF-8 and contains raw bytes outside ASCII. Accepted beyond the
-    /// standard: a missing disposition type, unquoted values with spaces, a missing closing quote, a quoted
-    /// `filename*`, UTF-8 read as Latin-1, percent-encoded names and RFC 2047 encoded names. In a quoted value, `\`
-    /// escapes only `"` and itself, so Windows paths keep their separators.
+    /// decoded, or if it uses another charset than UTF-8 and contains raw bytes outside ASCII. With UTF-8 and such bytes
+    /// it counts only without a `filename`, because they may be of any charset. Accepted beyond the standard: a missing
+    /// disposition type, unquoted values with spaces, a missing closing quote, a quoted `filename*`, UTF-8 read as
+    /// Latin-1, percent-encoded names and RFC 2047 encoded names. In a quoted value, `\` escapes only `"` and itself, so
+    /// Windows paths keep their separators.
     ///
-    /// A `filename` is percent-decoded by one rule: sequences of `%XX` that encode UTF-8 outside ASCII are decoded;
-    /// an encoded ASCII character stays as it is. `100%25.txt` therefore keeps its `%`, and `a%2Fb.txt` never gets a
-    /// separator.
+    /// A `filename` is percent-decoded as a whole or not at all (`decodePercent`).
     package static func fileName(_ value: String) -> String? {
         guard value.utf8.count <= maxBytes else { return nil }
         let parameters = parse(value)
-        if let extended = parameters.first(where: { $0.name == "filename*" }).flatMap({ decodeExtended($0.value) }) {
+        let sent = parameters.first { $0.name == "filename*" }?.value
+        let extended = sent.flatMap(decodeExtended)
+        if let sent, let extended, sent.utf8.allSatisfy({ $0 < 0x80 }) { return extended }
+        guard let plain = parameters.first(where: { $0.name == "filename" })?.value, !plain.isEmpty else {
             return extended
         }
-        guard let plain = parameters.first(where: { $0.name == "filename" })?.value, !plain.isEmpty else { return nil }
         return decodeEncodedWords(plain) ?? decodePercent(repairLatin1(plain) ?? plain)
     }
 
@@ -131,28 +132,19 @@ package enum ContentDisposition {
         }
     }
 
-    /// Decodes each run of `%XX` that encodes UTF-8 outside ASCII. Other encoded characters stay.
+    /// Decodes a percent-encoded name, or returns it as it is.
+    ///
+    /// A name counts as encoded if each `%` starts a `%XX`, if the decoded bytes are UTF-8, and if a character outside
+    /// ASCII is among the encoded ones. `100%25.txt` therefore keeps its `%`. A name that would get a separator or a
+    /// control character stays as it is.
     private static func decodePercent(_ value: String) -> String {
         let bytes = Array(value.utf8)[...]
-        guard bytes.contains(UInt8(ascii: "%")) else { return value }
-        var result: [UInt8] = []
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            var run: [UInt8] = []
-            var end = index
-            while end < bytes.endIndex, let byte = PercentCoding.value(bytes, at: end), byte >= 0x80 {
-                run.append(byte)
-                end += 3
-            }
-            if run.isEmpty {
-                result.append(bytes[index])
-                index += 1
-            } else {
-                result += String(validating: run, as: UTF8.self) != nil ? run[...] : bytes[index..<end]
-                index = end
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
+        let percents = bytes.indices.filter { bytes[$0] == UInt8(ascii: "%") }
+        let encoded = percents.compactMap { PercentCoding.value(bytes, at: $0) }
+        guard encoded.count == percents.count, encoded.contains(where: { $0 >= 0x80 }),
+            !encoded.contains(where: { $0 < 0x20 || $0 == 0x7f || "/\\".utf8.contains($0) })
+        else { return value }
+        return PercentCoding.decodedString(bytes) ?? value
     }
 
     /// Restores UTF-8 that the transport passed on with one character per byte; nil if it is not UTF-8.

@@ -1,28 +1,29 @@
 import FKMiddleware
 import Foundation
 
-/// Parses a Dictionary of Byte Sequences (RFC 9651 section 4.2), the form of `Repr-Digest` and `Content-Digest`.
+/// Parses a Dictionary (RFC 9651 section 4.2), the form of `Repr-Digest` and `Content-Digest`.
 ///
-/// It is strict, as the RFC requires: one malformed member, or a member of another type, makes the whole field void.
-/// Parameters are parsed and ignored. The last value of a repeated key counts.
+/// It is strict, as the RFC requires: one malformed member makes the whole field void. Parameters are parsed and
+/// ignored. The last value of a repeated key counts.
 struct DigestDictionary {
     private struct Malformed: Error {}
 
-    /// The members by key; nil if the text is not such a dictionary. Several lines of the field are joined by commas.
-    static func parse(_ text: String) -> [String: [UInt8]]? {
+    /// The members by key; nil if the text is no dictionary. Several lines of the field are joined by commas.
+    ///
+    /// A digest is a Byte Sequence. The value of a member of another type is nil.
+    static func parse(_ text: String) -> [String: [UInt8]?]? {
         var reader = DigestDictionary(rest: Array(text.utf8)[...])
         return try? reader.members()
     }
 
     private var rest: ArraySlice<UInt8>
 
-    private mutating func members() throws(Malformed) -> [String: [UInt8]] {
-        var found: [String: [UInt8]] = [:]
+    private mutating func members() throws(Malformed) -> [String: [UInt8]?] {
+        var found: [String: [UInt8]?] = [:]
         skipBlanks()
         while !rest.isEmpty {
             let key = try key()
-            try expect("=")
-            found[key] = try byteSequence()
+            found.updateValue(try memberValue(), forKey: key)
             try skipParameters()
             skipBlanks()
             if rest.isEmpty { break }
@@ -36,6 +37,31 @@ struct DigestDictionary {
     private mutating func key() throws(Malformed) -> String {
         guard let first = rest.first, Self.isLower(first) || first == UInt8(ascii: "*") else { throw Malformed() }
         return String(decoding: take { Self.isLower($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }, as: UTF8.self)
+    }
+
+    /// The bytes of a Byte Sequence; nil for a value of another type. A key alone is a Boolean.
+    private mutating func memberValue() throws(Malformed) -> [UInt8]? {
+        guard rest.first == UInt8(ascii: "=") else { return nil }
+        rest.removeFirst()
+        switch rest.first {
+        case UInt8(ascii: ":"): return try byteSequence()
+        case UInt8(ascii: "("): try skipInnerList()
+        default: try skipItem()
+        }
+        return nil
+    }
+
+    /// Skips `(item item)` (RFC 9651 section 4.2.1.2).
+    private mutating func skipInnerList() throws(Malformed) {
+        try expect("(")
+        rest = rest.drop { $0 == 0x20 }
+        while rest.first != UInt8(ascii: ")") {
+            try skipItem()
+            try skipParameters()
+            guard rest.first == 0x20 || rest.first == UInt8(ascii: ")") else { throw Malformed() }
+            rest = rest.drop { $0 == 0x20 }
+        }
+        try expect(")")
     }
 
     /// Missing padding is added.

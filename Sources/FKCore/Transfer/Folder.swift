@@ -5,7 +5,7 @@ import Foundation
 /// replaced by a symlink. Safe to use from any thread.
 final class Folder: Sendable {
     let path: String
-    private let descriptor: Int32
+    let descriptor: Int32
     /// The identity of the folder; nil if the system does not report it.
     private let identity: Identity?
 
@@ -157,42 +157,6 @@ final class Folder: Sendable {
         return file
     }
 
-    /// Renames a file within this folder.
-    ///
-    /// - Returns: false if `replacing` is false and the name is taken. The file then keeps its name.
-    /// - Throws: `.destination` if the entry to replace is not a file; otherwise the system's error.
-    func rename(_ name: String, to newName: String, replacing: Bool) throws(DownloadError) -> Bool {
-        if replacing {
-            try checkReplaceable(newName)
-            guard renameat(descriptor, name, descriptor, newName) == 0 else {
-                throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
-            }
-            return true
-        }
-        if exclusiveRename(descriptor, name, newName) == 0 { return true }
-        // The file system cannot rename exclusively. A hard link achieves the same in two steps.
-        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP, linkat(descriptor, name, descriptor, newName, 0) == 0
-        {
-            unlinkat(descriptor, name, 0)
-            return true
-        }
-        guard errno == EEXIST else {
-            throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
-        }
-        // A process that was killed between the two steps leaves the file under both names. That name is then its
-        // own.
-        guard areOne(name, newName) else { return false }
-        unlinkat(descriptor, name, 0)
-        return true
-    }
-
-    private func areOne(_ name: String, _ other: String) -> Bool {
-        guard let first = status(of: name), let second = status(of: other) else { return false }
-        return Identity(first) == Identity(second)
-    }
-
-    func remove(_ name: String) { unlinkat(descriptor, name, 0) }
-
     /// Syncs the folder, so that its names survive a power cut.
     func synchronize() throws(DownloadError) {
         guard fsync(descriptor) == 0 else {
@@ -203,26 +167,3 @@ final class Folder: Sendable {
 
 /// A method above has the name of the system call.
 private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }
-
-#if canImport(Glibc) || canImport(Musl)
-    private typealias RenameAt2 =
-        @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
-
-    /// `renameat2` is missing in the headers that Swift imports. glibc has it since 2.28.
-    private let renameAt2: RenameAt2? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: RenameAt2.self) }
-
-    private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {
-        guard let renameAt2 else {
-            errno = ENOSYS
-            return -1
-        }
-        let noReplace: UInt32 = 1
-        return name.withCString { name in
-            newName.withCString { renameAt2(folder, name, folder, $0, noReplace) }
-        }
-    }
-#else
-    private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {
-        renameatx_np(folder, name, folder, newName, UInt32(RENAME_EXCL))
-    }
-#endif

@@ -43,6 +43,8 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
     enum Verdict: Hashable {
         /// The file is the same. The validator is the mirror's own.
         case same(Validator)
+        /// The file is taken for the same after this sample, which proves nothing (`MirrorPolicy.combine`).
+        case trusted(Validator)
         /// The compared bytes are a run of one value, which any two files may contain.
         case provesNothing
         case refused(reason: String)
@@ -51,34 +53,40 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
     /// Evaluates the response.
     ///
     /// - Parameters:
-    ///   - length: the length of the file being fetched.
-    ///   - validator: the validator of the file being fetched, from another server.
-    ///   - isDigestKnown: true if a digest of the whole file will be compared at the end.
-    ///   - isVouched: `ResumeRules.Known.isVouched`; the default is false.
-    func verdict(length: Int64, validator: Validator?, isDigestKnown: Bool, isVouched: Bool = false) -> Verdict {
+    ///   - version: the version of the file being fetched, from another source.
+    ///   - source: the mirror.
+    func verdict(_ version: FileVersion, source: String, policy: MirrorPolicy) -> Verdict {
         guard let head else { return .refused(reason: failure?.message ?? "it did not answer") }
         guard head.status == 206, let answer = head["Content-Range"].flatMap(ContentRange.init),
             answer.unit == "bytes", let range = answer.range
         else { return .refused(reason: "it answers \(head.status), not with the bytes asked for") }
         guard let total = answer.total else { return .refused(reason: "the length of the file there is not known") }
-        guard total == length else {
-            return .refused(reason: "the file there has \(Plural.count(total, "byte")), the one begun has \(length)")
+        guard total == version.length else {
+            let own = version.length.map { "\($0)" } ?? "an unknown number"
+            return .refused(
+                reason: "the file there has \(Plural.count(total, "byte")), the one begun has \(own)")
         }
         guard range.first == start, received.count == held.count else {
             return .refused(reason: "it sent the bytes from \(range.first), \(received.count) of \(held.count)")
         }
-        guard !ResumeRules.isInAnotherCoding(head, validator ?? Validator()) else {
+        let own = Validator(head)
+        let joining = version.joins(FileVersion(head, source: source))
+        if joining == .refuted(by: .coding) {
             return .refused(reason: "it encodes the body in another way than the server of the stored bytes")
         }
-        let own = ResumeRules.validator(of: head)
-        guard isVouched || ResumeRules.strongValidator(own) != nil else {
+        guard version.isVouched || own.strong != nil else {
             return .refused(reason: "it has no strong validator: ranges could be of several versions")
         }
-        let comparison = ResumeRules.compareMirrors(validator, own)
-        guard comparison != .different else { return .refused(reason: "the file there has another digest") }
+        if case .refuted = joining { return .refused(reason: "the file there has another digest") }
         guard received == held else {
             return .refused(reason: "the bytes from \(start) are not the ones we hold: another file")
         }
-        return comparison == .same || isDigestKnown || isVouched || Set(held).count > 1 ? .same(own) : .provesNothing
+        if case .proven = joining { return .same(own) }
+        guard FileVersion.whenUnknown(.beside, policy) == .trustSample else {
+            return .refused(
+                reason: "nothing proves that its file is the same: no digest, and neither entity tag nor date are equal"
+            )
+        }
+        return Set(held).count > 1 ? .trusted(own) : .provesNothing
     }
 }

@@ -11,7 +11,7 @@ final class PartFile: Sendable {
     let openedLength: Int64
     /// The time of the last write when it was opened, in nanoseconds since 1970.
     let openedTime: Int64
-    private let descriptor: Int32
+    let descriptor: Int32
     /// The identity of the opened file.
     private let opened: Folder.Identity?
     private let isOpen = Atomic<Bool>(true)
@@ -107,17 +107,14 @@ final class PartFile: Sendable {
     /// The identity of the file as it is now; nil if the system does not report it.
     var identity: FileIdentity? {
         var status = stat()
-        return fstat(descriptor, &status) == 0 ? FileIdentity(status) : nil
+        return fstat(descriptor, &status) == 0 ? FileIdentity(status, born: born) : nil
     }
+
+    /// When the file was created, in nanoseconds since 1970; nil if the file system does not tell.
+    var born: Int64? { FileBirth.time("", in: descriptor) }
 
     /// Marks the file as this task's. Call it after the last write.
     func mark(_ identity: FileIdentity, as id: TaskID, _ owner: FileOwner) { owner.mark(descriptor, identity, as: id) }
-
-    /// Removes the file, unless another file has the name.
-    func remove() {
-        guard let identity, let named = folder.status(of: name) else { return }
-        if FileIdentity(named).inode == identity.inode { folder.remove(name) }
-    }
 
     /// Makes functions that read the whole file end soon with `.cancelled`, because the digest is no longer needed.
     func abandon() { isAbandoned.store(true, ordering: .relaxed) }
@@ -215,12 +212,6 @@ final class PartFile: Sendable {
         guard !range.isEmpty else { return nil }
         let found = lseek(descriptor, off_t(range.lowerBound), Self.seekHole)
         return found >= 0 && found < range.upperBound ? Int64(found) : nil
-    }
-
-    func truncate(to length: Int64) throws(DownloadError) {
-        guard ftruncate(descriptor, off_t(length)) == 0 else {
-            throw DownloadError(system: errno, "shorten", path, in: .destination)
-        }
     }
 
     /// Syncs the file.

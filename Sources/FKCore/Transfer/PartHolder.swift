@@ -30,7 +30,7 @@ extension Folder {
         case S_IFLNK: return .another("is a symlink")
         default: return .another("is not a regular file")
         }
-        if status.st_nlink > 1, written.map(FileIdentity(status).matches) != true {
+        if status.st_nlink > 1, written.map({ FileIdentity(status).matches($0) }) != true {
             return .another("has \(status.st_nlink) names")
         }
         // Some file systems give all files one owner, or give the files of root another owner.
@@ -54,9 +54,4 @@ extension Folder {
 
     /// Random hexadecimal digits, which cannot be predicted.
     static func randomDigits() -> String { String(UInt32.random(in: 1 << 28 ... .max), radix: 16) }
-
-    /// Deletes a part file that no attempt has open. A file of another owner stays.
-    func removePart(_ name: String) {
-        if holder(of: name) == .us { remove(name) }
-    }
 }

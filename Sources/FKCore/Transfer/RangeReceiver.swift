@@ -73,6 +73,14 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         default: nil
         }
     }
+    /// The offset after the last byte that `Content-Range` announced; nil for any other response.
+    private var announced: Int64? {
+        if case .append(_, let until, _) = decision { until } else { nil }
+    }
+    /// True if the body has ended before the end that its `Content-Range` announced, or another connection's range.
+    var isCut: Bool { announced.map { position < min($0, limit.load(ordering: .acquiring)) } ?? false }
+    /// True if the end of this response is not known to be the end of the file: it is a part of a file of unknown length.
+    var isPart: Bool { announced != nil && total == nil }
     private(set) var outcome: Outcome?
     /// The offset in the file of the next byte.
     private(set) var position: Int64
@@ -194,7 +202,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                     outcome = .seamDiffers
                     return .fail(Self.stopped)
                 }
-                if Set(held).count < 2, ResumeRules.isSeamTheOnlyEvidence(head, plan.known) {
+                if Set(held).count < 2, isSampleTrusted(head) {
                     outcome = .seamProvesNothing
                     return .fail(Self.stopped)
                 }
@@ -212,6 +220,12 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             onGate(self)
         }
         return .deliver
+    }
+
+    /// True if the bytes at the seam are the only reason to join. They must then differ between files, so a run of one
+    /// value is not enough.
+    private func isSampleTrusted(_ head: ResponseHead) -> Bool {
+        plan.known.whenUnknown == .trustSample && plan.known.joins(head) == .unknown
     }
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {

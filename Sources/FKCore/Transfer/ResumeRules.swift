@@ -54,34 +54,54 @@ package enum ResumeRules {
 
     /// The facts about the file from earlier responses.
     package struct Known: Sendable, Hashable {
-        /// The length of the file in bytes; nil while unknown.
-        package var length: Int64?
-        /// The validator of the stored bytes; nil if there are none.
-        package var validator: Validator?
+        /// The version of the stored bytes, with the length of the file.
+        package var version: FileVersion
+        /// The URL that is asked.
+        package var source: String?
         /// The maximum length in bytes; nil for no limit. A longer file is refused before its body is fetched.
         package var maxSize: Int64?
         /// The length that the file must have in bytes; nil if any may be. A file of another length is refused before
         /// its body is fetched.
         package var size: Int64?
-        /// True if the stored bytes and the validator come from another URL of the plan (`MirrorRules`).
-        package var isOtherSource: Bool
-        /// True if a digest of the whole file will be compared at the end.
-        package var isDigestKnown: Bool
-        /// True if a digest that no server gave, of the pieces or of the whole file, vouches for the bytes. Ranges may then
-        /// be joined without a strong validator, unless the validators say that they differ.
-        package var isVouched: Bool
+        /// When sources whose bytes are not proven to be the same may be combined.
+        package var policy: MirrorPolicy
+        /// The name that the URL gives to the file, where a web page in its place is refused (`PageRules`); nil if one is
+        /// accepted.
+        package var name: String?
+
         /// Creates the facts; the default is that nothing is known.
+        ///
+        /// - Parameter source: nil, the default, for the source of the stored bytes.
         package init(
-            length: Int64? = nil, validator: Validator? = nil, maxSize: Int64? = nil, size: Int64? = nil,
-            isOtherSource: Bool = false, isDigestKnown: Bool = false, isVouched: Bool = false
+            _ version: FileVersion = FileVersion(), askedAt source: String? = nil, maxSize: Int64? = nil,
+            size: Int64? = nil, policy: MirrorPolicy = .prove, name: String? = nil
         ) {
-            self.length = length
-            self.validator = validator
+            self.version = version
+            self.name = name
+            self.source = source ?? version.source
             self.maxSize = maxSize
             self.size = size
-            self.isOtherSource = isOtherSource
-            self.isDigestKnown = isDigestKnown
-            self.isVouched = isVouched
+            self.policy = policy
+        }
+
+        /// The length of the file in bytes; nil while unknown.
+        package var length: Int64? { version.length }
+
+        /// True if the stored bytes come from another URL of the plan.
+        package var isOtherSource: Bool { source != version.source }
+
+        /// Whether the bytes of a response belong to the stored ones.
+        package func joins(_ head: ResponseHead) -> FileVersion.Joining {
+            var answer = FileVersion(head, source: source ?? "")
+            answer.source = source
+            // A response without a body has no coding.
+            if !head.carriesFile { answer.validator?.coding = version.validator?.coding }
+            return version.joins(answer)
+        }
+
+        /// What may follow if `joins` has no answer.
+        package var whenUnknown: FileVersion.WhenUnknown {
+            FileVersion.whenUnknown(isOtherSource ? .instead : .resume, policy)
         }
     }
 
@@ -121,7 +141,7 @@ package enum ResumeRules {
         let isWhole = range.start == 0 && (range.end == nil || range.end == known.length)
         if isWhole && range.position == 0 { return RangeAsk() }
         // A validator means nothing to another server, which would respond with the whole file.
-        let strong = known.isOtherSource ? nil : known.validator.flatMap(strongValidator)
+        let strong = known.isOtherSource ? nil : known.version.validator?.strong
         let held = range.position - range.start + heldBefore
         return RangeAsk(
             start: range.position, end: range.end == known.length ? nil : range.end,
@@ -150,7 +170,10 @@ package enum ResumeRules {
     package static func decide(
         head: ResponseHead, ask: RangeAsk, known: Known, segments: Int, now: Date = Date()
     ) -> HeadDecision {
-        switch head.status {
+        if [200, 203, 206].contains(head.status), let name = known.name, let error = PageRules.error(name, head) {
+            return .refuse(error)
+        }
+        return switch head.status {
         case 200, 203: whole(head, ask, known, segments)
         case 206: partial(head, ask, known, segments)
         case 416 where ask.usesRange: unsatisfied(head, ask, known, segments)
@@ -168,7 +191,7 @@ package enum ResumeRules {
         // A server that ignores If-Range sends the whole file although nothing changed. One more request can save
         // gigabytes.
         if ask.again == nil, ask.ifRange != nil, length != nil, length == known.length,
-            compare(head, known) == .same,
+            case .proven(let evidence) = known.joins(head), evidence != .comparison,
             head["Accept-Ranges"].map({ $0.lowercased() != "none" }) ?? true
         {
             return .askAgain(.plainRange)
@@ -199,10 +222,10 @@ package enum ResumeRules {
                     .protocolViolation, "The server's Content-Length and Content-Range contradict each other."))
         }
         if let error = sizeError(answer.total, known) { return .refuse(error) }
-        // Another length or another validator means another file, wherever its bytes start.
-        if let old = known.length, answer.total ?? old != old || range.end > old { return .askAgain(.withoutRange) }
+        // Bytes beyond the end are of another file, wherever they start.
+        if let old = known.length, range.end > old { return .askAgain(.withoutRange) }
         if !mayJoin(head, ask, known, segments) {
-            let isAnonymous = compare(head, known) == .unknown
+            let isAnonymous = known.joins(head) == .unknown && !known.isOtherSource
             return .askAgain(ask.ifRange != nil && isAnonymous ? .oneStream : .withoutRange)
         }
         guard range.first == ask.start - ask.overlap else { return .askAgain(unusable) }
@@ -215,22 +238,22 @@ package enum ResumeRules {
 
     /// True if the bytes of this 206 may follow the stored ones (RFC 9110 section 15.3.7.2).
     private static func mayJoin(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> Bool {
-        switch compare(head, known) {
-        case .different: false
-        case .same: true
-        case .unknown where known.isVouched && isOfKnownLength(head, known): true
-        case .unknown where known.isOtherSource:
-            ask.overlap > 0 && isOfKnownLength(head, known)
+        switch known.joins(head) {
+        case .refuted: return false
+        case .proven: return true
+        case .unknown: break
+        }
+        return switch known.whenUnknown {
         // True if bytes will be compared, if no stored byte could be of another version, or if the server answered
         // 206 to a date in If-Range. Such a 206 confirms the date, and the field itself may be missing in it. A 206
         // to an ETag must contain it (section 15.3.7): one without it comes from a server that ignored If-Range.
-        case .unknown:
-            ask.overlap > 0 || (ask.start == 0 && segments <= 1) || ask.ifRange.map { !isStrongTag($0) } ?? false
+        case .compareTail:
+            ask.overlap > 0 || (ask.start == 0 && segments <= 1)
+                || ask.ifRange.map { !Validator.isStrongTag($0) } ?? false
+        case .trustSample:
+            ask.overlap > 0 && known.length != nil && FileVersion(head, source: "").length == known.length
+        case .wholeFile, .never: false
         }
-    }
-
-    private static func isOfKnownLength(_ head: ResponseHead, _ known: Known) -> Bool {
-        known.length != nil && ContentRange(head["Content-Range"] ?? "")?.total == known.length
     }
 
     // MARK: 416
@@ -241,9 +264,18 @@ package enum ResumeRules {
         guard let answer = head["Content-Range"].flatMap(ContentRange.init), answer.unit == "bytes",
             answer.range == nil,
             let total = answer.total, total == ask.start, ask.end == nil, total == known.length ?? total, segments <= 1,
-            known.isOtherSource ? compare(head, known) == .same : compare(head, known) != .different
+            isOfStored(head, known)
         else { return .askAgain(.withoutRange) }
         return .complete(total: total)
+    }
+
+    /// True if a 416 with the length of the stored bytes says that they are all. Few servers send validators with it.
+    private static func isOfStored(_ head: ResponseHead, _ known: Known) -> Bool {
+        switch known.joins(head) {
+        case .proven: true
+        case .refuted: false
+        case .unknown: !known.isOtherSource
+        }
     }
 
     // MARK: Errors
@@ -264,7 +296,10 @@ package enum ResumeRules {
         guard let total else { return nil }
         if let size = known.size, total != size { return wrongSize(total, size) }
         guard let limit = known.maxSize, total > limit else { return nil }
-        return DownloadError(.tooLarge, "The file has \(Plural.count(total, "byte")); the limit for it is \(limit).")
+        return DownloadError(
+            .tooLarge,
+            "The file has \(Plural.count(total, "byte")), and the limit is \(Plural.count(limit, "byte")): raise `maxSize` to accept it."
+        )
     }
 }
 

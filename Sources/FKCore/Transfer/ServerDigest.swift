@@ -13,7 +13,8 @@ import Foundation
 ///
 /// One rule applies to all fields: the strongest supported algorithm is used, whichever field contains it. If two
 /// fields have the same algorithm, the upper one in the table is used. Within a field the last value of an algorithm
-/// counts. A field with a malformed part, such as a digest of the wrong length, is ignored as a whole.
+/// counts. A field with a malformed part, such as a digest of the wrong length, is ignored as a whole. An unknown algorithm
+/// may have a value of any type.
 package enum ServerDigest {
     /// The strongest digest in a response head; nil if there is none.
     package static func parse(_ head: ResponseHead) -> Checksum? {
@@ -65,7 +66,7 @@ package enum ServerDigest {
         var found: [Checksum] = []
         for (key, bytes) in members.sorted(by: { $0.key < $1.key }) {
             guard let algorithm = algorithm(key) else { continue }
-            guard let checksum = checksum(algorithm, bytes) else { return [] }
+            guard let bytes, let checksum = checksum(algorithm, bytes) else { return [] }
             found.append(checksum)
         }
         return found

@@ -67,7 +67,10 @@
             case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3: return lost
             case CURLE_SSL_CONNECT_ERROR: return handshake
             case CURLE_PEER_FAILED_VERIFICATION:
-                return make(.tls, "The server's certificate was refused.", retry: false)
+                return make(
+                    .tls,
+                    "The server's certificate was refused. If it is self-signed or from an authority of your own, name that "
+                        + "authority's file (caFile).", retry: false)
             case CURLE_SSL_CACERT_BADFILE:
                 return make(.tls, "The file of certificate authorities cannot be used.", retry: false)
             case CURLE_SSL_CRL_BADFILE:
@@ -127,6 +130,11 @@
         }
 
         private var handshake: DownloadError {
+            if text.contains("wrong version number") || text.contains("packet length too long") {
+                return make(
+                    .tls, "The server does not speak TLS at this port. If it speaks plain HTTP, write http://.",
+                    retry: false)
+            }
             let isNetwork = ["reset", "SSL_ERROR_SYSCALL", "unexpected eof", "timed out"].contains { text.contains($0) }
             return make(.tls, "A secure connection could not be made.", retry: isNetwork)
         }

@@ -18,14 +18,54 @@ struct EchoMasking: Sendable {
     ///   - text: the beginning of a page; it may end in the middle of a secret.
     ///   - url: the last URL of the transfer, because a redirect may contain a signature of its own.
     func mask(_ text: String, url: String?) -> String {
-        var masked = text
-        // The longest first, because one secret may be a part of another.
-        for secret in secrets(url).sorted(by: { $0.utf8.count > $1.utf8.count }) {
-            masked = masked.replacing(secret, with: "***")
-            let cut = (Self.minLength..<secret.count).last { masked.hasSuffix(secret.prefix($0)) }
-            if let cut { masked = masked.dropLast(cut) + "***" }
+        let bytes = Array(text.utf8)
+        // Each secret begins with one of these, if it occurs at all. Most do not, whatever their number and length.
+        var beginnings: Set<UInt32> = []
+        for index in bytes.indices.dropLast(Self.minLength - 1) { beginnings.insert(Self.beginning(bytes[index...])) }
+        var hidden: [Range<Int>] = []
+        for secret in secrets(url) {
+            // Longer than the text, only its beginning can be the text's end.
+            let secret = Array(secret.utf8.prefix(bytes.count + 1))
+            guard secret.count >= Self.minLength, beginnings.contains(Self.beginning(secret[...])) else { continue }
+            Self.find(secret, in: bytes, &hidden)
         }
-        return masked
+        guard !hidden.isEmpty else { return text }
+        var masked: [UInt8] = []
+        var end = 0
+        for range in hidden.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            // One secret may be a part of another.
+            if range.lowerBound >= end {
+                masked += bytes[end..<range.lowerBound]
+                masked += "***".utf8
+            }
+            end = max(end, range.upperBound)
+        }
+        return String(decoding: masked + bytes[end...], as: UTF8.self)
+    }
+
+    private static func beginning(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+        bytes.prefix(minLength).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    /// Finds a secret and, at the end of the text, its beginning, in a time that is linear in both (Knuth, Morris, Pratt).
+    private static func find(_ secret: [UInt8], in bytes: [UInt8], _ found: inout [Range<Int>]) {
+        // The length of the longest beginning that each beginning also ends with.
+        var borders = [0]
+        for index in 1..<secret.count {
+            var length = borders[index - 1]
+            while length > 0, secret[index] != secret[length] { length = borders[length - 1] }
+            borders.append(secret[index] == secret[length] ? length + 1 : 0)
+        }
+        var length = 0
+        for (index, byte) in bytes.enumerated() {
+            while length > 0, byte != secret[length] { length = borders[length - 1] }
+            if byte == secret[length] { length += 1 }
+            if length == secret.count {
+                found.append(index + 1 - length..<index + 1)
+                length = 0
+            }
+        }
+        if length >= minLength { found.append(bytes.count - length..<bytes.count) }
     }
 
     private func secrets(_ url: String?) -> Set<String> {
@@ -36,9 +76,9 @@ struct EchoMasking: Sendable {
             guard Self.alwaysSecret.contains(name) || secretHeaders.contains(name) else { continue }
             found.insert(value)
             // The token without its scheme, and the value of a cookie without its name.
-            found.formUnion(value.split { " ;,=".contains($0) }.map(String.init))
+            found.formUnion(value.utf8.split { Self.separators.contains($0) }.compactMap { String(Substring($0)) })
         }
-        return found.filter { $0.count >= Self.minLength && !Self.schemes.contains($0.lowercased()) }
+        return found.filter { $0.utf8.count >= Self.minLength && !Self.schemes.contains($0.lowercased()) }
     }
 
     private static func secrets(of url: String) -> [String] {
@@ -53,6 +93,7 @@ struct EchoMasking: Sendable {
         return values + values.compactMap(\.removingPercentEncoding)
     }
 
+    private static let separators = Set(" ;,=".utf8)
     /// Shorter secrets occur by chance in other words.
     private static let minLength = 4
     /// Fields that are secret whoever sets them.

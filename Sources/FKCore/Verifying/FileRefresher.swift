@@ -89,10 +89,14 @@ package struct FileRefresher: Sendable {
     }
 
     private func refresh(_ record: TaskRecord) async -> RefreshedFile {
-        RefreshedFile(
+        let options = record.task.hasOptions ? record.task.options : nil
+        let isBound = options?.bindsBytes == true
+        return RefreshedFile(
             id: record.id, url: record.task.url, path: record.path ?? "",
-            result: RefreshRules.decide(await ask(record), known: record.validator, length: record.expected),
-            isBound: record.task.hasOptions && record.task.options.bindsBytes)
+            result: RefreshRules.decide(
+                await ask(record), known: record.validator, length: record.expected,
+                bound: isBound ? RefreshRules.Bound(digest: options?.checksum ?? record.validator?.digest) : nil),
+            isBound: isBound)
     }
 
     /// The head of the answer to a conditional request.
@@ -173,17 +177,26 @@ enum RefreshRules {
         return fields
     }
 
+    /// A file that its list or its user binds.
+    struct Bound: Sendable, Hashable {
+        /// The digest of the file; nil if only its size or its pieces are known.
+        var digest: Checksum?
+    }
+
     /// Decides.
+    ///
+    /// - Parameter bound: nil, the default, for a file that is not bound.
     ///
     /// | answer | result |
     /// | --- | --- |
     /// | 304 | unchanged |
     /// | 404, 410 | gone |
     /// | 200, 203, 206 with the same entity tag, or with no tag and the same date and length | unchanged |
+    /// | 200, 203, 206 without comparable validators, for a bound file | changed if the length or the digest differs, else unchanged |
     /// | 200, 203, 206 otherwise | changed |
     /// | any other status, no answer | failed |
     static func decide(
-        _ answer: Result<ResponseHead, DownloadError>, known: Validator?, length: Int64?
+        _ answer: Result<ResponseHead, DownloadError>, known: Validator?, length: Int64?, bound: Bound? = nil
     ) -> RefreshedFile.Result {
         let head: ResponseHead
         switch answer {
@@ -201,11 +214,17 @@ enum RefreshRules {
                     status: head.status))
         }
         if let old = known?.etag, let new = head["ETag"] { return tag(old) == tag(new) ? .unchanged : .changed }
-        if let old = known?.lastModified, let new = head["Last-Modified"], old == new {
-            let total = head["Content-Length"].flatMap { Int64($0) }
-            return total == nil || total == length ? .unchanged : .changed
+        let total =
+            head.status == 206
+            ? head["Content-Range"].flatMap(ContentRange.init)?.total : try? ContentLength.parse(head)
+        let isOtherLength = total != nil && total != length
+        if let old = known?.lastModified, let new = head["Last-Modified"] {
+            if old == new { return isOtherLength ? .changed : .unchanged }
+            return .changed
         }
-        return .changed
+        guard let bound, !isOtherLength else { return .changed }
+        let digest = ServerDigest.parse(head)
+        return digest?.algorithm == bound.digest?.algorithm && digest != bound.digest ? .changed : .unchanged
     }
 
     /// The tag for a weak comparison (RFC 9110 section 8.8.3.2).

@@ -57,14 +57,18 @@ package struct FileVerifier: Sendable {
     /// Verifies the files of the complete tasks among these. It reads on all processors, and holds a few hundred records at
     /// a time.
     ///
-    /// - Parameter each: receives the results in order. It returns false to stop.
-    package func verify(_ ids: [TaskID], each: (VerifiedFile) -> Bool) {
+    /// - Parameters:
+    ///   - problem: called for each unreadable info file.
+    ///   - each: receives the results in order. It returns false to stop.
+    package func verify(
+        _ ids: [TaskID], problem: (DownloadError) -> Void, each: (VerifiedFile) -> Bool
+    ) {
         let reader = StoreReader(workPath)
         var rest = ids[...]
         while !rest.isEmpty {
             let portion = Array(rest.prefix(256))
             rest = rest.dropFirst(256)
-            let records = reader.records(portion).filter { $0.state == .complete }
+            let records = reader.records(portion, problem: problem).filter { $0.state == .complete }
             for result in Parallel.map(records, { verify($0) }) { if !each(result) { return } }
         }
     }
@@ -77,7 +81,7 @@ package struct FileVerifier: Sendable {
         guard let path = record.path else { return file }
         let content: OpenFile
         do {
-            content = try OpenFile(path)
+            content = try OpenFile(path, followingLinks: record.isForeign == true)
         } catch let error as DownloadError {
             if error.code == .notFound { return file }
             (file.result, file.reason) = (.damaged, error.message)
@@ -152,13 +156,16 @@ private final class OpenFile {
     let descriptor: Int32
     let length: Int64
 
-    init(_ path: String) throws {
+    /// - Parameter followingLinks: true for a file of somebody else, which may be a symbolic link; the default is false.
+    init(_ path: String, followingLinks: Bool = false) throws {
         self.path = path
-        descriptor = try FileIO.open(path, O_RDONLY | O_NONBLOCK)
+        let target = followingLinks ? realpath(path, nil) : nil
+        defer { free(target) }
+        descriptor = try FileIO.open(target.map { String(cString: $0) } ?? path, O_RDONLY)
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard fstat(descriptor, &status) == 0 else {
             FileIO.close(descriptor)
-            throw DownloadError(.disk, "\(path) is not a regular file.")
+            throw DownloadError(system: errno, "read", path)
         }
         length = Int64(status.st_size)
     }

@@ -22,11 +22,12 @@ extension Messager {
             DispatchQueue.global().async {
                 do {
                     let ids = try StoreReader(workPath).taskIDs(matching: selector)
-                    FileVerifier(workPath).verify(ids) { file in
+                    var unread: DownloadError?
+                    FileVerifier(workPath).verify(ids, problem: { unread = unread ?? $0 }) { file in
                         continuation.yield(file)
                         return !isOver.withLock { $0 }
                     }
-                    continuation.finish()
+                    continuation.finish(throwing: unread)
                 } catch {
                     continuation.finish(throwing: error)
                 }
@@ -95,7 +96,7 @@ extension StoreReader {
     /// - Throws: `.notFound` for a barrel, a URL or a task that is unknown.
     package func taskIDs(matching selector: TaskSelector) throws -> [TaskID] {
         switch selector {
-        case .all: return workPath.allTaskIDs()
+        case .all: return try workPath.allTaskIDs()
         case .barrel(let name): return try barrelIDs(name).ids
         case .state: return try records(matching: selector).map(\.id)
         case .id, .url:

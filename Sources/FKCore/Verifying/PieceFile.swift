@@ -40,7 +40,7 @@ struct PieceFile: Sendable, Hashable {
         let count = PieceSums.count(identity.length)
         guard isFor(length: identity.length),
             let bytes = try? FileIO.contents(of: path, limit: headLength + 4 * count + 4),
-            let file = PieceFile(bytes), file.identity == identity, file.sums.count == count
+            let file = PieceFile(bytes), file.identity.isSame(as: identity), file.sums.count == count
         else { return nil }
         return file
     }

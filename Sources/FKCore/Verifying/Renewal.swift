@@ -93,7 +93,7 @@ extension TaskControl {
     private func reopenDamaged(_ entry: TaskEntry, _ renewal: Renewal) -> Bool {
         let record = entry.record
         guard let path = record.path, record.isForeign != true, let length = record.expected,
-            let ranges = renewal.ranges(length: length), let now = FileIdentity(path: path), isOurs(now, path, record),
+            let ranges = renewal.ranges(length: length), [.ours, .oursEdited].contains(record.claim(path, book.owner)),
             let folder = try? Folder(path: record.task.directory ?? book.workPath.filesFolder(record.id)),
             path.folderPart.isExactly(folder.path), folder.holder(of: path.lastPathPart) == .us
         else { return false }
@@ -114,26 +114,36 @@ extension TaskControl {
         return true
     }
 
-    /// True if a damaged file is still the one that the task wrote. A new file often gets the inode of a removed one, so the
-    /// inode is not enough: either the length or the task's mark has to be there, too.
-    private func isOurs(_ file: FileIdentity, _ path: String, _ record: TaskRecord) -> Bool {
-        guard let written = record.written, file.inode == written.inode else { return false }
-        return file.length == written.length || FileOwner.mark(of: path).isOf(record.id, orNone: false)
-    }
-
     private func renewWhole(_ entry: TaskEntry) {
         let record = entry.record
         var old: SetAsideFile?
-        if let path = record.path, record.isForeign != true, let now = FileIdentity(path: path) {
-            if isOurs(now, path, record), folderPath(of: entry).isExactly(path.folderPart) {
-                old = SetAsideFile(path: path, written: now)
-            } else {
-                book.problems.append("\(path) stays: it is not the file as the task left it.")
+        if let path = record.path, record.isForeign != true {
+            switch record.claim(path, book.owner).act(.refresh) {
+            case .replace where folderPath(of: entry).isExactly(path.folderPart):
+                old = FileIdentity(path: path).map { SetAsideFile(path: path, written: $0) }
+            case .take: break
+            case .keepAside: keepEdited(path)
+            default: book.problems.append("\(path) stays: it is not the file as the task left it.")
             }
         }
         entry.dropBytes()
         entry.record.renew(replacing: old)
         book.appendHistory(entry, by: "repair", "the file is fetched again")
+    }
+
+    /// Somebody has written to the finished file. It is kept under the next free name.
+    private func keepEdited(_ path: String) {
+        let name = path.lastPathPart
+        guard let folder = try? Folder(path: path.folderPart) else { return }
+        for number in 1...9_999 {
+            let kept = FileNameRules.numbered(name, number)
+            guard let isNamed = try? folder.rename(name, to: kept, replacing: false) else { break }
+            if isNamed {
+                return book.problems.append(
+                    "Somebody has written to \(path): it was kept as \(folder.path(of: kept)).")
+            }
+        }
+        book.problems.append("\(path) stays: it is not the file as the task left it.")
     }
 
     private func folderPath(of entry: TaskEntry) -> String {

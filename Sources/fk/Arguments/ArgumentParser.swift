@@ -190,13 +190,18 @@ private struct Scanner {
         let shown = Escaping.visible(written)
         let known = options.flatMap { ["--\($0.long)"] + ($0.short.map { ["-\($0)"] } ?? []) }
         let place = parsed.command.isEmpty ? "fk" : "fk \(parsed.command.joined(separator: " "))"
-        if written.hasPrefix("--"),
+        if written.hasPrefix("--"), ForeignOptions.hint(for: written, of: parsed.command) == nil,
             let nearest = Suggestion.nearest(to: String(written.dropFirst(2)), among: options.map(\.long))
         {
             return parsed.error("'\(shown)' is not an option of \(place). Did you mean '--\(nearest)'?")
         }
-        let swapped = known.first { $0.dropFirst().lowercased() == written.dropFirst().lowercased() }
+        let swapped =
+            ForeignOptions.hint(for: written, of: parsed.command) != nil
+            ? nil : known.first { $0.dropFirst().lowercased() == written.dropFirst().lowercased() }
         if let swapped { return parsed.error("'\(shown)' is not an option of \(place). Did you mean '\(swapped)'?") }
+        if let hint = ForeignOptions.hint(for: written, of: parsed.command) {
+            return parsed.error("'\(shown)' is not an option of \(place): \(hint)")
+        }
         let order = parsed.command.isEmpty ? " Options of a command stand after its name." : ""
         return parsed.error("'\(shown)' is not an option of \(place).\(order)")
     }

@@ -83,9 +83,15 @@ extension ParsedArguments {
         _ text: String, _ written: String, of type: Choice.Type
     ) throws -> Choice where Choice.RawValue == String {
         if let choice = Choice(rawValue: text) { return choice }
-        let names = Choice.allCases.map(\.rawValue)
-        let guess = Suggestion.nearest(to: text.lowercased(), among: names).map { " Did you mean '\($0)'?" } ?? ""
-        throw error("\(written): '\(Escaping.visible(text))' is not one of \(names.joined(separator: ", ")).\(guess)")
+        throw noChoice(text, written, among: Choice.allCases.map(\.rawValue))
+    }
+
+    /// The error of a word that is none of the names. It suggests a similar one of them or of the words that are accepted, too.
+    func noChoice(_ text: String, _ written: String, among names: [String], alsoKnown: [String] = []) -> UsageError {
+        let guess =
+            Suggestion.nearest(to: text.lowercased(), among: names + alsoKnown)
+            .map { " Did you mean '\($0)'?" } ?? ""
+        return error("\(written): '\(Escaping.visible(text))' is not one of \(names.joined(separator: ", ")).\(guess)")
     }
 
     private func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {

@@ -89,7 +89,7 @@ struct BarrelCheckCommand: Command {
             }
             array?.write(documents) { JSONOutput.encode($0) }
         }
-        if let plan, !WorkPath(global.workPath).hasBarrel(name) { count += addAbsent(plan, to: &shards) }
+        if let plan, !WorkPath(global.workPath).hasBarrel(name) { count += try addAbsent(plan, to: &shards) }
         array?.end()
         if let plan, !global.json {
             plan.numbering.arrays(of: shards.sorted()).map(\.options).forEach(context.output.writeLine)
@@ -100,8 +100,8 @@ struct BarrelCheckCommand: Command {
     /// Adds the shards that have not run. Their files are known to the list alone.
     ///
     /// - Returns: how many there are.
-    private func addAbsent(_ plan: ShardPlan, to shards: inout Set<Int>) -> Int {
-        let there = Set(WorkPath(global.workPath).shards().filter { $0.count == plan.count }.map(\.index))
+    private func addAbsent(_ plan: ShardPlan, to shards: inout Set<Int>) throws -> Int {
+        let there = Set(try WorkPath(global.workPath).shards().filter { $0.count == plan.count }.map(\.index))
         let absent = (1...plan.count).filter { !there.contains($0) }
         guard !absent.isEmpty else { return 0 }
         shards.formUnion(absent)
@@ -140,7 +140,7 @@ struct BarrelCheckCommand: Command {
             if global.json {
                 JSONOutput(context.output).line(
                     RefreshedDocument(name: name, url: URLMasking.mask(file.url), result: result))
-            } else {
+            } else if !(global.quiet && file.result == .unchanged) {
                 context.output.writeLine(Escaping.visible("\(result) \(name)"))
             }
         }

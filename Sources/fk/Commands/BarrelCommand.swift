@@ -158,14 +158,14 @@ struct BarrelQueryCommand: Command {
 
     func run() async throws -> Int32 {
         let workPath = WorkPath(global.workPath)
-        let reader = StoreReader(workPath, addsShards: true)
+        let reader = try StoreReader(withShardsOf: workPath)
         guard workPath.exists else {
             if case .list = query { return list(reader, []) }
             throw DownloadError(.notFound, "There are no barrels: the work path \(workPath.root) does not exist.")
         }
         try workPath.open(create: false)
         switch query {
-        case .list: return list(reader, reader.barrelNames())
+        case .list: return list(reader, try reader.barrelNames())
         case .show(let name): return try show(reader, name)
         case .export(let options): return try export(reader, options)
         }

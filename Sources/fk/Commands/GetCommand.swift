@@ -142,7 +142,7 @@ struct RunCommand: Command {
 
     private func detachAll() throws -> Int32 {
         _ = try options.run.openLog(context)
-        let waiting = StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
+        let waiting = try StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
         try Detach.start(waiting.map(\.id), options.run, global, context)
         if !global.quiet, !global.json {
             context.errors.writeLine(

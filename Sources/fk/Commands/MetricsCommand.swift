@@ -26,13 +26,13 @@ struct MetricsCommand: Command {
         if workPath.exists {
             try workPath.open(create: false)
             let answers = Answers(global, context)
-            let reader = StoreReader(workPath, addsShards: true)
+            let reader = try StoreReader(withShardsOf: workPath)
             metrics.engineRuns = reader.isEngineRunning
-            metrics.barrels = reader.barrelNames().count
+            metrics.barrels = try reader.barrelNames().count
             metrics.rateLimit = try StandingLimit.read(in: workPath)
             let now = Date()
             // No record is kept: a work path may have a million.
-            _ = reader.records(
+            _ = try reader.records(
                 where: { record in
                     metrics.add(record, now: now)
                     return false

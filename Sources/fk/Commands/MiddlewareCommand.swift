@@ -89,7 +89,7 @@ struct MiddlewareCommand: Command {
             throw DownloadError(.invalidURL, "\(URLMasking.mask(url)) is not a URL.")
         }
         let workPath = WorkPath(global.workPath)
-        let record = StoreReader(workPath).records(url: url).first
+        let record = try StoreReader(workPath).records(url: url).first
         let task = TaskContext(
             id: record?.id ?? TaskDescription(url: url).id, originalURL: address,
             attempt: record.map { max(1, $0.attempts) } ?? 1,

@@ -18,7 +18,7 @@ struct ListCommand: Command {
             return nothing()
         }
         try workPath.open(create: false)
-        let records = try records(StoreReader(workPath, addsShards: true))
+        let records = try records(StoreReader(withShardsOf: workPath))
         if global.json {
             var array = JSONOutput(context.output).beginArray()
             records.forEachPortion { array.write($0, TaskDocument.json) }
@@ -96,7 +96,7 @@ struct WhyCommand: Command {
             if global.json {
                 JSONOutput(context.output).document(WhyDocument(record, reason: reason))
             } else {
-                context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.rawValue): \(reason)"))
+                context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
                 text.history.forEach(context.output.writeLine)
             }
         }
@@ -145,7 +145,7 @@ struct RecordText {
     /// The values of the record, one a line.
     var facts: [String] {
         var rows: [(String, String)] = [
-            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex), ("state", record.state.rawValue),
+            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex), ("state", record.state.shown),
             (
                 "bytes",
                 Formatting.amount(record.received, of: record.expected)

@@ -6,7 +6,7 @@ enum QueryCommands {
 
     static let list = CommandSpec(
         path: ["list"], aliases: ["ls", "status"], summary: "list tasks", options: ListOptions.specs,
-        examples: [.init("fk list --state error", "the failed tasks")],
+        examples: [.init("fk list --state failed", "the failed tasks")],
         make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let info = CommandSpec(

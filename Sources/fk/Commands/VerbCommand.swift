@@ -14,11 +14,8 @@ struct VerbCommand: Command {
 
     func run() async throws -> Int32 {
         let selectors = try targets.selectors(in: global)
-        if verb == .trash, !isConfirmed {
-            let count = try targets.count(in: global)
-            if count > 0, try !Confirmation(context).ask(question(count)) {
-                throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
-            }
+        if !isConfirmed, let question = try question(), try !Confirmation(context).ask(question) {
+            throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
         }
         if let options = runs { return try await run(options) }
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
@@ -51,12 +48,35 @@ struct VerbCommand: Command {
         return try await transfer.run()
     }
 
+    /// What is asked before files or bytes are deleted; nil if none are. Tasks that are named are forgotten without a question.
+    private func question() throws -> String? {
+        switch verb {
+        case .trash:
+            let count = try targets.count(in: global)
+            return count > 0 ? question(count) : nil
+        case .forget:
+            if case .tasks = targets { return nil }
+            guard WorkPath(global.workPath).exists else { return nil }
+            var count = 0
+            var bytes: Int64 = 0
+            for record in try targets.records(global.openReader())
+            where DownloadInfo(record).losesBytesWhenForgotten {
+                count += 1
+                bytes += record.received
+            }
+            guard count > 0 else { return nil }
+            return "Delete the \(Formatting.bytes(bytes)) of \(Formatting.count(count, "unfinished file"))?"
+        default: return nil
+        }
+    }
+
     private func question(_ count: Int) -> String {
         let tasks = count == 1 ? "1 task" : "all \(count) tasks"
         return switch targets {
         case .all: "Forget \(tasks) and delete every file written?"
         case .barrel(let name): "Forget \(tasks) of barrel \(name) and delete every file written?"
-        case .state(let state): "Forget \(tasks) in state \(state.rawValue) and delete every file written?"
+        case .state(let state):
+            "Forget \(count == 1 ? "the 1 \(state.rawValue) task" : "all \(count) \(state.rawValue) tasks") and delete every file written?"
         case .tasks: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
         }
     }
@@ -67,7 +87,7 @@ enum VerbTargets: Sendable {
     case all
     case tasks([TaskReference])
     case barrel(String)
-    case state(DownloadState)
+    case state(ShownState)
 
     static let operand = OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 0, nil, hint: .tasks)
 
@@ -75,8 +95,8 @@ enum VerbTargets: Sendable {
         .flag("all", nil, "every task of the work path"),
         .value("barrel", "b", "NAME", hint: .barrels, "the members of this barrel"),
         .value(
-            "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
-            "every task in this state, such as error"),
+            "state", nil, "STATE", hint: .choices(ShownState.words),
+            "every task in this state, such as failed"),
     ]
 
     /// Reads the operands and options.
@@ -84,7 +104,7 @@ enum VerbTargets: Sendable {
     /// - Throws: `UsageError` unless exactly one kind of target is given.
     init(_ arguments: ParsedArguments) throws {
         let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
-        let state = try arguments.choice("state", "--state", of: DownloadState.self)
+        let state = try arguments.state()
         let given = [
             arguments.operands.isEmpty ? nil : "tasks", arguments.has("all") ? "--all" : nil,
             barrel == nil ? nil : "-b", state == nil ? nil : "--state",
@@ -110,7 +130,7 @@ enum VerbTargets: Sendable {
         switch self {
         case .all: [.all]
         case .barrel(let name): [.barrel(name)]
-        case .state(let state): [.state(state)]
+        case .state(let state): state.states.map { .state($0) }
         case .tasks(let references): try references.map { try $0.selector(in: global) }
         }
     }
@@ -120,9 +140,9 @@ enum VerbTargets: Sendable {
     /// - Throws: `.notFound` if a name matches nothing.
     fileprivate func records(_ reader: StoreReader) throws -> [TaskRecord] {
         switch self {
-        case .all: reader.records()
+        case .all: try reader.records()
         case .barrel(let name): reader.records(try reader.barrelIDs(name).ids)
-        case .state(let state): reader.records { $0.state == state }
+        case .state(let state): try reader.records { state.states.contains($0.state) }
         case .tasks(let references): try references.flatMap { try $0.records(reader) }
         }
     }
@@ -132,11 +152,11 @@ enum VerbTargets: Sendable {
     /// - Throws: `.notFound` if a name matches nothing.
     fileprivate func count(in global: GlobalOptions) throws -> Int {
         switch self {
-        case .all: return WorkPath(global.workPath).allTaskIDs().count
+        case .all: return try WorkPath(global.workPath).allTaskIDs().count
         case .barrel(let name): return try global.openReader().barrelIDs(name).ids.count
         case .state(let state):
             guard WorkPath(global.workPath).exists else { return 0 }
-            return try global.openReader().records { $0.state == state }.count
+            return try global.openReader().records { state.states.contains($0.state) }.count
         case .tasks(let references):
             let reader = try global.openReader()
             return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count
@@ -163,7 +183,7 @@ extension TaskReference {
         case .idPrefix(let prefix): return [try reader.record(idPrefix: prefix)]
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
-            let records = reader.records(url: url)
+            let records = try reader.records(url: url)
             if records.isEmpty {
                 throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
             }

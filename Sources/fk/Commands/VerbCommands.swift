@@ -12,7 +12,7 @@ enum VerbCommands {
             [.init("fk cancel \(file)", "stop one download")]),
         spec(
             .retry, "queue failed and cancelled tasks again", [],
-            [.init("fk retry --state error", "try every failed download again")]),
+            [.init("fk retry --state failed", "try every failed download again")]),
         toggle,
         spec(
             .forget, "forget tasks and keep their finished files", ["rm"],
@@ -48,8 +48,8 @@ enum VerbCommands {
         case .cancel: ["The bytes of unfinished files are deleted. To keep them, use 'suspend'."]
         case .forget:
             [
-                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. To delete "
-                    + "finished files, too, use 'trash'."
+                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. --all, -b and "
+                    + "--state ask before they delete bytes, unless -y is given. To delete finished files, too, use 'trash'."
             ]
         case .trash:
             [
@@ -64,7 +64,7 @@ enum VerbCommands {
         _ verb: Verb, _ summary: String, _ aliases: [String], _ examples: [CommandSpec.Example]
     ) -> CommandSpec {
         var options = VerbTargets.specs
-        if verb == .trash { options.append(.flag("yes", "y", "do not ask for confirmation")) }
+        if verb == .trash || verb == .forget { options.append(.flag("yes", "y", "do not ask for confirmation")) }
         if verb == .retry { options.append(.flag("run", nil, "download the tasks now and show their progress")) }
         return CommandSpec(
             path: [verb.rawValue], aliases: aliases, summary: summary,

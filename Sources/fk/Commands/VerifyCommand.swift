@@ -60,14 +60,19 @@ struct VerifyCommand: Command {
         var renewals: [Renewal] = []
         var array = global.json && repair == nil ? JSONOutput(context.output).beginArray() : nil
         var files: [VerifiedFile] = []
-        FileVerifier(reader.workPath).verify(ids) { file in
+        var unread = 0
+        let problem: (DownloadError) -> Void = { error in
+            unread += 1
+            context.errors.writeLine("fk: \(Escaping.visible(error.message))")
+        }
+        FileVerifier(reader.workPath).verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
             if repair != nil, let renewal = file.renewal { renewals.append(renewal) }
             if global.json {
                 if repair != nil { JSONOutput(context.output).line(VerifiedDocument(file)) }
                 if array != nil { files.append(file) }
                 if files.count == 256 { write(&files, to: &array) }
-            } else if !(global.quiet && file.result == .right) {
+            } else if !global.quiet || file.result == .damaged || file.result == .missing {
                 context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(file.name)"))
                 if file.result == .damaged, !global.quiet {
                     context.errors.writeLine(Escaping.visible("  \(file.detail)"))
@@ -77,15 +82,21 @@ struct VerifyCommand: Command {
         }
         write(&files, to: &array)
         array?.end()
-        if counts.isEmpty, !global.quiet, !global.json { context.errors.writeLine("No finished files.") }
+        if !counts.isEmpty, !global.quiet, !global.json {
+            let sums: [VerifiedFile.Result] = [.right, .damaged, .missing, .unverifiable]
+            context.errors.writeLine(
+                sums.compactMap { result in counts[result].map { "\($0) \(result.rawValue)" } }.joined(separator: ", "))
+        }
+        if counts.isEmpty, unread == 0, !global.quiet, !global.json { context.errors.writeLine("No finished files.") }
         guard !renewals.isEmpty, let repair else {
-            let isWhole = counts[.damaged] == nil && counts[.missing] == nil
+            let isWhole = counts[.damaged] == nil && counts[.missing] == nil && unread == 0
             return isWhole ? ExitStatus.done : ExitStatus.taskFailed
         }
         var transfer = TransferRun(
             global: global, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
             requests: [.renew(renewals)], continueCommand: global.suggested("fk run"))
-        return try await transfer.run()
+        let status = try await transfer.run()
+        return status == ExitStatus.done && unread > 0 ? ExitStatus.taskFailed : status
     }
 
     private func write(_ files: inout [VerifiedFile], to array: inout JSONArrayOutput?) {

@@ -47,7 +47,7 @@ struct CompletionsCommand: Command {
         // No more records than that are kept.
         _ = try reader()?.records(where: { record in
             newest.append(
-                (record.number, "\(record.id.short)\t\(record.state.rawValue) \(DownloadInfo(record).shownName)"))
+                (record.number, "\(record.id.short)\t\(record.state.shown) \(DownloadInfo(record).shownName)"))
             if newest.count >= 4 * Self.maxTasks {
                 newest.sort { $0.number > $1.number }
                 newest.removeLast(newest.count - Self.maxTasks)

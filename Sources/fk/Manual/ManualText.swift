@@ -46,7 +46,7 @@ enum ManualText {
         .init("fk get https://example.com/a.iso", "download a file; to resume it, run the same command again"),
         .init("fk get -b isos -d isos -j 4 -i list.txt", "download a list as a barrel, four files at once"),
         .init("fk get --detach -i list.txt && fk watch", "download in the background and watch"),
-        .init("fk list --state error && fk retry --all", "show the failed tasks and queue them again"),
+        .init("fk list --state failed && fk retry --all", "show the failed tasks and queue them again"),
         .init("fk limit 2M", "limit everything that runs to 2 MiB a second"),
         .init("fk info --json https://example.com/a.iso", "the details of a task for a script"),
     ]

@@ -40,17 +40,17 @@ struct GlobalOptions: Sendable, Hashable {
     /// Opens an existing work path for reading.
     ///
     /// - Throws: `.notFound`, `.workPathUnusable` or `.laterVersion`.
-    func openReader() throws -> StoreReader { try openReader(addsShards: false) }
+    func openReader() throws -> StoreReader { StoreReader(try openWorkPath()) }
 
     /// Opens an existing work path for a query, which adds its shards up.
     ///
-    /// - Throws: same as `openReader`.
-    func openQuery() throws -> StoreReader { try openReader(addsShards: true) }
+    /// - Throws: same as `openReader`, and `.disk` if the shards cannot be listed.
+    func openQuery() throws -> StoreReader { try StoreReader(withShardsOf: openWorkPath()) }
 
-    private func openReader(addsShards: Bool) throws -> StoreReader {
+    private func openWorkPath() throws -> WorkPath {
         let workPath = WorkPath(workPath)
         try workPath.open(create: false)
-        return StoreReader(workPath, addsShards: addsShards)
+        return workPath
     }
 
     /// A command to suggest, with the work path if it was given.

@@ -8,8 +8,8 @@ struct ListOptions: Sendable {
 
     static let specs: [OptionSpec] = [
         .value(
-            "state", nil, "STATE", hint: .choices(DownloadState.allCases.map(\.rawValue)),
-            "only tasks in this state: " + DownloadState.allCases.map(\.rawValue).joined(separator: ", ")),
+            "state", nil, "STATE", hint: .choices(ShownState.words),
+            "only tasks in this state: " + ShownState.words.joined(separator: ", ")),
         .value("barrel", "b", "NAME", hint: .barrels, "only members of this barrel"),
         .value("host", nil, "HOST", "only tasks of this host"),
         .value("text", nil, "TEXT", "only tasks with this text in the URL, name or an attribute, in either case"),
@@ -31,7 +31,7 @@ struct ListOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         query = RecordQuery()
-        query.states = try arguments.choice("state", "--state", of: DownloadState.self).map { [$0] }
+        query.states = try arguments.state().map { Set($0.states) }
         query.barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
         query.host = arguments["host"]
         query.text = arguments["text"]

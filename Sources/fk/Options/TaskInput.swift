@@ -45,6 +45,10 @@ struct TaskInput: Sendable {
             .network,
             [
                 .repeated("mirror", nil, "URL", "another address of the same file; for a single URL"),
+                .value(
+                    "mirrors", nil, "POLICY", hint: .choices(MirrorPolicy.allCases.map(\.rawValue)),
+                    "when bytes of several sources are joined: prove (default), combine (after samples, which prove nothing) "
+                        + "or failover (proven ones, never at the same time)"),
                 .flag("metalink", nil, "where a URL answers with a Metalink, download the files that it lists"),
                 .repeated(
                     "header", "H", "'Name: value'", "header to send; most are dropped on a redirect to another host"),
@@ -203,6 +207,7 @@ struct TaskInput: Sendable {
         options.maxSize = try arguments.size("max-size", "--max-size")
         options.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         options.connections = try arguments.connections("connections", "-x")
+        options.mirrorPolicy = try arguments.choice("mirrors", "--mirrors", of: MirrorPolicy.self)
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
         options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
         options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }

@@ -59,7 +59,8 @@ struct ScreenLine: Sendable, Hashable {
     /// Differences that are few columns apart are written together: a move takes about as many bytes.
     func text(over old: ScreenLine) -> String {
         guard self != old else { return "" }
-        let whole = "\r\(text)\u{1b}[K"
+        // Erased first: behind a full row the cursor stands in the last column, which erasing would clear.
+        let whole = "\r\u{1b}[K\(text)"
         if isUncertain || old.isUncertain { return whole }
         var output = ""
         var column = 0

@@ -51,7 +51,7 @@ struct TaskTable {
             }
         let reason = record.state == .error ? record.error?.shortText ?? "" : ""
         return [
-            .init(record.id.short), .init(record.state.rawValue, style),
+            .init(record.id.short), .init(record.state.shown, style),
             .init(Formatting.amount(record.received, of: record.expected)),
             .init(Formatting.percent(record.received, of: record.expected)), .init(DownloadInfo(record).shownName),
             .init(reason),

@@ -84,7 +84,8 @@ extension TotalLine {
             received: goal.received, expected: goal.expected, rate: rate)
         resumed = tracker.atStart
         isLowerBound = goal.isLowerBound
-        fraction = tracker.fraction
+        // Without the lengths of all files the whole is unknown.
+        fraction = goal.isLowerBound ? nil : tracker.fraction
         self.waiting = waiting
     }
 }

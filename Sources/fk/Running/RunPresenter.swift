@@ -282,7 +282,10 @@ final class RunPresenter: Sendable {
         }
         context.errors.writeLine(parts.joined(separator: ", "))
         let failed = state.withLock { $0.failed }
-        for line in failed.lines(failed: tracker.count(.error), suggested: global.suggested) {
+        // The failure of a single file stands above.
+        for line in failed.lines(
+            failed: tracker.count(.error), repeatsReasons: tracker.total + notAdded > 1, suggested: global.suggested)
+        {
             context.errors.writeLine(line)
         }
     }
@@ -291,6 +294,9 @@ final class RunPresenter: Sendable {
 extension DownloadInfo {
     /// The wait for a retry with its time; nil for a task that is only queued, because it is about to run.
     fileprivate var retryWait: Waiting? { state == .idle && wait?.until != nil ? wait : nil }
+
+    /// True if forgetting the task deletes bytes. A running one may have some a moment later.
+    var losesBytesWhenForgotten: Bool { state == .action || state != .complete && count.received > 0 }
 
     /// The file's name if it is known, else the one from the URL.
     var shownName: String {

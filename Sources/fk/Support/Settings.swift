@@ -77,15 +77,17 @@ struct Settings: Sendable, Hashable {
     /// - Throws: `.workPathUnusable` if the file exists and cannot be read.
     static func read(workPath: String) throws -> Settings {
         let path = path(workPath: workPath)
-        // Not `FileManager`, whose first use takes a tenth of a millisecond of every start.
-        guard access(path, F_OK) == 0 else { return Settings() }
-        let text: String
         do {
-            text = try String(contentsOfFile: path, encoding: .utf8)
+            let bytes = try FileIO.contents(of: path, limit: maxSize)
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                throw DownloadError(.workPathUnusable, "\(path) is not UTF-8 text.")
+            }
+            return parse(text)
+        } catch let error as DownloadError where error.code == .notFound {
+            return Settings()
         } catch {
-            throw DownloadError(.workPathUnusable, "The settings cannot be read: \(path).", underlying: "\(error)")
+            throw unusable("read", path, error)
         }
-        return parse(text)
     }
 
     static func parse(_ text: String) -> Settings {
@@ -116,16 +118,18 @@ struct Settings: Sendable, Hashable {
         let path = Self.path(workPath: workPath)
         let aside = "\(path).\(UUID().uuidString)"
         do {
-            try FileManager.default.createDirectory(
-                atPath: workPath, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            guard
-                FileManager.default.createFile(
-                    atPath: aside, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
-            else { throw CocoaError(.fileWriteNoPermission) }
-            guard rename(aside, path) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            try WorkPath(workPath).makeRoot()
+            try Array(text.utf8).withUnsafeBytes { try FileIO.replace(path, aside: aside, $0) }
         } catch {
-            try? FileManager.default.removeItem(atPath: aside)
-            throw DownloadError(.workPathUnusable, "The settings cannot be written: \(path).", underlying: "\(error)")
+            throw Self.unusable("written", path, error)
         }
+    }
+
+    private static let maxSize = 1 << 20
+
+    private static func unusable(_ action: String, _ path: String, _ error: any Error) -> DownloadError {
+        DownloadError(
+            .workPathUnusable, "The settings cannot be \(action): \(path).",
+            underlying: (error as? DownloadError)?.message ?? "\(error)")
     }
 }

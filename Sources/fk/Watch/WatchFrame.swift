@@ -49,7 +49,7 @@ struct WatchFrame {
     // MARK: Head and bottom
 
     private func title(_ model: WatchModel) -> String {
-        let rate = model.rates.isEmpty ? "" : Formatting.rate(model.meters.rate ?? 0)
+        let rate = model.rates.isEmpty || model.owner == .some(nil) ? "" : Formatting.rate(model.meters.rate ?? 0)
         let words: [(DownloadState, String)] = [
             (.action, "running"), (.idle, "waiting"), (.error, "failed"), (.suspend, "suspended"),
             (.cancel, "cancelled"), (.complete, "complete"),
@@ -95,8 +95,9 @@ struct WatchFrame {
         func fit(_ text: String) -> String { Columns.fit(Escaping.visible(text), to: columns, mark: mark) }
         switch model.prompt {
         case .filter(let text): return Style.bold(fit("/\(text)_"), usesColor)
-        case .confirm(_, _, let name):
-            return Style.yellow(fit("Cancel \(name) and delete its unfinished bytes? y/n"), usesColor)
+        case .confirm(let verb, _, let name):
+            let verb = verb == .forget ? "Forget" : "Cancel"
+            return Style.yellow(fit("\(verb) \(name) and delete its unfinished bytes? y/n"), usesColor)
         case nil: break
         }
         if let message = model.message { return Style.yellow(fit(message), usesColor) }

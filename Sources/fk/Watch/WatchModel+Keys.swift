@@ -10,7 +10,7 @@ extension WatchModel {
         ("space", "suspend a running or waiting task, resume or retry another one"),
         ("r", "retry a failed or cancelled task"),
         ("c", "cancel: stop and delete unfinished bytes; asks y/n"),
-        ("f", "forget the task: its finished file stays, unfinished bytes are deleted"),
+        ("f", "forget the task: its finished file stays; asks y/n before unfinished bytes are deleted"),
         ("+, -", "raise or lower the rate limit of all tasks, or of the chosen barrel"),
         ("/", "filter by text in name, URL, state or barrel; Enter ends, Esc clears"),
         ("b", "sums by barrel; Enter shows the members"),
@@ -65,6 +65,8 @@ extension WatchModel {
         default: break
         }
         guard let info = selected() else { return [] }
+        // From the first key on the selection stays at its task, whatever comes to its line.
+        if page == .list { selection = info.id }
         switch key {
         case .enter:
             open(.details(info.id))
@@ -72,7 +74,9 @@ extension WatchModel {
             return [.load(info.id)]
         case .character(" "): return [.request(.toggle(.id(info.id)))]
         case .character("r"): return [.request(.verb(.retry, .id(info.id)))]
-        case .character("f"): return [.request(.verb(.forget, .id(info.id)))]
+        case .character("f"):
+            guard info.losesBytesWhenForgotten else { return [.request(.verb(.forget, .id(info.id)))] }
+            prompt = .confirm(.forget, info.id, name: info.shownName)
         case .character("c"):
             if info.state == .complete || info.state == .cancel {
                 say("\(info.shownName): is \(info.state == .complete ? "complete" : "cancelled") already")

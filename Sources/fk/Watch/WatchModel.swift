@@ -66,6 +66,8 @@ struct WatchModel: Sendable {
     private(set) var details: [String] = []
 
     private var nextNumber = 0
+    /// The bytes of each running task when they were last counted.
+    private var counted: [TaskID: Int64] = [:]
     private var fetched: Int64 = 0
     private var lastSecond: (time: Int64, fetched: Int64)?
     private var order: [TaskID]?
@@ -88,14 +90,25 @@ struct WatchModel: Sendable {
                 let number = old.removeValue(forKey: info.id)?.number
                 insert(info, number: number)
             }
+            // What arrived unseen would count as the bytes of one moment.
+            counted = [:]
         case .changed(let infos):
             for info in infos {
-                if info.state == .unknown { remove(info.id) } else { insert(info, number: tasks[info.id]?.number) }
+                if info.state == .unknown {
+                    remove(info.id)
+                } else {
+                    insert(info, number: tasks[info.id]?.number)
+                    count(info)
+                }
             }
         case .progress(let running): progress(running, time: time)
         case .owner(let pid):
             owner = pid
             silentEngine = nil
+            guard pid == nil else { return }
+            meters = RunMeters()
+            counted = [:]
+            for task in tasks.values where task.info.state == .action { insert(task.info, number: task.number) }
         case .engineNews(let news, let pid):
             silentEngine =
                 news == .silent ? "Process \(pid) shows no sign of life: kill -CONT \(pid) may continue it." : nil
@@ -105,7 +118,11 @@ struct WatchModel: Sendable {
     }
 
     private mutating func progress(_ running: [DownloadInfo], time: Int64) {
-        for info in running where tasks[info.id] != nil { insert(info, number: tasks[info.id]?.number) }
+        guard owner != .some(nil) else { return }
+        for info in running where tasks[info.id] != nil {
+            insert(info, number: tasks[info.id]?.number)
+            count(info)
+        }
         meters.look(running, fetched: fetched, time: time)
         guard let last = lastSecond else {
             lastSecond = (time, fetched)
@@ -117,11 +134,19 @@ struct WatchModel: Sendable {
         lastSecond = (time, fetched)
     }
 
+    /// Counts the bytes of a running task since it was last seen, and the last ones of a task that stopped.
+    private mutating func count(_ info: DownloadInfo) {
+        let last = counted.removeValue(forKey: info.id)
+        if info.state == .action { counted[info.id] = info.count.received }
+        if let last { fetched += max(0, info.count.received - last) }
+    }
+
     private mutating func insert(_ info: DownloadInfo, number: Int?) {
         var info = info
+        // The record of a process that was killed says that its tasks run.
+        if info.state == .action, owner == .some(nil) { info.state = .idle }
         if let old = tasks[info.id] {
             counts[old.info.state, default: 1] -= 1
-            fetched += max(0, info.count.received - old.info.count.received)
             // An event of the journal does not have it.
             info.maxAttempts = info.maxAttempts ?? old.info.maxAttempts
             if Self.rank(old.info) != Self.rank(info) { order = nil }
@@ -136,8 +161,14 @@ struct WatchModel: Sendable {
     private mutating func remove(_ id: TaskID) {
         guard let old = tasks.removeValue(forKey: id) else { return }
         counts[old.info.state, default: 1] -= 1
+        counted[id] = nil
+        if selection == id {
+            // The task that takes its line.
+            let ids = shown()
+            let index = ids.firstIndex(of: id)
+            selection = index.flatMap { $0 + 1 < ids.count ? ids[$0 + 1] : $0 > 0 ? ids[$0 - 1] : nil }
+        }
         order = nil
-        if selection == id { selection = nil }
         if page == .details(id) { page = .list }
     }
 
@@ -178,9 +209,10 @@ struct WatchModel: Sendable {
     mutating func shown() -> [TaskID] {
         if let order { return order }
         let needle = filter.lowercased()
+        let state = needle.utf8.count < 3 ? nil : ShownState(beginning: needle)
         var rows: [(rank: Int, number: Int, id: TaskID)] = []
         rows.reserveCapacity(tasks.count)
-        for (id, task) in tasks where matches(task.info, needle) {
+        for (id, task) in tasks where matches(task.info, needle, state) {
             rows.append((Self.rank(task.info), task.number, id))
         }
         rows.sort { ($0.rank, $0.number) < ($1.rank, $1.number) }
@@ -189,12 +221,13 @@ struct WatchModel: Sendable {
         return ids
     }
 
-    private func matches(_ info: DownloadInfo, _ needle: String) -> Bool {
+    private func matches(_ info: DownloadInfo, _ needle: String, _ state: ShownState?) -> Bool {
         if let barrel, !info.barrels.containsExactly(barrel) { return false }
         guard !needle.isEmpty else { return true }
         return info.shownName.lowercased().contains(needle)
             || URLMasking.mask(info.url).lowercased().contains(needle)
-            || info.state.rawValue == needle || info.barrels.contains { $0.lowercased().contains(needle) }
+            || (state != nil && ShownState(info.state) == state)
+            || info.barrels.contains { $0.lowercased().contains(needle) }
     }
 
     /// Changes the filter. The selection stays where it is shown.
@@ -226,8 +259,7 @@ struct WatchModel: Sendable {
         let ids = shown()
         guard !ids.isEmpty else { return }
         let index = min(max(0, index), ids.count - 1)
-        // The first line selects whatever is first.
-        selection = index == 0 ? nil : ids[index]
+        selection = ids[index]
     }
 
     /// Scrolls so that the selected line is among `rows` lines, and returns the visible tasks.

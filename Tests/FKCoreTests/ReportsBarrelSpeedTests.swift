@@ -1,0 +1,54 @@
+import FKMiddleware
+import Foundation
+import Testing
+
+@testable import FKCore
+
+@Suite("The speed of a barrel")
+struct ReportsBarrelSpeedTests {
+    private typealias Account = TaskEntry.Account
+
+    /// A barrel of waiting members without bytes.
+    private func barrel(of count: Int) -> BarrelEntry {
+        var barrel = BarrelEntry(record: BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0)))
+        for number in 0..<count {
+            let url = "http://h.example/\(number)"
+            _ = barrel.insert(BarrelMember(id: TaskID(url: url), url: url))
+        }
+        barrel.count((0..<count).map { _ in Account(state: .idle) })
+        return barrel
+    }
+
+    @Test("small files that begin and end between two reports count from the second report on")
+    func smallFiles() {
+        var barrel = barrel(of: 100)
+        #expect(barrel.info(now: 0).bytesPerSecond == 0)
+        // One member runs at every report. 20 files of 200 KB end in each second.
+        barrel.replace(Account(state: .idle), by: Account(state: .action))
+        for second in 1...4 {
+            for _ in 0..<20 {
+                barrel.replace(Account(state: .idle), by: Account(state: .action))
+                barrel.replace(
+                    Account(state: .action), by: Account(received: 200_000, expected: 200_000, state: .complete))
+            }
+            let rate = barrel.info(now: Int64(second) * 1_000_000_000).bytesPerSecond
+            #expect(abs(rate - 4_000_000) < 1)
+        }
+    }
+
+    @Test("bytes that a member brings along, loses or leaves behind are no speed; nor is anything while none runs")
+    func noSpeed() {
+        var barrel = barrel(of: 2)
+        _ = barrel.info(now: 0)
+        let brought = Account(received: 500, expected: 1_000, state: .action)
+        barrel.replace(Account(), by: brought)
+        #expect(barrel.info(now: 1_000_000_000).bytesPerSecond == 0)
+        // The file starts again.
+        barrel.replace(brought, by: Account(received: 0, expected: 1_000, state: .action))
+        #expect(barrel.info(now: 2_000_000_000).bytesPerSecond == 0)
+        barrel.replace(Account(received: 0, expected: 1_000, state: .action), by: brought)
+        #expect(barrel.info(now: 3_000_000_000).bytesPerSecond > 0)
+        barrel.replace(brought, by: Account(received: 500, expected: 1_000, state: .suspend))
+        #expect(barrel.info(now: 3_100_000_000).bytesPerSecond == 0)
+    }
+}

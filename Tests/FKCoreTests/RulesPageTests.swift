@@ -1,0 +1,60 @@
+import FKMiddleware
+import Testing
+
+@testable import FKCore
+
+@Suite("A web page in the place of a file") struct RulesPageTests {
+    private func head(_ type: String?, _ more: [ResponseHead.Field] = []) -> ResponseHead {
+        ResponseHead(
+            status: 200, fields: (type.map { [ResponseHead.Field("Content-Type", $0)] } ?? []) + more, url: "http://h/x"
+        )
+    }
+
+    @Test(
+        "a page is refused where the name is that of an archive, a medium or a document",
+        arguments: [
+            "file2.zip", "a.tar.gz", "A.ISO", "model.safetensors", "x.pdf", "a.b.whl", "photo.jpeg", ".x.zip",
+        ], ["text/html", "text/html; charset=utf-8", "TEXT/HTML;charset=x", "application/xhtml+xml"])
+    func refused(_ name: String, _ type: String) {
+        #expect(PageRules.error(name, head(type))?.message.contains(name) == true)
+    }
+
+    @Test(
+        "a page is accepted where the name may be that of a page",
+        arguments: [
+            "download", "index.html", "a.htm", "a.php", "notes.txt", "data.json", "list.csv", "v1.2", "zip", "x.",
+            ".zip",
+        ])
+    func accepted(_ name: String) { #expect(PageRules.error(name, head("text/html")) == nil) }
+
+    @Test(
+        "other types are accepted under every name",
+        arguments: [nil, "", "text/plain", "application/octet-stream", "application/zip", "text/htmlx", "text/xml"])
+    func others(_ type: String?) { #expect(PageRules.error("a.zip", head(type)) == nil) }
+
+    @Test("it is tried again only if the answer says when") func retry() {
+        #expect(PageRules.error("a.zip", head("text/html"))?.isRetryable == false)
+        #expect(
+            PageRules.error("a.zip", head("text/html", [ResponseHead.Field("Retry-After", "5")]))?.isRetryable == true)
+    }
+
+    @Test("every extension is lower case, or no name would match") func extensions() {
+        for suffix in PageRules.binaryExtensions {
+            #expect(PageRules.isBinary("a.\(suffix)") && suffix == suffix.lowercased())
+        }
+    }
+
+    @Test(
+        "each answer that brings bytes is judged, errors keep their own reason", arguments: [200, 203, 206, 404, 503])
+    func statuses(_ status: Int) {
+        let head = ResponseHead(
+            status: status, fields: [ResponseHead.Field("Content-Type", "text/html")], url: "http://h/x")
+        let decision = ResumeRules.decide(
+            head: head, ask: RangeAsk(), known: .init(name: "a.zip"), segments: 1)
+        guard case .refuse(let error) = decision else {
+            Issue.record("\(decision)")
+            return
+        }
+        #expect((error.code == .protocolViolation) == (status < 300))
+    }
+}
