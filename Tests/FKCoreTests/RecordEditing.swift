@@ -136,6 +136,10 @@ struct RecordDraft {
         get { self["lengthVerified"] }
         set { self["lengthVerified"] = newValue }
     }
+    var needsDigest: Bool? {
+        get { self["needsDigest"] }
+        set { self["needsDigest"] = newValue }
+    }
     var history: [Verdict] {
         get { self["history"] ?? [] }
         set { self["history"] = newValue }

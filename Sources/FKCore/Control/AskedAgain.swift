@@ -13,6 +13,7 @@ import FKMiddleware
 /// | waiting | | other options | it is queued anew with a fresh count of attempts |
 /// | running | | the same options | no change |
 /// | running | | other limits, checksum, attempts, connections, `existing` | the running attempt applies them |
+/// | running | | no digest, and the stored bytes need one | a new attempt starts at byte 0 |
 /// | running | | other options | a new attempt starts at once; bytes are kept if the server serves ranges |
 /// | suspended, cancelled, failed, prepared | | any options | it is queued |
 /// | complete | its own | a checksum | the file is compared now |

@@ -120,6 +120,7 @@ extension TaskControl {
         let new = entry.record.task.options
         // The digest is computed already or is in progress. Another one needs another attempt.
         if new.checksum != old.checksum, run.lanes.isEmpty { return run.restart() }
+        if entry.record.version.isUnproven { return run.restart() }
         if new.deadline != old.deadline { schedule.watchDeadline(of: entry) }
         if new.rateLimit != old.rateLimit { room.limits.apply(to: entry) }
         if new.connections != old.connections { run.setConnections(room.limits.connections(of: entry)) }

@@ -79,10 +79,21 @@ extension TaskRun {
         lane.operation = nil
         lane.trial = nil
         guard !isEnding, !lane.isUnwanted, let url = lane.mirror else { return laneEnded(lane) }
-        let verdict = trial.verdict(entry.record.version, source: url, policy: mirrorPolicy)
+        let version = entry.record.version
+        let verdict = trial.verdict(version, source: url, policy: mirrorPolicy)
+        var unvouched = version
+        unvouched.isVouched = false
         switch verdict {
         case .same(let validator), .trusted(let validator):
             laneSet.mirrors.prove(url, by: validator)
+            // Its digest is compared with all bytes at the end.
+            if let digest = ServerDigest.stronger(entry.record.validator?.digest, validator.digest) {
+                entry.record.adopt(digest)
+            }
+            switch trial.verdict(unvouched, source: url, policy: mirrorPolicy) {
+            case .same, .trusted: break
+            case .provesNothing, .refused: entry.record.noteNeedsDigest()
+            }
             let how =
                 if case .trusted = verdict { "is taken for the same file after a sample, which proves nothing" } else {
                     "has the same file"

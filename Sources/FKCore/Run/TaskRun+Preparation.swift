@@ -147,6 +147,14 @@ extension TaskRun {
                 entry.record.dropRanges()
                 entry.rangesChanged = true
             }
+            if entry.record.version.isUnproven {
+                appendHistory(
+                    by: "resume",
+                    "the digest that vouched for bytes of several versions was taken away: starting again")
+                try part.truncate(to: 0)
+                entry.record.dropRanges()
+                entry.rangesChanged = true
+            }
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated()
             where range.position > max(range.start, length) {
@@ -172,10 +180,12 @@ extension TaskRun {
     /// True if the part file was written to after the task's last attempt: it is shorter, or has another time. A shorter file
     /// may have been written anew, so its bytes need not be the task's. If a digest is known, the digest decides.
     private func isEdited(_ part: PartFile) -> Bool {
-        guard let time = entry.record.partTime, entry.expectedDigest == nil, !entry.hasPieceDigests else {
-            return false
-        }
-        return part.openedLength < entry.record.heldEnd || !FileIdentity.isSameTime(part.openedTime, time)
+        guard let time = entry.record.partTime,
+            part.openedLength < entry.record.heldEnd || !FileIdentity.isSameTime(part.openedTime, time)
+        else { return false }
+        guard entry.expectedDigest != nil || entry.hasPieceDigests else { return true }
+        entry.record.noteNeedsDigest()
+        return false
     }
 
     /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own

@@ -160,6 +160,14 @@ extension TaskRun {
             openInfo = nil
             try book.attach(files.counters, of: entry)
             if lane.mirror == nil { try adopt(receiver) }
+            let plan = receiver.plan
+            if let head = receiver.head,
+                ResumeRules.needsDigest(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
+            {
+                entry.record.noteNeedsDigest()
+            }
+            // The digest may have been taken away since the request was sent.
+            if entry.record.version.isUnproven { return restart() }
             try book.save(entry)
         } catch {
             // This error replaces the result of the transfer.

@@ -29,6 +29,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     @Seldom package private(set) var validator: Validator?
     /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
     @Seldom package private(set) var source: String?
+    /// True if the stored bytes were joined only because a digest of the task vouched for them (`FileVersion.needsDigest`).
+    package private(set) var needsDigest: Bool?
     /// The address that requests use in place of the task's URL, which stays its identity (`Control.relink`); nil
     /// without one.
     @Seldom package private(set) var link: String?
@@ -141,6 +143,7 @@ extension TaskRecord: RecordObject {
         try visitor.field("expected", &expected)
         try visitor.field("validator", &_validator)
         try visitor.field("source", &_source)
+        try visitor.field("needsDigest", &needsDigest)
         try visitor.field("link", &_link)
         try visitor.field("attempts", &attempts)
         try visitor.field("error", &_error)
@@ -261,10 +264,14 @@ extension TaskRecord {
         path = nil
         written = nil
         lengthVerified = nil
+        needsDigest = nil
     }
 
     /// The part file is missing or empty. What is known about the file stays.
-    mutating func dropRanges() { ranges = [] }
+    mutating func dropRanges() {
+        ranges = []
+        needsDigest = nil
+    }
 
     /// The server sends the file from its beginning.
     mutating func startOver(length: Int64?) {
@@ -272,6 +279,7 @@ extension TaskRecord {
         pieces = nil
         validator = nil
         expected = length
+        needsDigest = nil
     }
 
     /// Stores the length of the file that a server reported; nil keeps the known one.
@@ -374,6 +382,9 @@ extension TaskRecord {
         self.source = source
     }
 
+    /// Only a digest proves that the stored bytes, or those that follow them, are of one version.
+    mutating func noteNeedsDigest() { needsDigest = true }
+
     /// Stores a server's digest of the whole file.
     mutating func adopt(_ digest: Checksum) { validator?.digest = digest }
 
@@ -425,6 +436,7 @@ extension TaskRecord {
         finished = date
         error = nil
         waiting = nil
+        needsDigest = nil
     }
 
     /// The finished file is synced.

@@ -15,16 +15,27 @@ package struct FileVersion: Sendable, Hashable {
     /// True if all bytes will be compared with a digest of a list or of the user before the file gets its name: of the
     /// whole file, or of its pieces.
     package var isVouched: Bool
+    /// True if the stored bytes were joined only because a digest of a list or of the user vouched for them.
+    package var needsDigest: Bool
 
     /// Creates a version; the default has no evidence.
     package init(
-        source: String? = nil, length: Int64? = nil, validator: Validator? = nil, isVouched: Bool = false
+        source: String? = nil, length: Int64? = nil, validator: Validator? = nil, isVouched: Bool = false,
+        needsDigest: Bool = false
     ) {
         self.source = source
         self.length = length
         self.validator = validator
         self.isVouched = isVouched
+        self.needsDigest = needsDigest
     }
+
+    /// True if all bytes will be compared with a digest.
+    private var isCompared: Bool { isVouched || validator?.digest != nil }
+
+    /// True if nothing proves any more that the stored bytes are of one version: the digest that they were joined for was
+    /// taken away. No byte of them may stay.
+    package var isUnproven: Bool { needsDigest && !isCompared }
 
     /// The version that a response describes.
     package init(_ head: ResponseHead, source: String) {
@@ -105,9 +116,7 @@ package struct FileVersion: Sendable, Hashable {
                 }
             }
         }
-        let isCompared =
-            isVouched || other.isVouched || validator?.digest != nil || other.validator?.digest != nil
-        return isSameLength && isCompared ? .proven(by: .comparison) : .unknown
+        return isSameLength && (isCompared || other.isCompared) ? .proven(by: .comparison) : .unknown
     }
 
     // MARK: Unknown
@@ -166,7 +175,8 @@ extension TaskRecord {
     package var version: FileVersion {
         FileVersion(
             source: source ?? task.url, length: expected, validator: validator,
-            isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil)
+            isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil,
+            needsDigest: needsDigest == true)
     }
 }
 

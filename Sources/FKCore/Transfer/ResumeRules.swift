@@ -181,6 +181,17 @@ package enum ResumeRules {
         }
     }
 
+    /// True if the body of this response may follow the stored bytes only because a digest of a list or of the user vouches
+    /// for all of them.
+    package static func needsDigest(head: ResponseHead, ask: RangeAsk, known: Known, segments: Int) -> Bool {
+        guard known.version.isVouched, case .append = decide(head: head, ask: ask, known: known, segments: segments)
+        else { return false }
+        var known = known
+        known.version.isVouched = false
+        if case .append = decide(head: head, ask: ask, known: known, segments: segments) { return false }
+        return true
+    }
+
     // MARK: 200
 
     private static func whole(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> HeadDecision {
