@@ -46,6 +46,15 @@ static inline CURLcode fk_easy_get_string(CURL *easy, CURLINFO info, char **valu
 static inline CURLcode fk_easy_get_pointer(CURL *easy, CURLINFO info, char **value) {
     return curl_easy_getinfo(easy, info, value);
 }
+/* Returns whether the connection of an ended transfer stays open for others. Call it before the handle leaves its multi handle. */
+static inline int fk_easy_keeps_connection(CURL *easy) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK && socket != CURL_SOCKET_BAD;
+}
+typedef int (*fk_debug_callback)(CURL *easy, curl_infotype type, char *bytes, size_t size, void *context);
+static inline CURLcode fk_easy_set_debug_callback(CURL *easy, fk_debug_callback value) {
+    return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, value);
+}
 static inline CURLMcode fk_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }

@@ -27,6 +27,8 @@ public struct Receipt: Codable, Sendable, Hashable {
     public var written: Int64
     /// The length of the file in bytes; nil until a server has reported it.
     public var expected: Int64?
+    /// False if nothing marked the end of the body, so that the file may be cut; else nil.
+    public var lengthVerified: Bool?
     /// Bytes per second: smoothed while the task runs, otherwise the average of its last attempt; 0 before the first.
     public var bytesPerSecond: Double
     /// The last error, in state `.error` and while a retry is due; else nil.
@@ -53,6 +55,7 @@ public struct Receipt: Codable, Sendable, Hashable {
         state = record.state
         written = record.received
         expected = record.expected
+        lengthVerified = record.lengthVerified
         bytesPerSecond = Double(record.bytesPerSecond ?? 0)
         error = record.error
         created = record.created

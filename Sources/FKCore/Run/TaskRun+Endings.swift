@@ -85,7 +85,13 @@ extension TaskRun {
                 return laneFailed(lane, error)
             }
         } else if !receiver.isPart {
-            entry.record.closeRange(index, at: receiver.position)
+            if needsProofOfEnd(summary) {
+                wasAskedForEnd = true
+                appendHistory(
+                    by: "end", "nothing showed the end of the body, which has no length: the rest is requested")
+                return laneIsFree(lane)
+            }
+            closeRange(lane, receiver.position, isVerified: summary.lengthVerified)
         }
         entry.record.noteEnd(isVerified: summary.lengthVerified)
         if lane.reopens == reopens, let digester = receiver.digester, receiver.position == entry.record.expected {
@@ -99,6 +105,36 @@ extension TaskRun {
             return compareArrived()
         }
         laneIsFree(lane)
+    }
+
+    /// True if the rest of the file is to be requested, because the connection may have been lost before the end of the body.
+    /// A request for the rest is answered with 416, the rest, or the length. It is sent once in an attempt. A digest or a
+    /// known size decides without it.
+    private func needsProofOfEnd(_ summary: TransportSummary) -> Bool {
+        !summary.lengthVerified && !wasAskedForEnd && head?.httpVersion == "2" && entry.expectedDigest == nil
+            && entry.record.task.option { $0.size } == nil && !entry.hasPieceDigests
+    }
+
+    /// The body has ended at the end of the file, as far as anything tells.
+    private func closeRange(_ lane: Lane, _ position: Int64, isVerified: Bool) {
+        guard let index = lane.index, entry.record.ranges.indices.contains(index) else { return }
+        entry.record.closeRange(index, at: position)
+        entry.record.noteEnd(isVerified: isVerified)
+        if !isVerified, wasAskedForEnd {
+            appendHistory(by: "end", "no answer proved the end of the file: it may be cut")
+        }
+    }
+
+    /// Takes the stored bytes for the file after a server has refused to prove their end.
+    ///
+    /// - Returns: false if the request was another one, or may succeed later.
+    func keepsUnprovenEnd(_ lane: Lane, _ error: DownloadError) -> Bool {
+        guard wasAskedForEnd, error.code == .httpStatus, !error.isRetryable, lanes.count == 1,
+            entry.record.expected == nil, let index = lane.index, entry.record.ranges.indices.contains(index),
+            lane.lastAsk.usesRange, entry.record.ranges[index].position == lane.lastAsk.start
+        else { return false }
+        closeRange(lane, lane.lastAsk.start, isVerified: false)
+        return true
     }
 
     private func ask(

@@ -63,6 +63,7 @@ extension TaskRun {
 
     /// A lane's request has failed. The attempt fails if it was the last lane; otherwise the others continue.
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
+        if keepsUnprovenEnd(lane, error) { return laneEnded(lane) }
         let others = lanes.count - 1
         if let offset = lane.repairs, repairFailed(lane, at: offset, error) { return laneEnded(lane) }
         if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {

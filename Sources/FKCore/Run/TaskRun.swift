@@ -74,6 +74,8 @@ final class TaskRun {
     var hasRoom = false
     /// The name that the URL alone gives to the file.
     lazy var urlName = FileNameRules.name(url: entry.record.task.url, head: nil)
+    /// True once the rest of a body whose end nothing showed was requested.
+    var wasAskedForEnd = false
     /// The head of the last response, with all fields.
     var head: ResponseHead?
 

@@ -199,6 +199,12 @@ package enum ResumeRules {
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
         if let error = sizeError(length, known) { return .refuse(error) }
         guard ask.usesRange else { return .startOver(total: length) }
+        // All bytes of a file of unknown length were there.
+        if let length, length == ask.start, ask.end == nil, known.length == nil, segments <= 1, isOfStored(head, known),
+            ask.ifRange == nil || known.joins(head) != .unknown
+        {
+            return .complete(total: length)
+        }
         // A server that ignores If-Range sends the whole file although nothing changed. One more request can save
         // gigabytes.
         if ask.again == nil, ask.ifRange != nil, length != nil, length == known.length,
@@ -280,7 +286,7 @@ package enum ResumeRules {
         return .complete(total: total)
     }
 
-    /// True if a 416 with the length of the stored bytes says that they are all. Few servers send validators with it.
+    /// True if an answer with the length of the stored bytes says that they are all. Few servers send validators with a 416.
     private static func isOfStored(_ head: ResponseHead, _ known: Known) -> Bool {
         switch known.joins(head) {
         case .proven: true

@@ -195,9 +195,15 @@
                 if let next = transfer.next {
                     follow(next, transfer)
                 } else {
-                    end(transfer.id, transfer.result(code))
+                    end(transfer.id, transfer.result(code, isShared: isShared(transfer)))
                 }
             }
+        }
+
+        /// True if another running transfer uses the connection of this one.
+        private func isShared(_ transfer: CurlTransfer) -> Bool {
+            transfer.localPort != 0
+                && transfers.values.contains { $0 !== transfer && $0.localPort == transfer.localPort }
         }
 
         private func follow(_ request: OutgoingRequest, _ transfer: CurlTransfer) {
@@ -210,6 +216,7 @@
             guard let transfer = transfers.removeValue(forKey: id) else { return }
             gate.ended(id)
             multi.remove(transfer.easy)
+            transfer.easy.set(CURLOPT_VERBOSE, false)
             transfer.easy.forgetCookies()
             // Options that the next request shares stay set. A pooled handle never keeps a user and password.
             if transfer.easy.setup == nil { transfer.easy.reset() }

@@ -31,10 +31,16 @@
         var opensConnection = false
         /// True if the server has answered over HTTP/1, where a connection carries one transfer at a time.
         private(set) var isSerial = false
+        private var isHTTP2 = false
         private var watch: SilenceWatch
         private var redirectBody = 0
         /// The last result of `fk_easy_saw_close_notify`. It is read only if the end of the body depends on it.
         private var closeNotify: Int32 = -1
+        /// True once the server has said that it will close an HTTP/2 connection without an error (RFC 9113 section 6.8). It is
+        /// read only if the end of the body depends on it.
+        private var sawGoAway = false
+        /// The local port of the connection: transfers with the same one share it. 0 before the request is sent.
+        private(set) var localPort = 0
         /// The endpoint of the current connection: the server or a proxy.
         private var connected: (address: String, port: Int)?
         /// The server's numeric address; nil behind a proxy and before the connection.
@@ -83,6 +89,8 @@
             fk_easy_set_data_callback(easy.pointer, CURLOPT_HEADERFUNCTION, Self.onHeader)
             fk_easy_set_request_callback(easy.pointer, Self.onRequest)
             fk_easy_set_progress_callback(easy.pointer, Self.onProgress)
+            easy.set(CURLOPT_DEBUGDATA, context)
+            fk_easy_set_debug_callback(easy.pointer, Self.onDebug)
             return true
         }
 
@@ -98,6 +106,8 @@
             redirectBody = 0
             watch = SilenceWatch(self.request.options)
             closeNotify = -1
+            sawGoAway = false
+            localPort = 0
             connected = nil
             easy.reset()
         }
@@ -134,9 +144,10 @@
 
         // MARK: Callbacks
 
-        private static let onRequest: fk_request_callback = { context, peer, _, port, _ in
+        private static let onRequest: fk_request_callback = { context, peer, _, port, localPort in
             guard let context, let peer else { return 0 }
             let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+            transfer.localPort = Int(localPort)
             return transfer.willSend(to: String(cString: peer), port: Int(port)) ? 0 : 1
         }
 
@@ -157,6 +168,15 @@
             guard let context else { return 0 }
             let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
             transfer.closeNotify = fk_easy_saw_close_notify(transfer.easy.pointer)
+            return 0
+        }
+
+        private static let onDebug: fk_debug_callback = { _, type, bytes, count, context in
+            guard type == CURLINFO_TEXT, let bytes, let context else { return 0 }
+            let text = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
+            if text.contains("GOAWAY, error=0,") {
+                Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().sawGoAway = true
+            }
             return 0
         }
 
@@ -187,7 +207,9 @@
             case .head(let head):
                 touch()
                 meter.framing = head.framing
+                isHTTP2 = head.version == "2"
                 if framing == .untilClose, isTLS { easy.set(CURLOPT_NOPROGRESS, false) }
+                if isStream { easy.set(CURLOPT_VERBOSE, true) }
                 return receive(head)
             }
         }
@@ -281,8 +303,30 @@
 
         // MARK: The end
 
+        /// True for a body of HTTP/2 without a length: only END_STREAM ends it.
+        private var isStream: Bool { framing == .delimited && isHTTP2 }
+
+        /// How a body of HTTP/2 without a length has ended. libcurl before 8.1 also reports success if a frame breaks the
+        /// protocol (RFC 9113 section 5.4.1), and closes the connection.
+        ///
+        /// | connection | end |
+        /// | --- | --- |
+        /// | kept for other transfers | END_STREAM |
+        /// | closed after a GOAWAY without an error | not known |
+        /// | in use by another transfer, so that nothing tells whether it will be kept | not known |
+        /// | closed | broken |
+        enum StreamEnd { case proven, unknown, broken }
+
+        /// How the body has ended. To be called after libcurl has reported success.
+        private func streamEnd(isShared: Bool) -> StreamEnd {
+            if fk_easy_keeps_connection(easy.pointer) != 0 { return .proven }
+            return sawGoAway || isShared ? .unknown : .broken
+        }
+
         /// The result, after libcurl has ended with `code`.
-        func result(_ code: CURLcode) -> Result<TransportSummary, DownloadError> {
+        ///
+        /// - Parameter isShared: true if another running transfer uses the same connection.
+        func result(_ code: CURLcode, isShared: Bool = false) -> Result<TransportSummary, DownloadError> {
             switch outcome {
             case .failure(let error): return .failure(error)
             case .success: return .success(summary)
@@ -300,6 +344,18 @@
                         DownloadError(
                             .incompleteBody, "The body ended too early.", url: maskedURL,
                             isRetryable: true))
+                }
+                if isStream, current.method != "HEAD" {
+                    switch streamEnd(isShared: isShared) {
+                    case .proven: break
+                    case .unknown:
+                        return .success(TransportSummary(bodyBytes: meter.delivered, lengthVerified: false))
+                    case .broken:
+                        return .failure(
+                            DownloadError(
+                                .incompleteBody, "The HTTP/2 connection broke before the end of the body.",
+                                url: maskedURL, isRetryable: true))
+                    }
                 }
                 if framing != nil { return .success(summary) }
                 return .failure(

@@ -214,8 +214,9 @@ extension String {
 public struct TransportSummary: Sendable, Hashable {
     /// The body bytes that the handler received.
     public var bodyBytes: Int64
-    /// True if a length or a last chunk marked the end of the body; false if the server only closed the connection
-    /// (RFC 9112 section 6.3 rule 8).
+    /// True if a length, a last chunk or the end of an HTTP/2 stream marked the end of the body; false if the server only
+    /// closed the connection (RFC 9112 section 6.3 rule 8), or if the transport cannot tell. The engine asks once more for
+    /// the rest of a body of HTTP/2 without a marked end.
     public var lengthVerified: Bool
 
     /// Creates a summary. Transports call it at the end.
