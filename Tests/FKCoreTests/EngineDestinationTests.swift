@@ -95,6 +95,19 @@ struct EngineDestinationTests {
         #expect(bench.names == ["s.bin"])
     }
 
+    @Test("with `.skip`, a file that appears between two attempts counts, and the part of the first attempt is removed")
+    func existingLater() async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, cut: 1) }
+        let id = try await bench.add("a.bin") { $0.options.existing = .skip }
+        await bench.settle()
+        #expect(bench.names.count == 1, "the part: \(bench.names)")
+        try bench.folder.write(Self.other, to: "out/a.bin")
+        await bench.advance(60)
+        #expect(await bench.state(id) == .complete)
+        #expect(bench.names == ["a.bin"])
+        #expect(try bench.out("a.bin") == Self.other)
+    }
+
     @Test("a name the server decides, with a file of that name", arguments: [ExistingFilePolicy.refuse, .skip])
     func existingServerName(_ policy: ExistingFilePolicy) async throws {
         let bench = try await Bench { request, _ in Self.named("s.bin", request) }

@@ -69,6 +69,8 @@ extension TaskRun {
     private func keepExisting(_ name: String, in folder: Folder) throws(DownloadError) {
         let path = folder.path(of: name)
         let size = try folder.fileLength(name)
+        // Of an earlier attempt, before the file was there.
+        if let part = entry.record.partName { folder.removePart(part) }
         entry.record.keep(foreign: path)
         appendHistory(by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.fill(size)
