@@ -1,6 +1,7 @@
 #ifndef FK_CLIBCURL_SHIM_H
 #define FK_CLIBCURL_SHIM_H
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <curl/curl.h>
@@ -97,6 +98,18 @@ static inline const char *fk_easy_default_ca_file(CURL *easy) {
     (void)easy;
 #endif
     return file;
+}
+
+/* Opens a socket. `context` is an int, which gets the error number of a failure: libcurl itself does not report it. */
+static inline curl_socket_t fk_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)purpose;
+    curl_socket_t descriptor = socket(address->family, address->socktype, address->protocol);
+    if (descriptor == CURL_SOCKET_BAD) *(int *)context = errno;
+    return descriptor;
+}
+static inline void fk_easy_set_open_socket(CURL *easy, int *error) {
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fk_open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, error);
 }
 
 /* Keeps child processes from inheriting sockets. */

@@ -17,7 +17,7 @@ extension RPCService {
             return await status()
         case "fk.barrels":
             _ = try PageCall(method, params, allowed: [])
-            return await barrels()
+            return try await barrels()
         case "fk.tasks": return try tasks(TaskQuery(PageCall(method, params, allowed: TaskQuery.members)))
         case "fk.task": return try await details(PageCall(method, params, allowed: ["id"]))
         case "fk.rates":
@@ -111,9 +111,17 @@ extension RPCService {
         return PageDocuments.details(row, record, isOwned: isOwned)
     }
 
-    private func barrels() async -> JSON {
+    /// - Throws: the reason, with the folder's name, if the barrels cannot be listed.
+    private func barrels() async throws(RPCError) -> JSON {
+        let names: [String]
+        do throws(DownloadError) {
+            names = try await downloader.messager.barrels()
+        } catch {
+            throw RPCError(error.message)
+        }
         var documents: [JSON] = []
-        for name in (try? await downloader.messager.barrels()) ?? [] {
+        for name in names {
+            // Deleted meanwhile.
             guard let info = try? await downloader.messager.barrelInfo(name) else { continue }
             let options = (try? reader.barrel(name))?.options
             documents.append(

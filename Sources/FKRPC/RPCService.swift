@@ -27,6 +27,7 @@ package actor RPCService {
     var engineWatch = EngineWatch(interval: 0.25)
     /// Rows that the present request may still return.
     var rowBudget = 0
+    private var byteBudget = 0
     private let reports = Locked<[DownloadInfo]>([])
     private let hasMissed = Locked(true)
     private var registration: Messager.Registration?
@@ -38,6 +39,8 @@ package actor RPCService {
 
     /// The maximum number of rows in the answer to one request, so that a multicall of long lists has an end.
     package static let maxRows = 100_000
+    /// The maximum number of bytes in the answer to one request. A client that does not read keeps so many in memory.
+    package static let maxAnswer = 8 << 20
 
     /// What is known of a peer.
     struct PeerState {
@@ -147,7 +150,8 @@ package actor RPCService {
 
     private func tick() async {
         await refresh()
-        for info in await downloader.messager.running() { table.progress(info) }
+        // The next tick shows the progress if the records cannot be listed now.
+        for info in (try? await downloader.messager.running()) ?? [] { table.progress(info) }
         await watchEngine(now: EngineWatch.now)
         rates.add(table.bytesPerSecond, at: ContinuousClock.now)
         await tellViews()
@@ -222,6 +226,7 @@ package actor RPCService {
     private func handle(_ json: JSON, from caller: RPCCaller) async -> RPCAnswer {
         await refresh()
         rowBudget = Self.maxRows
+        byteBudget = Self.maxAnswer
         guard let calls = json.array else { return await answer(await reply(to: json, from: caller)) }
         var replies: [Reply] = []
         for call in calls where call.object != nil { replies.append(await reply(to: call, from: caller)) }
@@ -281,7 +286,7 @@ package actor RPCService {
     ) async -> (Result<JSON, RPCError>, isRefused: Bool) {
         do throws(RPCError) {
             if method == "system.multicall" { return try await multicall(params, from: caller) }
-            if let value = Self.lists[method] { return (.success(value), false) }
+            if let value = Self.lists[method] { return (.success(try spend(value)), false) }
             var params = params
             let isAsking = method.hasPrefix("fk.") && params.first?.string == nil
             // The page asks once without a secret, to learn whether one is needed.
@@ -291,11 +296,25 @@ package actor RPCService {
                     "Without a secret a browser changes nothing with \(method) this way: use POST with an Origin.")
             }
             if let peer = caller.peer { peers[peer]?.isAuthenticated = true }
-            if method.hasPrefix("fk.") { return (.success(try await page(method, params, from: caller.peer)), false) }
-            return (.success(try await aria2(method, Parameters(params))), false)
+            if method.hasPrefix("fk.") {
+                return (.success(try spend(await page(method, params, from: caller.peer))), false)
+            }
+            return (.success(try spend(await aria2(method, Parameters(params)))), false)
         } catch {
             return (.failure(error), false)
         }
+    }
+
+    /// Bounds the answer to one request.
+    ///
+    /// - Returns: the result, written.
+    private func spend(_ result: JSON) throws(RPCError) -> JSON {
+        let bytes = result.bytes
+        guard bytes.count <= byteBudget else {
+            throw RPCError("The answer would be longer than \(Self.maxAnswer >> 20) MiB: ask for fewer tasks at once.")
+        }
+        byteBudget -= bytes.count
+        return .text(bytes)
     }
 
     /// Takes the secret off, whether one is needed or not.

@@ -10,6 +10,15 @@ enum RPCProgram {
         case signal(Int32)
         /// A client has asked for it. `isForced` waits no longer than a second.
         case client(isForced: Bool)
+
+        /// The time to close. SIGTERM has to end every stage within 3 seconds.
+        var limit: Duration {
+            switch self {
+            case .signal(SIGTERM): .milliseconds(2_500)
+            case .client(isForced: true): .milliseconds(800)
+            default: .seconds(60)
+            }
+        }
     }
 
     /// - Returns: the exit status: 0 for a client's shutdown, 2 for refused options, 3 for an unusable work path, 130 or 143
@@ -59,24 +68,31 @@ enum RPCProgram {
             break
         }
         problems.cancel()
-        await service.stop()
-        server.stop()
-        await close(downloader, end)
+        await within(end.limit) {
+            server.stop()
+            await service.stop()
+            if case .signal(SIGTERM) = end { downloader.hurry() }
+            await downloader.close()
+        }
         withExtendedLifetime(signals) {}
         guard case .signal(let number) = end else { return 0 }
         if !words.has("quiet") { say("stopped; everything is kept. The next fk rpc continues it.") }
         return 128 + number
     }
 
-    /// Releases the work path. A forced end leaves what takes longer to the next start, as a kill would.
-    private static func close(_ downloader: Downloader, _ end: End) async {
-        let limit: Duration = if case .client(isForced: true) = end { .milliseconds(800) } else { .seconds(60) }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await downloader.close() }
-            group.addTask { try? await Task.sleep(for: limit) }
-            await group.next()
-            group.cancelAll()
+    /// Returns when the work is done, or after the limit: what takes longer is left to the next start, as after a kill. A
+    /// task group would wait for the work all the same.
+    private static func within(_ limit: Duration, _ work: @escaping @Sendable () async -> Void) async {
+        let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
+        Task {
+            await work()
+            continuation.yield()
         }
+        Task {
+            try? await Task.sleep(for: limit)
+            continuation.yield()
+        }
+        for await _ in ends { return }
     }
 
     /// The secret; nil without one.

@@ -18,11 +18,15 @@ if words == ["--version"] || words == ["--version", "--json"] || words == ["--js
     exit(Dispatcher.status(ExitStatus.done, .standardOutput, .standardError))
 }
 
+DescriptorLimit.raise()
+if let shortage = DescriptorLimit.shortage {
+    OutputStream.standardError.writeLine("fk: \(shortage)")
+    exit(ExitStatus.taskFailed)
+}
 // Before everything else, because it takes place beside it on a thread of its own.
 if words.first == "get" { TransportLibrary.prepare() }
 Allocator.keepFreedMemory()
 SignalTrap.ignoreWriteSignals()
-DescriptorLimit.raise()
 let status = await Dispatcher(context: .process).run(words)
 TerminalGuard.leave()
 // `_exit` and not `exit`, which finalises libraries while the transport's thread is still ending: both free the same

@@ -73,6 +73,22 @@ struct ClientRoleTests {
         await downloader.close()
     }
 
+    @Test("a folder of records that a client cannot list is an error with its name, no empty list")
+    func unlisted() async throws {
+        let bench = try await owner()
+        let client = try join(bench)
+        #expect(try await client.messager.waiting().isEmpty)
+        #expect(try await client.messager.running().isEmpty)
+        let folder = bench.workPath.tasksFolder + "/zz"
+        // A link to itself cannot be listed, by root neither.
+        try FileManager.default.createSymbolicLink(atPath: folder, withDestinationPath: folder)
+        for list in [client.messager.waiting, client.messager.running] {
+            let error = await #expect(throws: DownloadError.self) { try await list() }
+            #expect(error?.code == .disk && error?.message.contains(folder) == true, "\(error?.message ?? "")")
+        }
+        await client.close()
+    }
+
     @Test("a client hears every change of state, however quick")
     func everyChange() async throws {
         let gate = FakeGate()

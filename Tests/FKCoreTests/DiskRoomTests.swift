@@ -77,13 +77,6 @@ struct DiskRoomTests {
         #expect((4_096...65_536).contains(part.occupied))
     }
 
-    @Test("what stays free is never negative") func clamped() {
-        var configure = Configure()
-        #expect(configure.minFree == 64 << 20)
-        configure.minFree = -5
-        #expect(configure.minFree == 0)
-    }
-
     @Test(
         "fault 111: no byte of a file that does not fit is taken, whatever its length", arguments: [1_000, 3_000_000])
     func engine(count: Int) async throws {

@@ -7,6 +7,10 @@ import Testing
 
 @Suite("Engine: out of descriptors", .timeLimit(.minutes(10)))
 struct EngineDescriptorTests {
+    private static let outOfDescriptors = DownloadError(
+        .connect, "The server could not be reached.", underlying: "socket: \(String(cString: strerror(EMFILE)))",
+        isRetryable: true)
+
     @Test("the limit says how many tasks there is room for, and there is always room for one")
     func limit() {
         #expect([1_024, 64, 30, 24, 16, 0].map { DescriptorBudget(limit: $0).slots } == [250, 10, 1, 1, 1, 1])
@@ -31,9 +35,6 @@ struct EngineDescriptorTests {
     func waits() async throws {
         let content = Bytes.pattern(count: 1_000)
         let gate = FakeGate()
-        let error = DownloadError(
-            .connect, "The server could not be reached.", underlying: "socket: \(String(cString: strerror(EMFILE)))",
-            isRetryable: true)
         let asked = Observed(0)
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in
             if request.urlRequest.url?.lastPathComponent == "a" { return .file(content, to: request, gate: gate) }
@@ -41,7 +42,7 @@ struct EngineDescriptorTests {
                 count += 1
                 return count == 1
             }
-            return isFirst ? Bench.Answer([.fail(error)]) : .file(content, to: request)
+            return isFirst ? Bench.Answer([.fail(Self.outOfDescriptors)]) : .file(content, to: request)
         }
         let first = try await bench.add("a")
         await bench.reached("a", .action)
@@ -50,6 +51,26 @@ struct EngineDescriptorTests {
         gate.open()
         #expect(await bench.finished(first)?.state == .complete)
         let end = await bench.finished(second)
+        #expect(end?.state == .complete && end?.attempts == 1)
+    }
+
+    @Test("without any other task it is tried again after a while, however often; no attempt counts")
+    func aloneWithoutDescriptor() async throws {
+        let content = Bytes.pattern(count: 1_000)
+        let asked = Observed(0)
+        let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in
+            let count = asked.update { count in
+                count += 1
+                return count
+            }
+            return count <= 3 ? Bench.Answer([.fail(Self.outOfDescriptors)]) : .file(content, to: request)
+        }
+        let task = try await bench.add("a")
+        for time in 1...3 {
+            await bench.reached("a", .idle, times: time + 1)
+            bench.clock.advance(seconds: RetryRules.descriptorDelay)
+        }
+        let end = await bench.finished(task)
         #expect(end?.state == .complete && end?.attempts == 1)
     }
 }

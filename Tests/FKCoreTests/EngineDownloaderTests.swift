@@ -45,6 +45,39 @@ struct EngineDownloaderTests {
         #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
     }
 
+    @Test(
+        "fifty downloaders that are released without a close keep no file open and no transport",
+        arguments: [DownloaderRole.owner, .either, .client])
+    func released(_ role: DownloaderRole) async throws {
+        let folder = try TemporaryFolder()
+        let server = try FaultServer()
+        server.routeOthers { _ in .ok(Self.content) }
+        var transports: [WeakObject] = []
+        for number in 0..<50 {
+            var configure = Configure(workPath: folder.file("work\(number)"))
+            configure.transport.proxy = ""
+            let transport = try configure.transportKind.makeTransport()
+            transports.append(WeakObject(transport as AnyObject))
+            let downloader = try Downloader(configure, role: role, transport: transport)
+            downloader.activateQueue()
+            if role == .client {
+                _ = await downloader.messager.all()
+            } else {
+                try await downloader.download(server.url("/a"))
+            }
+        }
+        func open() -> [String] {
+            let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+            return numbers.map { "/proc/self/fd/\($0)" }
+                .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: $0) }
+                .filter { $0.hasPrefix(folder.path) }
+        }
+        let isReleased = try await eventually {
+            open().isEmpty && transports.allSatisfy { $0.object == nil } ? true : nil
+        }
+        #expect(isReleased == true, "\(open())")
+    }
+
     @Test("nor does one with transfers under way keep its thread, the lock, or a run")
     func droppedWhileRunning() async throws {
         let folder = try TemporaryFolder()
@@ -184,6 +217,11 @@ extension Engine {
 }
 
 /// A run seen from outside of its engine. Sendable because only its being there is asked for.
+private struct WeakObject {
+    weak var object: AnyObject?
+    init(_ object: AnyObject) { self.object = object }
+}
+
 fileprivate struct Weak: @unchecked Sendable {
     private weak var run: TaskRun?
     init(_ run: TaskRun?) { self.run = run }

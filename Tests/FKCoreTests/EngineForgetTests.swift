@@ -107,4 +107,27 @@ struct EngineForgetTests {
         await next.advance(5)
         #expect(await next.finished(again)?.state == .complete)
     }
+
+    @Test(
+        "a forget or trash whose engine closes before the run has ended has one answer, with its URL",
+        arguments: [Verb.forget, .trash])
+    func changedHands(_ verb: Verb) async throws {
+        let first = try await Bench(content: Self.content)
+        let gate = first.holdRequests()
+        let id = try await first.add("a")
+        await gate.reached()
+        let message = try Mailbox(first.workPath).post(.verb(verb, .all))
+        await first.advance(2)
+        await first.reached("a", .unknown)
+        async let closed: Void = first.downloader.close()
+        while case .limits = await first.engine.perform(.limits) { await Task.yield() }
+        gate.open()
+        await closed
+        let next = try await Bench(in: first.folder, content: Self.content)
+        await next.engine.afterLeftovers()
+        let results = try #require(try Mailbox(first.workPath).readReply(message)?.verbResults)
+        #expect(results.map(\.id) == [id] && results.map(\.url) == [first.task("a").url])
+        #expect(results.map(\.applied) == [true] && results.map(\.before) == [.action])
+        #expect(results.map(\.note) == ["forgotten"] && next.names == [])
+    }
 }

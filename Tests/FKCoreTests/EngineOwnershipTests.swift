@@ -42,7 +42,7 @@ struct EngineOwnershipTests {
         #expect(try await messager.urls(inBarrel: "x").count == 1)
         #expect(await messager.receipt(.id(id))?.state == .action)
         #expect(try await messager.records().records.count == 1)
-        #expect(await messager.waiting().isEmpty)
+        #expect(try await messager.waiting().isEmpty)
         #expect(try await Builder.loadAll(in: closed.downloader).count == 1)
         #expect(await closed.finished(id)?.state == .action)
         #expect(try file(id, bench) == before)

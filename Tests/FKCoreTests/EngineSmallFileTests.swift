@@ -38,7 +38,7 @@ struct EngineSmallFileTests {
     func asked() async throws {
         let (bench, id, gate) = try await running()
         #expect(await bench.messager.info(.id(id))?.count == ByteCount(received: 20_000, expected: 119_000))
-        #expect(await bench.messager.running().map(\.count.received) == [20_000])
+        #expect(try await bench.messager.running().map(\.count.received) == [20_000])
         #expect(try await bench.messager.barrelInfo("x").count == ByteCount(received: 20_000, expected: 119_000))
         #expect(await bench.messager.receipt(.id(id))?.expected == 119_000)
         #expect(try await bench.messager.records().records.map(\.size) == [119_000])

@@ -22,6 +22,9 @@ struct RulesOptionRangeTests {
         .init("options.connections = .fixed is 0") { $0.connections = .fixed(0) },
         .init("options.connections = .fixed is -1") { $0.connections = .fixed(-1) },
         .init("options.connections = .fixed is 257") { $0.connections = .fixed(257) },
+        .init("options.maxAttempts is 0, and must be from 1 to 1001") { $0.maxAttempts = 0 },
+        .init("options.maxAttempts is 1002") { $0.maxAttempts = 1_002 },
+        .init("options.minFree is -1") { $0.minFree = -1 }, .init("options.size is -1") { $0.size = -1 },
         .init("options.timeout is 0.0 s") { $0.timeout = .zero },
         .init("options.timeout is -1.0 s") { $0.timeout = .seconds(-1) },
         .init("options.timeout is nan") { $0.timeoutSeconds = .nan },
@@ -63,6 +66,8 @@ struct RulesOptionRangeTests {
                     options.maxSize = number
                     options.rateLimit = number
                     options.connections = limit
+                    options.maxAttempts = timeout > 1 ? 1_001 : 1
+                    options.minFree = number
                     options.timeout = .seconds(timeout)
                     options.stallTimeout = .seconds(timeout)
                     options.deadline = Date.distantFuture
@@ -90,34 +95,94 @@ struct RulesOptionRangeTests {
         #expect(read.task.options == clamped)
     }
 
-    @Test("settings of a downloader are refused by name, when it is made and when they change")
-    func configure() async throws {
-        let changes: [(String, (inout Configure) -> Void)] = [
-            ("rateLimit is -5", { $0.rateLimit = -5 }), ("connections = .fixed is 0", { $0.connections = .fixed(0) }),
-            ("transport.connectTimeout is -1", { $0.transport.connectTimeout = .seconds(-1) }),
-            ("transport.connectTimeout is nan", { $0.transport.connectSeconds = .nan }),
-            ("transport.stallTimeout is inf", { $0.transport.stallSeconds = .infinity }),
-            ("transport.stallRate is -1", { $0.transport.stallRate = -1 }),
-            ("transport.maxRedirects is -1", { $0.transport.maxRedirects = -1 }),
-            ("transport.maxHeaderBytes is 0", { $0.transport.maxHeaderBytes = 0 }),
-            ("transport.maxHeaderLines is 0", { $0.transport.maxHeaderLines = 0 }),
-        ]
-        let bench = try await Bench(content: [1])
-        for (text, change) in changes {
-            let folder = try TemporaryFolder()
-            var configure = Configure(workPath: folder.file("work"))
-            change(&configure)
-            let made = configure
-            let error = #expect(throws: DownloadError.self) { try Downloader(made) }
-            #expect(
-                error?.code == .invalidArgument && error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
-            #expect(!FileManager.default.fileExists(atPath: folder.file("work").path))
-            var live = await bench.downloader.configure
-            change(&live)
-            let changed = live
-            let again = await #expect(throws: DownloadError.self) { try await bench.downloader.update(changed) }
-            #expect(again?.message.hasPrefix(text) == true)
+    struct Setting: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var change: @Sendable (inout Configure) -> Void
+        init(_ text: String, _ change: @escaping @Sendable (inout Configure) -> Void) {
+            testDescription = text
+            self.change = change
         }
-        #expect(await bench.downloader.configure.rateLimit == nil)
+    }
+
+    static let settings: [Setting] = [
+        .init("rateLimit is -5, and must be at least 0") { $0.rateLimit = -5 },
+        .init("connections = .fixed is 0, and must be from 1 to 256") { $0.connections = .fixed(0) },
+        .init("connections = .fixed is 257") { $0.connections = .fixed(257) },
+        .init("maxConnectionsPerHost is 0, and must be from 1 to 256") { $0.maxConnectionsPerHost = 0 },
+        .init("maxConnectionsPerHost is -3") { $0.maxConnectionsPerHost = -3 },
+        .init("maxConnectionsPerHost is 257") { $0.maxConnectionsPerHost = 257 },
+        .init("progressInterval is 0.0 s, and must be from 0.2 s to 2.0 s") { $0.progressInterval = .zero },
+        .init("progressInterval is -1.0 s") { $0.progressInterval = .seconds(-1) },
+        .init("progressInterval is 2.001 s") { $0.progressInterval = .milliseconds(2_001) },
+        .init("minFree is -1, and must be at least 0") { $0.minFree = -1 },
+        .init("retry.maxAttempts is 0, and must be from 1 to 1001") { $0.retry.maxAttempts = 0 },
+        .init("retry.maxAttempts is 1002") { $0.retry = RetryPolicy(maxAttempts: 1_002) },
+        .init("retry.baseDelay is -1.0 s, and must be from 0.0 s to 3600.0 s") { $0.retry.baseDelay = .seconds(-1) },
+        .init("retry.baseDelay is 3601.0 s") { $0.retry.baseDelay = .seconds(3_601) },
+        .init("retry.maxDelay is -1.0 s, and must be from 0.0 s to 86400.0 s") { $0.retry.maxDelay = .seconds(-1) },
+        .init("retry.maxDelay is 86401.0 s") { $0.retry.maxDelay = .seconds(86_401) },
+        .init("retry.jitter is -0.5, and must be from 0.0 to 1.0") { $0.retry.jitter = -0.5 },
+        .init("retry.jitter is 1.5") { $0.retry.jitter = 1.5 },
+        .init("retry.jitter is nan") { $0.retry.jitter = .nan },
+        .init("retry.maxRetryAfter is -1.0 s") { $0.retry.maxRetryAfter = .seconds(-1) },
+        .init("retry.maxRetryAfter is 86401.0 s") { $0.retry.maxRetryAfter = .seconds(86_401) },
+        .init("transport.connectTimeout is -1") { $0.transport.connectTimeout = .seconds(-1) },
+        .init("transport.connectTimeout is nan") { $0.transport.connectSeconds = .nan },
+        .init("transport.stallTimeout is inf") { $0.transport.stallSeconds = .infinity },
+        .init("transport.stallRate is -1") { $0.transport.stallRate = -1 },
+        .init("transport.maxRedirects is -1") { $0.transport.maxRedirects = -1 },
+        .init("transport.maxHeaderBytes is 0") { $0.transport.maxHeaderBytes = 0 },
+        .init("transport.maxHeaderLines is 0") { $0.transport.maxHeaderLines = 0 },
+    ]
+
+    @Test(
+        "a setting outside its range is refused by name, when a downloader is made and when it changes",
+        arguments: settings)
+    func configure(_ row: Setting) async throws {
+        let folder = try TemporaryFolder()
+        var configure = Configure(workPath: folder.file("work"))
+        row.change(&configure)
+        let made = configure
+        for role in [DownloaderRole.owner, .client, .either] {
+            let error = #expect(throws: DownloadError.self) { try Downloader(made, role: role) }
+            #expect(error?.code == .invalidArgument)
+            #expect(error?.message.hasPrefix(row.testDescription) == true, "\(error?.message ?? "")")
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder.file("work").path))
+        let bench = try await Bench(content: [1])
+        var live = await bench.downloader.configure
+        let before = live.progressInterval
+        row.change(&live)
+        let changed = live
+        let again = await #expect(throws: DownloadError.self) { try await bench.downloader.update(changed) }
+        #expect(again?.message.hasPrefix(row.testDescription) == true)
+        #expect(await bench.downloader.configure.progressInterval == before)
+    }
+
+    @Test("the ends of the ranges of settings are inside")
+    func settingEnds() throws {
+        for isLow in [true, false] {
+            var configure = Configure(workPath: URL(fileURLWithPath: "/x"))
+            configure.connections = .fixed(isLow ? 1 : 256)
+            configure.maxConnectionsPerHost = isLow ? 1 : 256
+            configure.progressInterval = .milliseconds(isLow ? 200 : 2_000)
+            configure.minFree = isLow ? 0 : .max
+            configure.rateLimit = isLow ? 0 : .max
+            configure.retry = RetryPolicy(
+                maxAttempts: isLow ? 1 : 1_001, baseDelay: .seconds(isLow ? 0 : 3_600),
+                maxDelay: .seconds(isLow ? 0 : 86_400), jitter: isLow ? 0 : 1,
+                maxRetryAfter: .seconds(isLow ? 0 : 86_400))
+            try configure.validate()
+        }
+    }
+
+    @Test("a work path that is no file is refused", arguments: ["http://user:pw@h.example/w", "ftp://h/w", "w"])
+    func workPath(_ text: String) throws {
+        let url = try #require(URL(string: text))
+        for role in [DownloaderRole.owner, .client, .either] {
+            let error = #expect(throws: DownloadError.self) { try Downloader(Configure(workPath: url), role: role) }
+            #expect(error?.code == .invalidArgument && error?.message.contains("must be a file URL") == true)
+            #expect(error?.message.contains("pw") == false)
+        }
     }
 }

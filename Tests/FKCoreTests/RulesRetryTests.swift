@@ -39,6 +39,20 @@ struct RulesRetryTests {
         }
     }
 
+    @Test(
+        "without a descriptor it waits, and the attempt does not count, whatever the rest is",
+        arguments: [EMFILE, ENFILE])
+    func outOfDescriptors(number: Int32) {
+        for attempt in [1, 5, 100] {
+            for mirrors in [0, 2] {
+                let decision = RetryRules.decide(
+                    error: DownloadError(system: number, "open", "f"), attempt: attempt, policy: even, mirrors: mirrors,
+                    resumed: false, random: 0)
+                #expect(decision == .wait(seconds: RetryRules.descriptorDelay))
+            }
+        }
+    }
+
     @Test("statuses that pass by themselves are exactly these", arguments: 100...599)
     func statuses(code: Int) {
         #expect(RetryRules.isRetryable(status: code) == [408, 425, 429, 500, 502, 503, 504].contains(code))

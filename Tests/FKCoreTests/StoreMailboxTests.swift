@@ -95,6 +95,35 @@ struct StoreMailboxTests {
         #expect(try Mailbox(scratch.path).take().map(\.0) == [id])
     }
 
+    @Test("a request that the system cannot read is left to the next call, and quarantined if that lasts")
+    func unreadable() throws {
+        let scratch = try ScratchWorkPath()
+        let mailbox = Mailbox(scratch.path)
+        let later = Date(timeIntervalSinceNow: 60)
+        // The text of a system call's error is all that `contents` has of it.
+        var isBroken = true
+        let id = try mailbox.post(.verb(.action, .all))
+        let read: (String) throws -> [UInt8] = { path in
+            guard isBroken else { return try FileIO.contents(of: path, limit: Mailbox.maxMessage) }
+            throw DownloadError(system: EMFILE, "open", path)
+        }
+        for _ in 0..<20 {
+            #expect(try mailbox.take(now: later, read: read).isEmpty)
+            #expect(mailbox.hasNews())
+        }
+        isBroken = false
+        #expect(try mailbox.take(now: later, read: read).map(\.0) == [id])
+        try mailbox.finish(id)
+        let other = try mailbox.post(.verb(.action, .all))
+        for _ in 1..<Mailbox.maxReads {
+            let taken = try mailbox.take(now: later) { throw DownloadError(system: EIO, "read", $0) }
+            #expect(taken.isEmpty)
+        }
+        let last = try mailbox.take(now: later) { throw DownloadError(system: EIO, "read", $0) }
+        #expect(last.map(\.0) == [other])
+        #expect(scratch.names(scratch.path.quarantineFolder).count == 1)
+    }
+
     @Test("news is told after a post, and silence once the folder has been quiet")
     func news() throws {
         let scratch = try ScratchWorkPath()

@@ -34,6 +34,17 @@ struct RPCPageTests {
         await fixture.close()
     }
 
+    @Test("barrels that cannot be listed are an error with the folder's name") func barrelFolder() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let folder = fixture.folder.file("work/barrels").path
+        try FileManager.default.removeItem(atPath: folder)
+        // A link to itself cannot be listed, by root neither.
+        try FileManager.default.createSymbolicLink(atPath: folder, withDestinationPath: folder)
+        let answer = try await fixture.call("fk.barrels")
+        #expect(answer["message"]?.string?.contains(folder) == true, "\(answer)")
+        await fixture.close()
+    }
+
     @Test(
         "wrong members are named",
         arguments: [

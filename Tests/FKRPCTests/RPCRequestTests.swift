@@ -27,6 +27,23 @@ struct RPCRequestTests {
         await fixture.close()
     }
 
+    @Test("the answer to one request has at most 8 MiB; the calls beyond that get an error") func longAnswer() async throws {
+        let fixture = try await RPCFixture()
+        let calls = JSON.array(Array(repeating: .members(["methodName": "system.listMethods"]), count: 20_000))
+        for body in [
+            JSON.members(["id": 1, "method": "system.multicall", "params": .array([calls])]),
+            JSON.array(Array(repeating: .members(["id": 1, "method": "system.listMethods"]), count: 20_000)),
+        ] {
+            let answer = await fixture.service.handle(body.bytes, from: RPCCaller())
+            // Twenty thousand short errors come on top.
+            #expect(answer.body.count < RPCService.maxAnswer + 20_000 * 200)
+            let text = String(decoding: answer.body, as: UTF8.self)
+            #expect(text.contains("aria2.addUri") && text.contains("longer than 8 MiB"))
+        }
+        #expect(try await fixture.call("system.listMethods").array?.isEmpty == false)
+        await fixture.close()
+    }
+
     @Test("a batch is answered with 200 in its order, and elements that are no objects are left out") func batch()
         async throws
     {

@@ -26,4 +26,36 @@ struct FaultDescriptorTests {
         }
         #expect(try sandbox.reader.records().map(\.attempts) == names.map { _ in 1 })
     }
+
+    @Test(
+        "with fewer descriptors than a download needs, a line says how many, and nothing begins",
+        arguments: [["get", "http://127.0.0.1:9/a", "-d", "."], ["list"], ["verify", "--all"]])
+    func tooFew(_ words: [String]) async throws {
+        let sandbox = try Sandbox()
+        for limit in 6..<3 + DescriptorLimit.needed {
+            let result = try await sandbox.fk(under: "-n \(limit)", words)
+            #expect(result.status == 1 && result.output.isEmpty)
+            let isTold = result.errors.contains("raise the limit to") && result.errors.split(separator: "\n").count == 1
+            #expect(isTold, "\(limit): \(result.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
+    }
+
+    @Test("a connection without a descriptor waits, and is no attempt", .enabled(if: Program.find("strace") != nil))
+    func noSocket() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        let body = Bytes.pattern(count: 20_000)
+        server.serve("/a", body)
+        let result = try await FKProgram.run(
+            try #require(Program.find("strace")),
+            [
+                "-f", "-o", "/dev/null", "-e", "trace=none", "-e", "inject=socket:error=EMFILE:when=1", FKProgram.path,
+                "get", server.url("/a"), "-d", sandbox.files, "--retry", "0",
+            ],
+            environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(try sandbox.bytes("a") == body)
+        #expect(try sandbox.reader.records().map(\.attempts) == [1])
+    }
 }

@@ -51,6 +51,7 @@ extension TaskOptions {
             ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
             ?? OptionRange.fault("options.minFree", minFree, in: 0...)
             ?? OptionRange.fault("options.connections", connections)
+            ?? OptionRange.fault("options.maxAttempts", maxAttempts, in: RetryPolicy.attempts)
     }
 
     private var timeFault: String? {
@@ -69,6 +70,8 @@ extension TaskOptions {
         options.size = size.map { max($0, 0) }
         options.rateLimit = rateLimit.map { max($0, 0) }
         options.minFree = minFree.map { max($0, 0) }
+        let attempts = RetryPolicy.attempts
+        options.maxAttempts = maxAttempts.map { min(max($0, attempts.lowerBound), attempts.upperBound) }
         if case .fixed(let count) = connections {
             let range = ConnectionLimit.range
             options.connections = .fixed(min(max(count, range.lowerBound), range.upperBound))
@@ -117,13 +120,34 @@ extension TransportOptions {
     }
 }
 
+extension RetryPolicy {
+    /// The range of `maxAttempts`.
+    static let attempts = 1...1001
+
+    /// The error message of `Configure.validate`; nil if all values are valid.
+    fileprivate var fault: String? {
+        OptionRange.fault("retry.maxAttempts", maxAttempts, in: Self.attempts)
+            ?? OptionRange.fault("retry.baseDelay", seconds: baseDelaySeconds, in: 0...3_600)
+            ?? OptionRange.fault("retry.maxDelay", seconds: maxDelaySeconds, in: 0...86_400)
+            ?? OptionRange.fault("retry.jitter", jitter, in: 0...1)
+            ?? OptionRange.fault("retry.maxRetryAfter", seconds: maxRetryAfterSeconds, in: 0...86_400)
+    }
+}
+
 extension Configure {
-    /// Checks every setting that is not clamped. `Downloader.init` and `Downloader.update` call it.
+    /// Checks every setting. `Downloader.init` and `Downloader.update` call it.
     ///
-    /// - Throws: `.invalidArgument` with the first setting outside its range, its value and the range.
+    /// - Throws: `.invalidArgument` with the first setting outside its range, its value and the range. A work path that is
+    ///   no file URL is such a setting.
     public func validate() throws(DownloadError) {
+        guard workPath.isFileURL else {
+            throw DownloadError(
+                .invalidArgument, "workPath is \(URLMasking.mask(workPath.absoluteString)), and must be a file URL.")
+        }
         try OptionRange.check(
             OptionRange.fault("rateLimit", rateLimit, in: 0...) ?? OptionRange.fault("connections", connections)
-                ?? transport.fault)
+                ?? OptionRange.fault("maxConnectionsPerHost", maxConnectionsPerHost, in: 1...256)
+                ?? OptionRange.fault("progressInterval", seconds: progressInterval.inSeconds, in: 0.2...2)
+                ?? OptionRange.fault("minFree", minFree, in: 0...) ?? retry.fault ?? transport.fault)
     }
 }

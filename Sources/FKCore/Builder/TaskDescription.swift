@@ -76,7 +76,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The rate limit of this task in bytes per second, at least 0. nil, the default, and 0 set no limit. The lowest
     /// of all limits applies.
     public var rateLimit: Int64?
-    /// The number of attempts including the first, 1 to 1001, clamped; nil, the default, uses
+    /// The number of attempts including the first, 1 to 1001; nil, the default, uses
     /// `RetryPolicy.maxAttempts`.
     public var maxAttempts: Int?
     /// The time for connecting and for receiving nothing, 1 ms to 1e9 seconds; nil, the default, uses the downloader's

@@ -51,8 +51,8 @@ protocol EngineAccess: AnyObject, Sendable {
     func infos(_ selector: TaskSelector) async throws -> [DownloadInfo]
     func receipts(_ selector: TaskSelector) async throws -> [Receipt]
     func records(_ query: RecordQuery) async throws -> RecordPage
-    func waitingInfos() async -> [DownloadInfo]
-    func runningInOrder() async -> [DownloadInfo]
+    func waitingInfos() async throws -> [DownloadInfo]
+    func runningInOrder() async throws -> [DownloadInfo]
     func barrelInfo(_ name: String) async throws -> BarrelInfo
     func barrelNames() async throws -> [String]
     func barrelURLs(_ name: String) async throws -> [String]

@@ -168,8 +168,11 @@ package actor RunSession {
     private func owner() -> Int32 { EngineLock.holder(WorkPath(configure.workPath))?.pid ?? 0 }
 
     /// Ends the run soon. An engine keeps all bytes and releases the work path; a follower only stops following.
-    package func stop() async {
+    ///
+    /// - Parameter soon: true kills programs of the download stage that take longer than a second. The default is false.
+    package func stop(soon: Bool = false) async {
         isStopped = true
+        if soon { access?.engine?.hurry() }
         await access?.close()
     }
 

@@ -104,16 +104,16 @@ extension SharedEngine {
     }
 
     /// Where another process runs the tasks, by priority and then in the order of submission.
-    func waitingInfos() async -> [DownloadInfo] {
+    func waitingInfos() async throws -> [DownloadInfo] {
         if let engine { return await engine.waitingInfos() }
-        let records = (try? follower.reader.records { $0.state == .idle }) ?? []
+        let records = try follower.reader.records { $0.state == .idle }
         return records.sorted { ($1.task.priority, $0.number) < ($0.task.priority, $1.number) }
             .map { DownloadInfo($0) }
     }
 
-    func runningInOrder() async -> [DownloadInfo] {
+    func runningInOrder() async throws -> [DownloadInfo] {
         if let engine { return await engine.runningInOrder() }
-        follower.note(((try? follower.reader.records { $0.state == .action }) ?? []).map { DownloadInfo($0) })
+        follower.note(try follower.reader.records { $0.state == .action }.map { DownloadInfo($0) })
         return follower.runningInfos()
     }
 

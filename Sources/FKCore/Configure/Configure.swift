@@ -13,8 +13,8 @@ public enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
 /// All settings of a downloader. They take effect when a `Downloader` is created from them (FKDownloader's
 /// `takeSession`).
 ///
-/// Each setting documents its range. Values outside are clamped if the setting says so, and refused by `validate()`
-/// otherwise.
+/// Each setting documents its range. `validate()` throws for a value outside. Only `maxAction` and `distributeSpeed` are
+/// clamped, as in FKDownloader.
 public struct Configure: Sendable {
     /// The folder of all info files, and of files without a destination of their own. It cannot change while a
     /// downloader is live. The default is `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on
@@ -27,26 +27,22 @@ public struct Configure: Sendable {
         didSet { maxAction = min(max(maxAction, 1), 256) }
     }
 
-    /// The interval of progress reports: polled callbacks, download middlewares, sequences. 0.2 to 2 seconds, clamped. The
-    /// default is one second. Changes of state are reported at once.
-    public var progressInterval: Duration = .seconds(1) {
-        didSet { progressInterval = min(max(progressInterval, .milliseconds(200)), .seconds(2)) }
-    }
+    /// The interval of progress reports: polled callbacks, download middlewares, sequences. 0.2 to 2 seconds. The default
+    /// is one second. Changes of state are reported at once.
+    public var progressInterval: Duration = .seconds(1)
 
     /// FKDownloader's name for `progressInterval`: the number of steps of 0.2 s, 1 to 10, clamped; rounded for an interval
     /// that is no whole number of steps. The default is 5.
     public var distributeSpeed: Int {
-        get { Int((progressInterval.inSeconds * 5).rounded()) }
+        get { Int(min(max((progressInterval.inSeconds * 5).rounded(), 1), 10)) }
         set { progressInterval = .milliseconds(200 * min(max(newValue, 1), 10)) }
     }
 
     /// The start order of waiting tasks with equal priority. The default is `.fifo`.
     public var order: QueueOrder = .fifo
 
-    /// The maximum number of connections to one host over all tasks, 1 to 256, clamped. The default is 16.
-    public var maxConnectionsPerHost: Int = 16 {
-        didSet { maxConnectionsPerHost = min(max(maxConnectionsPerHost, 1), 256) }
-    }
+    /// The maximum number of connections to one host over all tasks, 1 to 256. The default is 16.
+    public var maxConnectionsPerHost: Int = 16
 
     /// The number of connections of one file, `.fixed` with 1 to 256. A task's own option overrides it. The default
     /// is `.automatic`.
@@ -71,14 +67,12 @@ public struct Configure: Sendable {
     /// The data that is synced before a task is complete. The default is `.process`.
     public var durability: Durability = .process
 
-    /// Bytes to keep free on the file system of the files, in addition to what the files need; at least 0, clamped. The
+    /// Bytes to keep free on the file system of the files, in addition to what the files need; at least 0. The
     /// default is 64 MiB; 0 allows a full disk.
     /// A task's own option overrides it. A file whose known length does not fit fails with `.noSpace` before its
     /// first byte; if some of its bytes are stored already, it waits for space instead. A file of unknown length is
     /// fetched until the disk is full.
-    public var minFree: Int64 = 64 << 20 {
-        didSet { minFree = max(0, minFree) }
-    }
+    public var minFree: Int64 = 64 << 20
 
     /// False leaves out the middleware programs of the work path (`MiddlewareProgram`). The default is true. Changing it
     /// has no effect on a live downloader.
@@ -86,7 +80,8 @@ public struct Configure: Sendable {
 
     /// Creates default settings.
     ///
-    /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`.
+    /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`. `validate()` throws for another
+    ///   URL.
     public init(workPath: URL? = nil) {
         self.workPath = workPath ?? WorkPath.standard.url
     }

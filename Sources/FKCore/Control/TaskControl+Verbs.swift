@@ -6,7 +6,10 @@ extension TaskControl {
     /// Chooses the verb for each selected task, before the first one changes.
     func choose(_ selector: TaskSelector, _ choose: (DownloadState) -> Verb) throws -> [VerbChoice] {
         try tenure.checkOpen()
-        return try book.findSome(selector).map { VerbChoice(id: $0.id, verb: choose($0.standing)) }
+        return try book.findSome(selector).map { entry in
+            let state = entry.standing
+            return VerbChoice(id: entry.id, verb: choose(state), url: entry.record.task.url, chosenIn: state)
+        }
     }
 
     /// Verbs whose tasks have their new states. `finish` waits for the runs that stop.
@@ -43,10 +46,8 @@ extension TaskControl {
                 begin(choice.verb, entry, forAll: forAll, &started)
                 book.rest(choice.id)
             } else {
-                started.results.append(
-                    VerbResult(
-                        id: choice.id, url: "", verb: choice.verb, before: .unknown, after: .unknown, applied: false,
-                        note: "is gone already"))
+                let before = choice.verb.isForgetting ? choice.chosenIn : nil
+                started.results.append(Self.result(of: choice, performedIn: before ?? .unknown, on: nil))
             }
         }
         barrels.save()
@@ -100,9 +101,10 @@ extension TaskControl {
         started.results.map { result in
             let entry = result.before == result.after ? nil : book[result.id]
             guard let entry, entry.isDirty || !entry.isThere else {
-                return VerbChoice(id: result.id, verb: result.verb, performedIn: result.before)
+                return VerbChoice(id: result.id, verb: result.verb, performedIn: result.before, url: result.url)
             }
-            return VerbChoice(id: result.id, verb: result.verb, number: entry.record.number)
+            return VerbChoice(
+                id: result.id, verb: result.verb, number: entry.record.number, url: result.url, chosenIn: result.before)
         }
     }
 
@@ -111,7 +113,8 @@ extension TaskControl {
         of choice: VerbChoice, performedIn before: DownloadState, on entry: TaskEntry?
     ) -> VerbResult {
         var result = VerbResult(
-            id: choice.id, url: entry?.record.task.url ?? "", verb: choice.verb, before: before, after: before,
+            id: choice.id, url: choice.url ?? entry?.record.task.url ?? "", verb: choice.verb, before: before,
+            after: before,
             applied: false, note: "")
         switch StateMachine.decide(choice.verb, in: before) {
         case .noOp(let reason): result.note = reason
@@ -188,6 +191,10 @@ extension TaskControl {
             }
         return "\(what): takes effect when its middleware has returned"
     }
+}
+
+extension Verb {
+    fileprivate var isForgetting: Bool { self == .forget || self == .trash }
 }
 
 extension StateMachine.Effect {

@@ -219,6 +219,17 @@ package actor Engine {
     /// Seconds for which closing waits for programs of the download stage.
     private static let programPatience: Duration = .seconds(30)
 
+    /// Gives programs of the download stage one more second, when the process has to end soon. After that they are killed,
+    /// and what they have not been told is dropped.
+    package nonisolated func hurry() {
+        let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
+        guard !lines.isEmpty else { return }
+        Task.detached {
+            try? await Task.sleep(for: .seconds(1))
+            lines.forEach { $0.stop() }
+        }
+    }
+
     /// Programs hear of every change of state, also of the last ones before the end of a command.
     private func finishPrograms() async {
         let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }

@@ -193,12 +193,22 @@ package struct VerbChoice: Codable, Sendable, Hashable {
     /// The state before the verb, if the verb was performed and the record says so: then only the result is missing.
     /// The default is nil: the verb is yet to be performed.
     package var performedIn: DownloadState?
+    /// The task's URL, for the result if the task is gone by then; nil, the default, if unknown.
+    package var url: String?
+    /// The state when the task was chosen. A task that is gone by then was forgotten by this verb, if the verb forgets: an
+    /// earlier engine performed it and could not answer. The default is nil: unknown.
+    package var chosenIn: DownloadState?
     /// Creates a choice.
-    package init(id: TaskID, verb: Verb, number: UInt64? = nil, performedIn: DownloadState? = nil) {
+    package init(
+        id: TaskID, verb: Verb, number: UInt64? = nil, performedIn: DownloadState? = nil, url: String? = nil,
+        chosenIn: DownloadState? = nil
+    ) {
         self.id = id
         self.verb = verb
         self.number = number
         self.performedIn = performedIn
+        self.url = url
+        self.chosenIn = chosenIn
     }
 }
 

@@ -120,7 +120,8 @@ final class ProgramLine: Sendable {
         timer.cancel()
     }
 
-    private func stop() {
+    /// Kills the running programs, and drops the rest.
+    func stop() {
         let runs = state.withLock { line in
             line.isStopped = true
             for id in line.tasks.keys { line.tasks[id] = [] }

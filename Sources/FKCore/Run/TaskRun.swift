@@ -278,6 +278,11 @@ final class TaskRun {
         case .askAgain:
             entry.record.takeBackAttempt()
             end(as: .idle)
+        case .wait(let seconds):
+            entry.record.takeBackAttempt()
+            entry.record.retry(Waiting(.retry, until: clock.date + seconds))
+            end(as: .idle)
+            schedule.setDeadline()
         case .fail:
             if let files = opened, entry.received == 0 {
                 // An empty part file is of no use to the next attempt.

@@ -11,7 +11,8 @@ import Foundation
 /// | any other error status | no | yes |
 /// | name lookup, connect, timeout, connection lost, incomplete body | yes, after a delay | yes |
 /// | TLS, proxy, redirect, bad range, encoded or too large body, protocol violation, wrong digest | no | yes |
-/// | a full disk, too many open files | yes, after a delay | no |
+/// | too many open files | yes, after `descriptorDelay`, and the attempt does not count | no |
+/// | a full disk | yes, after a delay | no |
 /// | disk, destination, middleware, cancelled, bad input | no | no |
 ///
 /// An error with `isRetryable` set is retried, whatever its row says.
@@ -30,7 +31,13 @@ package enum RetryRules {
         /// The same entry of the plan is asked again at once, and the failed attempt does not count. The link that it
         /// was redirected to, or that a middleware made, has expired.
         case askAgain
+        /// The same entry of the plan is tried again in that many seconds, and the failed attempt does not count. The
+        /// process is out of descriptors, which says nothing about the file or its server.
+        case wait(seconds: Double)
     }
+
+    /// The seconds until a task that got no descriptor is tried again.
+    package static let descriptorDelay = 5.0
 
     /// Statuses of transient errors.
     package static let retryableStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
@@ -83,6 +90,7 @@ package enum RetryRules {
         let movesOn = isFresh && !(nextIsSame ?? false)
         let asked = asked(by: error, policy)
 
+        if error.isOutOfDescriptors { return .wait(seconds: descriptorDelay) }
         // Without progress it is asked again only once.
         if isExpiry(error), isUnderway, hasProgress || !(previous.map(isExpiry) ?? false) { return .askAgain }
         if movesOn, concernsServer(error) {

@@ -42,13 +42,7 @@ final class FollowerLock: Sendable {
     deinit { FileIO.close(descriptor) }
 
     /// True while a process follows the work path.
-    static func isHeld(_ workPath: WorkPath) -> Bool {
-        guard let descriptor = try? FileIO.open(workPath.followersPath, O_RDWR) else { return false }
-        defer { FileIO.close(descriptor) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { return errno == EWOULDBLOCK }
-        _ = flock(descriptor, LOCK_UN)
-        return false
-    }
+    static func isHeld(_ workPath: WorkPath) -> Bool { FileLock.isHeld(workPath.followersPath, LOCK_EX) }
 }
 
 /// The changes that the owner of a work path writes for its followers, in `<root>/changes`. It is open only while

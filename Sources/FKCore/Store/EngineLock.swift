@@ -94,6 +94,7 @@ package final class EngineLock: Sendable {
                 let code = errno
                 FileIO.close(descriptor)
                 if code == EWOULDBLOCK || code == EINTR { continue }
+                guard FileLock.unsupported.contains(code) else { throw DownloadError(system: code, "lock", path) }
                 throw DownloadError(
                     .workPathUnusable, "The file system of \(path) has no locks: choose a local work path.",
                     underlying: String(cString: strerror(code)))
@@ -101,9 +102,13 @@ package final class EngineLock: Sendable {
             // If the file was removed between opening and locking, this lock excludes no other process.
             var ours = stat()
             var named = stat()
-            guard fstat(descriptor, &ours) == 0, stat(path, &named) == 0, ours.st_ino == named.st_ino,
-                ours.st_dev == named.st_dev
-            else {
+            guard fstat(descriptor, &ours) == 0, stat(path, &named) == 0 else {
+                let code = errno
+                FileIO.close(descriptor)
+                if code == ENOENT { continue }
+                throw DownloadError(system: code, "lock", path)
+            }
+            guard ours.st_ino == named.st_ino, ours.st_dev == named.st_dev else {
                 FileIO.close(descriptor)
                 continue
             }
@@ -191,14 +196,8 @@ package final class EngineLock: Sendable {
         }
     }
 
-    /// True while a process holds the lock, according to the kernel.
-    package static func isHeld(_ workPath: WorkPath) -> Bool {
-        guard let descriptor = try? FileIO.open(workPath.lockPath, O_RDONLY) else { return false }
-        defer { FileIO.close(descriptor) }
-        guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return errno == EWOULDBLOCK }
-        _ = flock(descriptor, LOCK_UN)
-        return false
-    }
+    /// True while a process holds the lock, according to the kernel, and if the kernel cannot be asked (`FileLock`).
+    package static func isHeld(_ workPath: WorkPath) -> Bool { FileLock.isHeld(workPath.lockPath, LOCK_SH) }
 
     /// The content of the lock file; nil if it is missing. A working holder changes it about once a second.
     package static func content(_ workPath: WorkPath) -> [UInt8]? {

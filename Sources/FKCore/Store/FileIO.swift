@@ -30,7 +30,12 @@ package enum FileIO {
         }
         if flags & O_EXCL != 0 { return descriptor }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard fstat(descriptor, &status) == 0 else {
+            let error = DownloadError(system: errno, "open", path)
+            close(descriptor)
+            throw error
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
             throw notRegular(path)
         }

@@ -66,6 +66,8 @@ package final class Mailbox: Sendable {
     package static let replyLifetime: Double = 600
     /// With more answers than this, the oldest are discarded.
     static let maxReplies = 1_000
+    /// A request that could not be read this many times is quarantined.
+    static let maxReads = 5
     /// The seconds after which a change of the folder certainly shows. Folder times are as coarse as the kernel's
     /// timer (4 to 10 ms).
     private static let granularity: Double = 0.02
@@ -101,6 +103,8 @@ package final class Mailbox: Sendable {
         var look: Look?
         /// Taken and not finished, so this process does not return it again.
         var inHand: Set<String> = []
+        /// How often each of these requests could not be read.
+        var unread: [String: Int] = [:]
         /// Answers that could not be written yet, oldest first.
         var unwritten: [(id: MessageID, reply: EngineReply)] = []
     }
@@ -204,12 +208,18 @@ package final class Mailbox: Sendable {
         return state.withLock { $0.look != look }
     }
 
-    /// The requests in the mailbox, oldest first, without those that were taken and not finished. An unreadable one
+    /// The requests in the mailbox, oldest first, without those that were taken and not finished. A malformed one
     /// is moved to the quarantine and reported in its place; it needs no `finish`. Requests that an earlier engine
     /// has performed are not returned again.
     ///
+    /// A request that the system cannot read now is left to the next call: without a limit while the process is out of
+    /// descriptors, and `maxReads` times after another error.
+    ///
+    /// - Parameter read: returns the content of a message.
     /// - Throws: `.disk` if the folder cannot be listed. The next call tries again.
-    package func take(now: Date = Date()) throws -> [(MessageID, Result<EngineRequest, DownloadError>)] {
+    package func take(
+        now: Date = Date(), read: (String) throws -> [UInt8] = { try FileIO.contents(of: $0, limit: maxMessage) }
+    ) throws -> [(MessageID, Result<EngineRequest, DownloadError>)] {
         let before = lookNow()
         let names = try FileIO.names(in: workPath.mailboxFolder).sorted()
         let fresh = state.withLock { state in
@@ -228,14 +238,26 @@ package final class Mailbox: Sendable {
                     try finish(id)
                     return nil
                 }
-                let bytes = try FileIO.contents(of: messagePath(id), limit: Self.maxMessage)
+                let bytes = try read(messagePath(id))
+                state.withLock { _ = $0.unread.removeValue(forKey: name) }
                 return (id, .success(try StoreJSON.decode(EngineRequest.self, from: bytes)))
             } catch {
                 state.withLock { _ = $0.inHand.remove(name) }
                 // Withdrawn since the folder was read.
-                if (error as? DownloadError)?.code == .notFound { return nil }
+                if (error as? DownloadError)?.code == .notFound || isLeft(name, because: error) { return nil }
                 return (id, .failure(Quarantine.move(messagePath(id), in: workPath, because: error, now: now)))
             }
+        }
+    }
+
+    /// True if the next `take` tries to read the request again.
+    private func isLeft(_ name: String, because error: any Error) -> Bool {
+        guard let error = error as? DownloadError, error.isUnanswered else { return false }
+        return state.withLock { state in
+            let reads = error.isOutOfDescriptors ? 0 : state.unread[name, default: 0] + 1
+            state.unread[name] = reads < Self.maxReads ? reads : nil
+            if reads < Self.maxReads { state.look = nil }
+            return reads < Self.maxReads
         }
     }
 

@@ -1,5 +1,6 @@
 #if canImport(CLibcurl)
     import CLibcurl
+    import Foundation
 
     /// One easy handle of libcurl, with the memory that must outlive it. Handles are pooled and reused. Not
     /// thread-safe: only the transport's thread uses it.
@@ -8,6 +9,8 @@
         /// It outlives the handle.
         private let share: CurlShare?
         private let errorBuffer: UnsafeMutablePointer<CChar>
+        /// The error number of a socket that could not be opened; 0 without one.
+        private let socketError: UnsafeMutablePointer<Int32>
         private var headerList: UnsafeMutablePointer<curl_slist>?
         /// The options that are set besides the URL; nil if unknown.
         var setup: Setup?
@@ -20,6 +23,8 @@
             self.pointer = pointer
             errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
             errorBuffer.pointee = 0
+            socketError = .allocate(capacity: 1)
+            socketError.pointee = 0
             self.share = share
             set(CURLOPT_SHARE, share?.pointer)
             // Enables libcurl's cookie engine, for cookies that redirects set. `reset()` does not disable it. Setting
@@ -32,6 +37,7 @@
             curl_easy_cleanup(pointer)
             curl_slist_free_all(headerList)
             errorBuffer.deallocate()
+            socketError.deallocate()
         }
 
         /// Clears every option of the last request. Connections and TLS sessions do not belong to the handle and
@@ -41,14 +47,28 @@
             curl_easy_reset(pointer)
             curl_slist_free_all(headerList)
             headerList = nil
-            errorBuffer.pointee = 0
+            clearError()
             set(CURLOPT_ERRORBUFFER, errorBuffer)
+            fk_easy_set_open_socket(pointer, socketError)
         }
 
         /// Removes the cookies of one transfer, so that the next one with this handle does not send them.
         func forgetCookies() { set(CURLOPT_COOKIELIST, "ALL") }
 
-        func clearError() { errorBuffer.pointee = 0 }
+        func clearError() {
+            errorBuffer.pointee = 0
+            socketError.pointee = 0
+        }
+
+        /// True if the process had no descriptor for a socket, or has none now: a name lookup and the reading of a
+        /// certificate file then fail without a reason.
+        var lacksDescriptor: Bool {
+            if [EMFILE, ENFILE].contains(socketError.pointee) { return true }
+            let probe = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            guard probe >= 0 else { return [EMFILE, ENFILE].contains(errno) }
+            close(probe)
+            return false
+        }
 
         /// libcurl's text for the last failure; may be empty.
         var errorText: String { String(cString: errorBuffer) }

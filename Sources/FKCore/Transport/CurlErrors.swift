@@ -1,6 +1,7 @@
 #if canImport(CLibcurl)
     import CLibcurl
     import FKMiddleware
+    import Foundation
 
     /// The facts about a transfer that libcurl ended with an error.
     struct CurlFailure {
@@ -17,11 +18,14 @@
         var connectStatus: Int
         /// The proxy as configured; nil without one.
         var proxy: String?
+        /// True if the process had no descriptor for the connection. libcurl does not report it.
+        var lacksDescriptor = false
 
         /// The error for the user, and whether a retry can help.
         ///
         /// | libcurl | code | retryable |
         /// | --- | --- | --- |
+        /// | any, without a free descriptor | `connect` | yes |
         /// | lookup, connect, time-out, lost connection, HTTP/2 stream error | `nameLookup`, `connect`, `timeout`, `connectionLost` | yes |
         /// | body ends before its length, its last chunk or TLS close_notify | `incompleteBody` | yes |
         /// | certificate, TLS version or cipher, unreadable CA file | `tls` | no |
@@ -30,6 +34,11 @@
         /// | proxy refuses | `proxy` | where its status is 5xx |
         /// | URL, interface, options | `invalidURL`, `unsupportedScheme`, `invalidArgument` | no |
         var error: DownloadError {
+            if lacksDescriptor {
+                var error = Self.outOfDescriptors
+                error.url = url
+                return error
+            }
             if connectStatus >= 300 {
                 return make(
                     .proxy, "The proxy\(proxyName) answered \(connectStatus) to the request for a tunnel.",
@@ -83,6 +92,11 @@
                 return make(.connectionLost, "The transfer failed.", retry: false)
             }
         }
+
+        /// The process has no descriptor for a connection.
+        static let outOfDescriptors = DownloadError(
+            .connect, "There is no connection: the process has too many open files.",
+            underlying: String(cString: strerror(EMFILE)), isRetryable: true)
 
         /// With a leading space; empty if the proxy is unknown.
         private var proxyName: String { address.map { " \($0.shown)" } ?? "" }

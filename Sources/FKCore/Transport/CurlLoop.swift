@@ -29,14 +29,15 @@
 
         /// Returns after `CurlInbox.stop()`, when every handler has been finished and all connections are closed.
         static func run(_ inbox: CurlInbox) {
-            if let loop = CurlLoop(inbox: inbox) {
-                loop.run()
-                return
+            while true {
+                if let loop = CurlLoop(inbox: inbox) { return loop.run() }
+                var commands: [CurlInbox.Command] = []
+                let goesOn = inbox.take(&commands)
+                let error = goesOn ? CurlFailure.outOfDescriptors : cancelled
+                for case .start(_, let start) in commands { start.handler.transportDidFinish(.failure(error)) }
+                guard goesOn else { return }
+                usleep(100_000)
             }
-            inbox.stop()
-            var commands: [CurlInbox.Command] = []
-            _ = inbox.take(&commands)
-            for case .start(_, let start) in commands { start.handler.transportDidFinish(.failure(noMemory)) }
         }
 
         /// nil if libcurl has no memory, or the process no descriptor.

@@ -369,7 +369,8 @@
                     connectStatus: easy.long(CURLINFO_HTTP_CONNECTCODE),
                     proxy: ProxyAddress.text(
                         option: request.options.proxy, url: current.url,
-                        environment: ProcessInfo.processInfo.environment)
+                        environment: ProcessInfo.processInfo.environment),
+                    lacksDescriptor: !isConnected && easy.lacksDescriptor
                 ).error)
         }
 

@@ -11,8 +11,8 @@ import Foundation
 public protocol Middleware: Sendable {
     /// The name in logs and in `fk why`. The default is the type's name.
     var name: String { get }
-    /// The position in the chain: a positive integer. Lower values run earlier; equal values run in the order of
-    /// registration. Values below 1 count as 1. The default is 100.
+    /// The position in the chain: any integer. Lower values run earlier; equal values run in the order of registration.
+    /// The default is 100.
     var priority: Int { get }
 }
 

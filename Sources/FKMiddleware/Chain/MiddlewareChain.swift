@@ -45,14 +45,14 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     /// are for messages and identify nothing.
     ///
     /// - Parameters:
-    ///   - priority: values below 1 count as 1.
+    ///   - priority: any number; lower ones run earlier.
     ///   - scope: the tasks it handles; the default is all.
     /// - Returns: the registration, for `remove(_:)`.
     @discardableResult
     public func register(_ middleware: Element, priority: Int, for scope: MiddlewareScope = .all) -> Registration {
         state.withLock { state in
             let entry = Entry(
-                priority: max(1, priority), number: state.nextNumber, scope: scope, middleware: middleware)
+                priority: priority, number: state.nextNumber, scope: scope, middleware: middleware)
             state.nextNumber += 1
             let index = state.entries.firstIndex { $0.priority > entry.priority } ?? state.entries.endIndex
             state.entries.insert(entry, at: index)

@@ -43,7 +43,7 @@ struct TransferRun: Sendable {
         let signal = Locked<Int32?>(nil)
         let trap = SignalTrap { number in
             signal.withLock { $0 = number }
-            Task { await session.stop() }
+            Task { await session.stop(soon: number == SIGTERM) }
         }
         log?.write(LogLine(.info, "begin", [("version", Version.text), ("pid", "\(getpid())")]))
         let tracker = try await run(session, log)

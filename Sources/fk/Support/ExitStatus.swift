@@ -16,7 +16,8 @@ enum ExitStatus {
 
     /// Each status and its meaning, for the help and the manual page.
     static let meanings = [
-        ("0", "success"), ("1", "at least one file failed, or the output could not be written"),
+        ("0", "success"),
+        ("1", "at least one file failed, the output could not be written, or too few files may be open"),
         ("2", "invalid command line"), ("3", "the work path cannot be used"), ("4", "a name or id matches nothing"),
         ("75", "with --shard: at least one file failed for a reason that may pass; run the shard again"),
         ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; the downloads can be resumed"),
