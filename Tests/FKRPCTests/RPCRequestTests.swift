@@ -27,7 +27,8 @@ struct RPCRequestTests {
         await fixture.close()
     }
 
-    @Test("the answer to one request has at most 8 MiB; the calls beyond that get an error") func longAnswer() async throws {
+    @Test("the answer to one request has at most 8 MiB; the calls beyond that get an error")
+    func longAnswer() async throws {
         let fixture = try await RPCFixture()
         let calls = JSON.array(Array(repeating: .members(["methodName": "system.listMethods"]), count: 20_000))
         for body in [
