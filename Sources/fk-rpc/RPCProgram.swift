@@ -68,7 +68,7 @@ enum RPCProgram {
             break
         }
         problems.cancel()
-        await within(end.limit) {
+        await within(end.limit) { [end] in
             server.stop()
             await service.stop()
             if case .signal(SIGTERM) = end { downloader.hurry() }

@@ -97,7 +97,10 @@ struct FaultRequestTests {
         await engine.afterLeftovers()
         let done = message.replacingOccurrences(of: ".msg", with: ".done")
         let request = try StoreJSON.decode(EngineRequest.self, from: bytes(done))
-        guard case .chosen(let choices) = request else { return Issue.record("\(request)") }
+        guard case .chosen(let choices) = request else {
+            Issue.record("\(request)")
+            return
+        }
         #expect(choices.map(\.id) == ["a", "b"].map { bench.task($0).id })
         #expect(choices.map(\.verb) == [.suspend, .suspend])
         await engine.close()

@@ -200,21 +200,10 @@ struct RulesRetryTests {
         #expect(RetryRules.parseRetryAfter(value, now: now) == expected)
     }
 
-    @Test("a policy keeps to its ranges, however it is made")
+    @Test("a policy has its values in seconds in its stored form, and keeps what it is given")
     func policy() throws {
-        var wild = RetryPolicy(
-            maxAttempts: 0, baseDelay: .seconds(-1), maxDelay: .seconds(1 << 60), jitter: 9, maxRetryAfter: .zero)
-        #expect(
-            wild
-                == RetryPolicy(
-                    maxAttempts: 1, baseDelay: .zero, maxDelay: .seconds(86_400), jitter: 1, maxRetryAfter: .zero))
-        wild.maxAttempts = 100_000
-        wild.jitter = -1
-        wild.baseDelay = .seconds(1e9)
-        wild.maxDelay = .seconds(-1)
-        wild.maxRetryAfter = .seconds(1e15)
-        #expect(wild.maxAttempts == 1001 && wild.jitter == 0 && wild.baseDelay == .seconds(3_600))
-        #expect(wild.maxDelay == .zero && wild.maxRetryAfter == .seconds(86_400))
+        let wild = RetryPolicy(maxAttempts: 0, baseDelay: .seconds(-1), jitter: 9)
+        #expect(wild.maxAttempts == 0 && wild.baseDelay == .seconds(-1) && wild.jitter == 9)
         let standard = RetryPolicy()
         #expect(standard.maxAttempts == 5 && standard.baseDelay == .seconds(1) && standard.maxDelay == .seconds(60))
         #expect(standard.jitter == 0.5 && standard.maxRetryAfter == .seconds(600))
@@ -226,7 +215,6 @@ struct RulesRetryTests {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         #expect(String(decoding: try encoder.encode(quick), as: UTF8.self) == text)
-        #expect(try JSONDecoder().decode(RetryPolicy.self, from: Data("{\"maxAttempts\":-4}".utf8)).maxAttempts == 1)
         #expect(try JSONDecoder().decode(RetryPolicy.self, from: JSONEncoder().encode(wild)) == wild)
     }
 
