@@ -27,9 +27,11 @@ struct Aria2Status {
         }
     }
 
-    /// The path of the file, finished or not.
+    /// The path of the file, finished or not. It is empty while the name is unknown, as with aria2: aria2p deletes what stands
+    /// at a path.
     var filePath: String {
-        row.path ?? row.directory.map { $0 == "/" ? "/\(row.name)" : "\($0)/\(row.name)" } ?? row.name
+        if row.path == nil, !row.isNamed { return "" }
+        return row.path ?? row.directory.map { $0 == "/" ? "/\(row.name)" : "\($0)/\(row.name)" } ?? row.name
     }
 
     private var total: Int64 { row.expected ?? (row.state == .complete ? row.received : 0) }

@@ -20,6 +20,8 @@ package struct TaskRow: Sendable {
     package var directory: String?
     /// The file's name as far as it is known.
     package var name: String
+    /// False while the name is only a guess from the URL.
+    package var isNamed: Bool
     /// The present state.
     package var state: DownloadState
     /// Bytes received.
@@ -62,6 +64,7 @@ package struct TaskRow: Sendable {
         name =
             record.path?.lastPathPart ?? record.task.fileName
             ?? FileNameRules.name(url: record.task.url, head: nil)
+        isNamed = record.path != nil || record.task.fileName != nil
         state = record.state
         received = record.received
         expected = record.expected
@@ -97,7 +100,10 @@ package struct TaskRow: Sendable {
         bytesPerSecond = info.state == .action ? Int64(max(0, min(info.bytesPerSecond, 1e15))) : 0
         connections = info.state == .action ? info.connections : 0
         attempts = info.attempts
-        if let fileName = info.fileName { name = fileName }
+        if let fileName = info.fileName {
+            name = fileName
+            isNamed = true
+        }
         path = info.path
         barrels = info.barrels
         error = info.error.map(SettingNames.inRPC)

@@ -175,6 +175,17 @@ struct EngineQueueTests {
         #expect(await bench.finished(id)?.state == .complete)
     }
 
+    @Test("a wait for a file is an error while the queue is not active; a download activates it")
+    func waiting() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let task = DownloadTask(try await bench.add("a"), in: bench.downloader)
+        let error = await #expect(throws: DownloadError.self) { try await task.file }
+        #expect(error?.code == .invalidArgument && error?.message.contains("activateQueue()") == true)
+        #expect(bench.transport.requests.isEmpty)
+        try await bench.downloader.download("http://h.example/b")
+        #expect(try await task.file.path == "\(bench.out)/a")
+    }
+
     @Test("the same task twice in one batch is one task")
     func twice() async throws {
         let bench = try await Bench(content: Self.content)

@@ -31,6 +31,36 @@ struct RPCMethodTests {
         await fixture.close()
     }
 
+    @Test("a limit that a running download gets is shown at once") func liveLimit() async throws {
+        let fixture = try await RPCFixture()
+        let gate = Gate()
+        fixture.server.route("/x") { _ in
+            .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nab"), .stall(gate), .close])
+        }
+        let options = JSON.members(["max-download-limit": "10000"])
+        let gid = try await fixture.call("aria2.addUri", [.string(fixture.server.url("/x"))], options)
+        try await fixture.wait(try #require(gid.string), for: "active")
+        #expect(try await fixture.call("aria2.getOption", gid)["max-download-limit"] == "10000")
+        for limit in ["20000", "30000"] {
+            let change = JSON.members(["max-download-limit": .string(limit)])
+            #expect(try await fixture.call("aria2.changeOption", gid, change) == "OK")
+            #expect(try await fixture.call("aria2.getOption", gid)["max-download-limit"] == .string(limit))
+        }
+        gate.open()
+        await fixture.close()
+    }
+
+    @Test("the path of a file is empty until its name is known") func unknownPath() async throws {
+        let fixture = try await RPCFixture()
+        func path(_ gid: String) async throws -> String? {
+            try await fixture.call("aria2.getFiles", .string(gid)).array?.first?["path"]?.string
+        }
+        #expect(try await path(fixture.addPaused("x")) == "")
+        let named = try await fixture.addPaused("y", .init("out", "z"))
+        #expect(try await path(named) == "\(fixture.downloads)/z")
+        await fixture.close()
+    }
+
     @Test("the same URL twice makes a second task under the next free name") func twice() async throws {
         let fixture = try await RPCFixture()
         fixture.server.route("/a.bin") { [body] _ in .ok(body) }

@@ -17,6 +17,8 @@ protocol EngineAccess: AnyObject, Sendable {
 
     /// Starts the queue soon. It returns at once.
     nonisolated func start()
+    /// False if the tasks wait for `start()` of this downloader.
+    var startsTasks: Bool { get async }
     /// Releases the work path or stops following its engine.
     func close() async
     /// The process whose engine runs the tasks.

@@ -126,6 +126,8 @@ actor SharedEngine: EngineAccess {
         await taking?.value
     }
 
+    var startsTasks: Bool { engine == nil || isClosed || starting.withLock { $0 != nil } }
+
     func startQueue() async {
         guard !isStarted, !isClosed else { return }
         isStarted = true

@@ -59,20 +59,22 @@ extension TaskControl {
         moved.priority = task.priority
         guard moved != task else { return changePlace(of: entry) }
         switch entry.record.state {
-        case .idle: requeue(entry)
+        case .idle: return requeue(entry)
         case .action:
             switch AskedAgain.running(known, task) {
             case .adjust: adjust(entry, from: known.options)
             case .restart: entry.run?.restart()
             default: break
             }
-        default: book.write(entry)
+        default: break
         }
+        // A client that reads the record after the answer finds the change, and a kill does not lose it.
+        book.write(entry)
     }
 
     private func changePlace(of entry: TaskEntry) {
         if schedule.ready.contains(entry.id) { schedule.ready.push(schedule.element(of: entry)) }
-        if entry.record.state != .action { book.write(entry) }
+        book.write(entry)
     }
 }
 

@@ -7,6 +7,8 @@ extension Engine: EngineAccess {
 
     nonisolated func start() { executor.run { [self] in assumeIsolated { $0.activate() } } }
 
+    var startsTasks: Bool { schedule.isActive || tenure.isClosing }
+
     var owner: EngineOwner { tenure.mayWrite ? .thisDownloader : .nobody }
 
     /// The owner of an engine's work path does not change before it closes.

@@ -40,13 +40,13 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     }
 
     /// The finished file. Waits until the task is complete, failed, cancelled or gone; while it is suspended, the wait
-    /// continues. A task waits for `Downloader.activateQueue()`.
+    /// continues. Before `Downloader.activateQueue()` it throws, because the task cannot end.
     ///
     /// Cancelling the waiting Swift task ends the wait with `.cancelled`, and the download continues.
     ///
     /// - Throws: the error of a failed task; `.cancelled` if the task is cancelled, trashed or forgotten, if the wait is
     ///   cancelled, and if the downloader closes; `.notFound` if there is no such task; `.invalidArgument` inside a
-    ///   request or response middleware that the task waits for.
+    ///   request or response middleware that the task waits for, and if the queue is not active.
     public var file: URL {
         get async throws(DownloadError) {
             await downloader.waiters.join(id)
@@ -58,6 +58,12 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     /// Waits as `file` does, without being counted as a caller that waits.
     func waitForFile() async throws(DownloadError) -> URL {
         try downloader.checkCanWait(for: id)
+        if let state = await info?.state, ![.complete, .error, .cancel, .unknown].contains(state),
+            await !downloader.engine.startsTasks
+        {
+            throw DownloadError(
+                .invalidArgument, "The queue is not active, so the task cannot end: call activateQueue() first.")
+        }
         var last: DownloadInfo?
         for await info in messager.infos(.id(id)) { last = info }
         return try FileOutcome.judge(last: last, present: await info, isCancelled: Task.isCancelled).get()
