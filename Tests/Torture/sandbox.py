@@ -42,6 +42,7 @@ class Sandbox:
         self.extra = {}
         self.processes = []
         server.restart_count()
+        server.version = 0
 
     @property
     def urls(self):

@@ -16,17 +16,19 @@ CHUNK = 64 << 10
 
 
 @functools.lru_cache(maxsize=64)
-def body(path):
+def body(path, version=0):
     """The bytes behind a path. The rate is no part of what they are."""
     name = path.rsplit("/", 1)[-1]
-    return random.Random(name).randbytes(int(name.split(".")[-2]))
+    return random.Random(f"{name} {version}" if version else name).randbytes(int(name.split(".")[-2]))
 
 
 class Server:
-    """Runs in a thread of its own. `sent` has the number of body bytes handed to the system, by path."""
+    """Runs in a thread of its own. `sent` has the number of body bytes handed to the system, by path, and `version` is
+    that of all files."""
 
     def __init__(self):
         self.sent = {}
+        self.version = 0
         self.connections = 0
         self.loop = asyncio.new_event_loop()
         ready = threading.Event()
@@ -65,7 +67,7 @@ class Server:
         words = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = words[0].split(" ")[1]
         headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in words[1:])}
-        rate, kind, data = int(path.split("/")[1]), path.rsplit(".", 1)[-1], body(path)
+        rate, kind, data = int(path.split("/")[1]), path.rsplit(".", 1)[-1], body(path, self.version)
         sent = self.sent
         if kind == "chunked":
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -73,7 +75,11 @@ class Server:
             writer.write(b"0\r\n\r\n")
             await writer.drain()
             return True
-        tag = f'"{len(data)}"'
+        tag = f'"{len(data)}-{self.version}"'
+        if kind == "plain" and headers.get("if-none-match") == tag:
+            writer.write(f"HTTP/1.1 304 Not Modified\r\nETag: {tag}\r\n\r\n".encode())
+            await writer.drain()
+            return True
         start, end = 0, len(data)
         wanted = headers.get("range", "")
         is_range = wanted.startswith("bytes=") and headers.get("if-range", tag) == tag
