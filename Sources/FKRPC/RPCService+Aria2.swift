@@ -115,6 +115,7 @@ extension RPCService {
 
     /// Bounds the answer to one request.
     func spend(rows count: Int) throws(RPCError) {
+        guard byteBudget > 0 else { throw Self.tooLong }
         guard count <= rowBudget else {
             throw RPCError("The answer would have more than \(Self.maxRows) tasks: ask for fewer at once.")
         }

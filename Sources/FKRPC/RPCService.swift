@@ -27,7 +27,8 @@ package actor RPCService {
     var engineWatch = EngineWatch(interval: 0.25)
     /// Rows that the present request may still return.
     var rowBudget = 0
-    private var byteBudget = 0
+    /// 0 once an answer was too long, so that the calls after it cost nothing.
+    var byteBudget = 0
     private let reports = Locked<[DownloadInfo]>([])
     private let hasMissed = Locked(true)
     private var registration: Messager.Registration?
@@ -305,13 +306,17 @@ package actor RPCService {
         }
     }
 
+    static let tooLong = RPCError(
+        "The answer would be longer than \(maxAnswer >> 20) MiB: ask for fewer tasks at once.")
+
     /// Bounds the answer to one request.
     ///
     /// - Returns: the result, written.
     private func spend(_ result: JSON) throws(RPCError) -> JSON {
         let bytes = result.bytes
         guard bytes.count <= byteBudget else {
-            throw RPCError("The answer would be longer than \(Self.maxAnswer >> 20) MiB: ask for fewer tasks at once.")
+            byteBudget = 0
+            throw Self.tooLong
         }
         byteBudget -= bytes.count
         return .text(bytes)

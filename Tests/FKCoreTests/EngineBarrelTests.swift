@@ -76,6 +76,30 @@ struct EngineBarrelTests {
         #expect(try await sum(bench, "b").count == ByteCount(received: 2_000, expected: 2_000))
     }
 
+    @Test("a URL that is put into a barrel before it has a task joins when the task is made, also after a restart")
+    func awaited() async throws {
+        let bench = try await Bench(content: Self.content)
+        let messager = bench.messager
+        let names = ["x %\u{e9}", "y"]
+        let urls = ["a", "b", "c"].map { bench.task($0).url }
+        for name in names { #expect(try await messager.addBarrel(name, urls: urls) == 0) }
+        #expect(try await messager.addBarrel("gone", urls: [bench.task("a").url]) == 0)
+        try await messager.removeBarrel("gone")
+        try await messager.remove(bench.task("b").url, fromBarrel: "y")
+        #expect(try await sum(bench, "y").total == 0)
+        let a = try await bench.add("a")
+        #expect(await messager.info(.id(a))?.barrels == names)
+        await bench.downloader.close()
+        let next = try await Bench(in: bench.folder, content: Self.content)
+        _ = await next.finished(try await next.add("b"))
+        _ = await next.finished(try await next.add("c", barrel: "z"))
+        #expect(try await next.messager.urls(inBarrel: names[0]) == urls)
+        #expect(try await next.messager.urls(inBarrel: "y") == ["a", "c"].map { bench.task($0).url })
+        #expect(try await next.messager.urls(inBarrel: "z") == [bench.task("c").url])
+        #expect(try await sum(next, "y").isComplete)
+        #expect(!FileManager.default.fileExists(atPath: bench.workPath.awaitedPath))
+    }
+
     @Test("a task may be in many barrels; leaving or deleting one touches no other, and no task")
     func many() async throws {
         let bench = try await Bench(content: Self.content)

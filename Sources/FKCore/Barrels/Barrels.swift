@@ -9,6 +9,7 @@ final class Barrels {
     private let tenure: Tenure
     private let problems: Problems
     var book: BarrelBook
+    var awaited: AwaitedMembers
 
     init(_ workPath: WorkPath, tenure: Tenure, problems: Problems, clock: any EngineClock) {
         self.workPath = workPath
@@ -16,6 +17,7 @@ final class Barrels {
         self.problems = problems
         self.clock = clock
         book = BarrelBook(workPath)
+        awaited = AwaitedMembers(workPath)
     }
 
     /// The names of all barrels, sorted.

@@ -223,6 +223,7 @@ extension TaskControl {
                 reporter.stateChanged(entry)
             }
             if let barrel { join(entry, barrel: barrel) }
+            joinAwaited(entry)
             if mayRun { admit(entry) }
             return (.init(id: id, state: entry.record.state, isNew: known == nil), checksum)
         } catch {

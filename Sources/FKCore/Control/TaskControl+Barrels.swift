@@ -18,19 +18,39 @@ extension TaskControl {
         room.limits.apply(to: entry)
     }
 
-    /// Makes existing tasks members. Their states do not change.
+    /// Makes existing tasks members. Their states do not change. A URL without a task is kept: its task joins when it is
+    /// made.
     ///
     /// - Returns: the number of new members.
     func join(_ selectors: [TaskSelector], barrel name: String) throws -> Int {
         try tenure.checkOpen()
         try barrels.open(name, creating: true)
         var count = 0
-        for entry in try selectors.flatMap({ try book.find($0) }) where !barrels.book.contains(entry.id, in: name) {
+        var unknown: [String] = []
+        let found = try selectors.flatMap { selector -> [TaskEntry] in
+            let entries = try book.find(selector)
+            if entries.isEmpty, case .url(let url) = selector { unknown.append(try URLNormalizer.normalize(url)) }
+            return entries
+        }
+        for entry in found where !barrels.book.contains(entry.id, in: name) {
             join(entry, barrel: name)
             count += 1
         }
         barrels.save()
+        if !unknown.isEmpty { try barrels.awaited.insert(unknown, into: name) }
         return count
+    }
+
+    /// Makes a task a member of the barrels that its URL was put into before.
+    func joinAwaited(_ entry: TaskEntry) {
+        let url = entry.record.task.url
+        book.problems.during {
+            for name in try barrels.awaited.names(of: url) {
+                try barrels.open(name, creating: false)
+                join(entry, barrel: name)
+                try barrels.awaited.remove([url], from: name)
+            }
+        }
     }
 
     /// Removes members from a barrel. Their tasks stay.
@@ -42,7 +62,11 @@ extension TaskControl {
         try tenure.checkOpen()
         try barrels.open(name, creating: false)
         let leaving = try members(texts, ofBarrel: name)
-        guard !leaving.isEmpty else { throw DownloadError(.notFound, "None of these URLs is in barrel \(name).") }
+        let urls = try texts.filter { TaskID(hex: $0) == nil }.map { try URLNormalizer.normalize($0) }
+        let awaited = try barrels.awaited.remove(Set(urls), from: name)
+        guard !leaving.isEmpty || awaited > 0 else {
+            throw DownloadError(.notFound, "None of these URLs is in barrel \(name).")
+        }
         for id in leaving {
             guard let entry = try book.find(id) else {
                 _ = barrels.book.remove(id, from: name)
@@ -54,7 +78,7 @@ extension TaskControl {
         }
         barrels.save()
         reporter.endBarrelSequences(name)
-        return "\(leaving.count) removed from barrel \(name)"
+        return "\(leaving.count + awaited) removed from barrel \(name)"
     }
 
     /// The members with these URLs or ids, each once. It reads the barrel at most once.
@@ -94,6 +118,7 @@ extension TaskControl {
             book.write(entry)
         }
         try barrels.book.delete(name)
+        try barrels.awaited.remove(nil, from: name)
         room.limits.barrelDeleted(name)
         reporter.barrelDeleted(name, info)
         let kept =

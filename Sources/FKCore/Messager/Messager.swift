@@ -94,11 +94,11 @@ public struct Messager: Sendable {
 
     // MARK: Barrels
 
-    /// Creates a barrel of these tasks, or adds them to the existing one. URLs without a task are ignored: prepare
-    /// those first, or use `Builder.prepare(_:barrel:in:)`.
+    /// Creates a barrel of these tasks, or adds them to the existing one. A URL without a task is kept, also across
+    /// restarts: its task joins when it is made. Until then it is no member and not counted.
     ///
-    /// - Returns: the number of tasks that joined.
-    /// - Throws: `.invalidArgument` for an invalid name.
+    /// - Returns: the number of tasks that joined now.
+    /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
     @discardableResult
     public func addBarrel(_ name: String, urls: [String]) async throws(DownloadError) -> Int {
         try await typed { try await engine.join(urls.map { .url($0) }, barrelNamed: name) }
@@ -111,7 +111,8 @@ public struct Messager: Sendable {
         _ = try await typed { try await engine.deleteBarrel(name) }
     }
 
-    /// Adds tasks to a barrel, which is created if missing. Existing members stay.
+    /// Adds tasks to a barrel, which is created if missing. Existing members stay. A URL without a task joins when its task
+    /// is made.
     ///
     /// - Returns: the number of tasks that joined.
     /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.

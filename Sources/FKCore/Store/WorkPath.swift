@@ -74,6 +74,8 @@ package struct WorkPath: Sendable, Hashable {
     package var followersPath: String { root + "/followers" }
     /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
+    /// The file of `AwaitedMembers`.
+    package var awaitedPath: String { root + "/awaited" }
     /// The file of `ProgramList`.
     package var middlewaresPath: String { root + "/middlewares" }
     /// The folder of the info files.
