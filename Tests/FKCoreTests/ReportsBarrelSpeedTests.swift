@@ -51,4 +51,35 @@ struct ReportsBarrelSpeedTests {
         barrel.replace(brought, by: Account(received: 500, expected: 1_000, state: .suspend))
         #expect(barrel.info(now: 3_100_000_000).bytesPerSecond == 0)
     }
+
+    @Test("small files of another process count in the same way, also while the barrel is read again")
+    func followed() async throws {
+        let bench = try await Bench(isActive: false) { _, _ in .status(404) }
+        let tasks = (0..<80).map { bench.task("\($0)") }
+        let ids = try await bench.engine.add(tasks, barrel: "b", run: false).map(\.id)
+        await bench.downloader.close()
+        let reader = StoreReader(bench.workPath)
+        var barrel = try FollowedBarrel("b", reader)
+        #expect(barrel.info(now: 0).bytesPerSecond == 0)
+        var slow = DownloadInfo(
+            id: ids[0], url: tasks[0].url, state: .action, count: ByteCount(received: 0, expected: nil))
+        barrel.take(slow)
+        for second in 1...3 {
+            for number in (20 * second)..<(20 * second + 20) {
+                var info = DownloadInfo(
+                    id: ids[number], url: tasks[number].url, state: .action,
+                    count: ByteCount(received: 0, expected: nil))
+                barrel.take(info)
+                info.state = .complete
+                info.count = ByteCount(received: 200_000, expected: 200_000)
+                barrel.take(info)
+            }
+            try barrel.refresh(reader)
+            let rate = barrel.info(now: Int64(second) * 1_000_000_000).bytesPerSecond
+            #expect(abs(rate - 4_000_000) < 1)
+        }
+        slow.state = .idle
+        barrel.take(slow)
+        #expect(barrel.info(now: 3_100_000_000).bytesPerSecond == 0)
+    }
 }

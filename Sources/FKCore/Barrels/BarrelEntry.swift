@@ -54,9 +54,11 @@ struct BarrelEntry {
     ///
     /// - Throws: same as `BarrelFile.read`.
     mutating func readAgain(in workPath: WorkPath) throws {
-        let shown = shownFraction
-        self = try BarrelEntry(name, in: workPath)
-        shownFraction = shown
+        var newer = try BarrelEntry(name, in: workPath)
+        newer.shownFraction = shownFraction
+        newer.fetched = fetched
+        newer.speed = speed
+        self = newer
     }
 
     /// The number of places of members, in the order in which they joined; some may be empty.

@@ -7,7 +7,7 @@ struct FollowedBarrel {
     private var barrel: BarrelEntry
     private var accounts = TaskMap<TaskEntry.Account>()
     private var stamp: FileStamp?
-    /// The running members, for their speeds.
+    /// The running members.
     private(set) var running: Set<TaskID> = []
 
     /// Reads the barrel and all of its members.
@@ -60,13 +60,19 @@ struct FollowedBarrel {
         count()
     }
 
-    /// The present sum.
+    /// Reads the file and the records of all members again.
     ///
-    /// - Parameter bytesPerSecond: the sum of the running members' speeds.
-    mutating func info(bytesPerSecond: Double) -> BarrelInfo {
-        var info = barrel.info()
-        info.bytesPerSecond = bytesPerSecond
-        return info
+    /// - Throws: `.notFound` if the barrel was deleted.
+    mutating func update(_ reader: StoreReader) throws {
+        try refresh(reader)
+        reader.readAll(barrel.ids, problem: { _ in }) { _, record in take(DownloadInfo(record)) }
+    }
+
+    /// The present sum, as `BarrelEntry.info`.
+    ///
+    /// - Parameter now: the time of the monotonic clock.
+    mutating func info(now: Int64 = Int64(DispatchTime.now().uptimeNanoseconds)) -> BarrelInfo {
+        barrel.info(now: now)
     }
 }
 

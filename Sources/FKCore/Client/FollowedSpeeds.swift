@@ -29,9 +29,4 @@ package struct FollowedSpeeds {
         info.lastByteAt = look.lastByte
         return info
     }
-
-    /// The sum of the last measured speeds of these tasks.
-    func sum(of ids: some Sequence<TaskID>) -> Double {
-        ids.reduce(0) { $0 + (looks[$1]?.meter.bytesPerSecond ?? 0) }
-    }
 }

@@ -15,6 +15,9 @@ final class Follower {
     /// The tasks of each target that listeners follow, with the states they were told.
     private var followed: [Observers.Target: [TaskID: DownloadState]] = [:]
     private var barrels: [FollowedBarrel] = []
+    /// The barrels that `barrelInfo` was asked for, the newest last, so that the next answer has a speed.
+    private var asked: [FollowedBarrel] = []
+    private static let maxAsked = 16
     /// The running tasks, in the order in which their attempts began, as far as it is known.
     private(set) var running: [TaskID] = []
     private var retrying: Set<TaskID> = []
@@ -128,7 +131,11 @@ final class Follower {
         if isGap {
             for missed in whenMissed.values { missed() }
             if open != nil || countsOpen { countOpen() }
-            barrels = barrels.compactMap { try? FollowedBarrel($0.name, reader) }
+            barrels = barrels.compactMap { barrel in
+                var barrel = barrel
+                guard (try? barrel.update(reader)) != nil else { return nil }
+                return barrel
+            }
         }
         var differing: [DownloadInfo] = []
         for (target, states) in followed {
@@ -208,12 +215,13 @@ final class Follower {
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     func barrelInfo(_ name: String) throws -> BarrelInfo {
-        var barrel = try FollowedBarrel(name, reader)
-        return info(&barrel)
-    }
-
-    private func info(_ barrel: inout FollowedBarrel) -> BarrelInfo {
-        barrel.info(bytesPerSecond: speeds.sum(of: barrel.running))
+        let known = (barrels + asked).first { $0.name.isExactly(name) }
+        asked.removeAll { $0.name.isExactly(name) }
+        var barrel = try known ?? FollowedBarrel(name, reader)
+        if known != nil { try barrel.update(reader) }
+        let info = barrel.info()
+        asked = asked.suffix(Self.maxAsked - 1) + [barrel]
+        return info
     }
 
     private func refreshBarrels() {
@@ -228,7 +236,7 @@ final class Follower {
 
     private func reportBarrels() {
         for index in barrels.indices.reversed() {
-            let info = info(&barrels[index])
+            let info = barrels[index].info()
             for listener in observers.barrels where listener.name.isExactly(info.name) { tell(listener, info) }
             if info.isOver { end(observers.endSequences(ofBarrel: info.name)) }
             if !observers.barrels.contains(where: { $0.name.isExactly(info.name) }) { barrels.remove(at: index) }
@@ -272,7 +280,7 @@ final class Follower {
         _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) throws {
         var barrel = try FollowedBarrel(name, reader)
-        let info = info(&barrel)
+        let info = barrel.info()
         barrels.removeAll { $0.name.isExactly(name) }
         barrels.append(barrel)
         let listener = Observers.BarrelListener(number: number, name: name, callback: callback)
