@@ -93,6 +93,18 @@ import Testing
         #expect(manifest.faults.map(\.line) == [2, 3])
     }
 
+    @Test(
+        "A list of b2sum is refused by its name, and by the algorithm of --tag: its digests are as long as those of SHA-512",
+        arguments: ["b2sums", "B2SUMS", "b2sums.txt", "a.iso.b2sum", "a.iso.b2", "a.blake2b", "release-b2sums.txt"])
+    func blake2(_ name: String) throws {
+        let hex = SampleDigest.hex(.sha512)
+        #expect(Manifest.fault(in: "\(hex)  a.iso\n", fileName: name).contains("BLAKE2"))
+        #expect(Manifest.fault(in: "\\\(hex)  a\\nb\n", fileName: name).contains("BLAKE2"))
+        #expect(Manifest.fault(in: "BLAKE2b (a.iso) = \(hex)\n").contains("BLAKE2b is not supported"))
+        #expect(Manifest.fault(in: "\(hex)  a.b2\n", fileName: "SHA512SUMS").isEmpty)
+        #expect(Manifest.fault(in: "SHA512 (a.iso) = \(hex)\n", fileName: name).isEmpty)
+    }
+
     @Test("A list that is one digest belongs to the file that it is named after") func bare() throws {
         #expect(try Manifest(Self.hex + "\n", fileName: "/tmp/a.iso.sha256").names == ["a.iso"])
         #expect(Manifest.fault(in: Self.hex, fileName: "digest").contains("no file name"))

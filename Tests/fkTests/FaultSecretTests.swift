@@ -153,6 +153,17 @@ struct FaultSecretTests {
         #expect(second.requests[0]["Authorization"] == nil)
     }
 
+    @Test("--netrc without a file that can be read names it, and sends no request")
+    func noNetrc() async throws {
+        let home = try TemporaryFolder()
+        let result = try await FKProgram.run(
+            ["get", first.url("/a"), "-d", sandbox.files, "--netrc"],
+            environment: ["HOME": home.path, "FK_WORK_PATH": sandbox.workPath])
+        #expect(result.status == 2)
+        #expect(result.errors.contains(home.path + "/.netrc cannot be read"))
+        #expect(first.requests.isEmpty)
+    }
+
     @Test("fault 79: work path 0700 and 0600, a finished file the umask's mode", arguments: ["000", "022", "077"])
     func modes(_ umask: String) async throws {
         first.route("/a") { [body] _ in .ok(body) }

@@ -5,6 +5,9 @@ import FKMiddleware
 /// Lines with different algorithms for one file become one entry. The parser accepts comments (`#`), empty lines and
 /// lines `SIZE (NAME) = BYTES` of BSD's ports. It also accepts a clear-signed list, whose signature is stored and not
 /// verified. A list with a single digest belongs to the file that the list is named after: `a.iso.sha256` to `a.iso`.
+///
+/// Plain lines of `b2sum` look like those of `sha512sum`. Only the list's name tells them apart (`isOfBLAKE2`), and BLAKE2 is not
+/// supported: such a line is bad.
 struct ChecksumListParser: LineFormat {
     private var collector: ManifestCollector
     private let fileName: String?
@@ -52,6 +55,11 @@ struct ChecksumListParser: LineFormat {
         var bytes = bytes
         if try !passFrame(&bytes, line) { return }
         guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
+        if first.hexValue != nil || first == UInt8(ascii: "\\"), let fileName, Self.isOfBLAKE2(fileName) {
+            return try leaveOut(
+                "the digests of '\(fileName)' are of BLAKE2 (b2sum) by its name, which is not supported; md5, sha1, sha224, "
+                    + "sha256, sha384 and sha512 are", line)
+        }
         if bytes.starts(with: "SIZE (".utf8) { return try takeSize(bytes, line) }
         if Self.isBareDigest(bytes) { return try takeBareDigest(bytes, line) }
         let parsed: ChecksumLine
@@ -114,6 +122,13 @@ struct ChecksumListParser: LineFormat {
             fileName.utf8.count > suffix.utf8.count
         else { return try leaveOut("the digest has no file name behind it", line) }
         try add(ChecksumLine(digest: digest, name: String(fileName.dropLast(suffix.count))), line)
+    }
+
+    /// True for the name of a list of `b2sum`: `b2sums.txt`, `B2SUMS`, `a.iso.b2sum`, `a.iso.b2`, `a.blake2b`.
+    static func isOfBLAKE2(_ fileName: String) -> Bool {
+        let words = fileName.lowercased().split { !$0.isLetter && !$0.isNumber }
+        if words.contains(where: { $0.hasPrefix("sha") || $0.hasPrefix("md5") }) { return false }
+        return words.last == "b2" || words.contains { $0.hasPrefix("b2sum") || $0.hasPrefix("blake2") }
     }
 
     private static func isBareDigest(_ line: ArraySlice<UInt8>) -> Bool {

@@ -23,6 +23,8 @@ struct MetalinkFile {
     private var hashType: String?
     private var pieces: Pieces?
     private var url: (type: String?, source: Manifest.Source, start: TextPlaces.Place)?
+    /// The URLs of the entry's sources.
+    private var known = ExactMap<Bool>()
     private var passedOver = 0
     private var signatureType: String?
 
@@ -204,7 +206,10 @@ struct MetalinkFile {
 
     private mutating func take(_ source: Manifest.Source) -> Address {
         if let reason = InputURL.fault(in: source.url) { return .refused(reason) }
-        if !entry.sources.contains(where: { $0.url.isExactly(source.url) }) { entry.sources.append(source) }
+        if known[source.url] == nil {
+            known[source.url] = true
+            entry.sources.append(source)
+        }
         return .taken
     }
 

@@ -212,7 +212,10 @@ struct TaskInput: Sendable {
         options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
         options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         if arguments.has("insecure") { options.insecure = true }
-        if arguments.has("netrc") { options.netrc = true }
+        if arguments.has("netrc") {
+            try NetrcFile.check(arguments, context)
+            options.netrc = true
+        }
         if arguments.has("reuse") { options.reuse = true }
         options.proxy = try proxy(arguments)
         if arguments.has("overwrite") { options.existing = .overwrite }
