@@ -84,6 +84,8 @@ extension RPCService {
         if fields != options.headers ?? [] {
             options.headers = fields.isEmpty ? nil : fields
             options.secretHeaders = fields.isEmpty ? nil : HeaderField.secretNames(of: fields)
+            // aria2 sends them to all addresses.
+            options.listHeaders = fields.isEmpty ? nil : Set(fields.map { $0.name.lowercased() }).sorted()
         }
         if let text = given["checksum"], !text.isEmpty { options.checksum = try CallOptions.digest(text).checksum }
         task.options = options

@@ -73,6 +73,28 @@ struct EngineMirrorTests {
         }
     }
 
+    @Test("header fields of a list's entry go to all of its addresses, those of the command line to the first origin")
+    func headersOfList() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "b.example" ? .file([1, 2, 3], to: request) : .status(404)
+        }
+        let list = "\(Self.a)\t\(Self.b)\n  header=Authorization: Basic list\n  header=X-Key: k\n  user-agent=lab\n"
+        var shared = TaskOptions()
+        shared.headers = [.init("Cookie", "a=secret")]
+        shared.secretHeaders = ["cookie"]
+        var folders = EntryFolders()
+        let entry = try #require(try Manifest(list).entries.first)
+        let id = try await bench.add(Self.a) { task in
+            guard let listed = try? entry.task(in: bench.out, shared, &folders) else { return }
+            task = listed
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        for (name, value) in [("Authorization", "Basic list"), ("X-Key", "k"), ("User-Agent", "lab")] {
+            #expect(bench.sent(name) == [value, value])
+        }
+        #expect(bench.sent("Cookie") == ["a=secret", "-"])
+    }
+
     @Test("the same file under other validators: B sends the rest and the seam once more", arguments: sizes)
     func joined(_ size: Int) async throws {
         let content = Bytes.pattern(count: size)

@@ -62,4 +62,44 @@ struct FaultMirrorTests {
         #expect(isWhole, "bytes of two files")
         await live.downloader.close()
     }
+
+    @Test(
+        "a server dies at a byte: the mirror that it offered sends the rest, if the server's digest vouches for it",
+        arguments: [1, 4], [true, false])
+    func offered(_ segments: Int, _ hasDigest: Bool) async throws {
+        let content = Bytes.pattern(count: 900_000)
+        let cut = 123_457
+        let mirror = try FaultServer()
+        mirror.route("/b") { FaultResponse.ranged(content, for: $0, etag: "\"mirror\"") }
+        let first = try FaultServer()
+        first.route("/a") { request in
+            guard request.index == 0 else { return .status(404) }
+            let answer = FaultResponse.ranged(content, for: request, etag: "\"first\"")
+                .adding("Link", "<\(mirror.url("/b"))>; rel=duplicate; pri=1").cut(at: cut)
+            return hasDigest ? answer.adding("Repr-Digest", Self.digest(content)) : answer
+        }
+        let live = try LiveBench {
+            $0.connections = .fixed(segments)
+            $0.retry.maxAttempts = 2
+            $0.retry.baseDelay = .milliseconds(1)
+        }
+        var builder = try Builder(first.url("/a"))
+        builder.directory = live.out
+        builder.options.headers = [.init("Authorization", "Basic secret"), .init("X-Lab", "7")]
+        let id = try await builder.prepare(in: live.downloader)
+        let info = try #require(await live.downloader.messager.finished(id))
+        if hasDigest {
+            #expect(info.state == .complete, "\(String(describing: info.error))")
+            #expect(try live.out("a") == content)
+            #expect(info.attempts == 2)
+            #expect(mirror.requests.first?["Range"] == "bytes=\(cut - 4096)-")
+        } else {
+            #expect(info.error?.status == 404)
+        }
+        #expect(mirror.requests.allSatisfy { $0["Authorization"] == nil && $0["X-Lab"] == nil })
+        #expect(first.requests[0]["X-Lab"] == "7")
+        let record = try InfoFile.read(WorkPath(live.folder.path + "/work").infoPath(id)).record
+        #expect(record.offered == (hasDigest ? [mirror.url("/b")] : nil))
+        await live.downloader.close()
+    }
 }

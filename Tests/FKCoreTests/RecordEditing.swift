@@ -136,6 +136,10 @@ struct RecordDraft {
         get { self["lengthVerified"] }
         set { self["lengthVerified"] = newValue }
     }
+    var offered: [String]? {
+        get { self["offered"] }
+        set { self["offered"] = newValue }
+    }
     var needsDigest: Bool? {
         get { self["needsDigest"] }
         set { self["needsDigest"] = newValue }

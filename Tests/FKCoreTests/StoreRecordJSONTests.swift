@@ -68,6 +68,7 @@ struct StoreRecordJSONTests {
             $0.finished = Date(timeIntervalSince1970: 0)
             $0.source = "http://b/"
             $0.needsDigest = true
+            $0.offered = ["http://m/", "http://n/"]
             $0.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
         }
         record.relink(to: "http://c/")

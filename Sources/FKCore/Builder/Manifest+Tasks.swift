@@ -50,6 +50,10 @@ extension Manifest.Entry {
             let all = (own.headers ?? []) + headers
             own.headers = all
             own.secretHeaders = HeaderField.secretNames(of: all)
+            // Fields of the command line are for the first address only.
+            let names = Set(headers.map { $0.name.lowercased() })
+                .subtracting((options.headers ?? []).map { $0.name.lowercased() })
+            own.listHeaders = names.isEmpty ? nil : names.sorted()
         }
         task.options = own
         if let gid = self.options.last(where: { $0.name == "gid" })?.value, GID.isWhole(gid) {

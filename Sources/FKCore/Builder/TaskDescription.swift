@@ -111,6 +111,9 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// unchanged: they are cloned or copied, and verified. Otherwise the file is fetched. nil, the default, means false.
     public var reuse: Bool?
 
+    /// The names of `headers`, in lower case, that a list gives for all addresses of its entry, as aria2 does: mirrors of other
+    /// origins get them too, secret ones included. nil, the default, without any.
+    package var listHeaders: [String]?
     /// The digests of the file's pieces, from a list; nil, the default, without any.
     package var pieces: PieceDigests?
     /// `timeout` in seconds.
@@ -122,7 +125,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile
-        case insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy
+        case insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }
@@ -131,12 +134,14 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     public init() {}
 
     /// The header fields for a URL of the task. Another origin than that of the task's own URL, such as a mirror's, gets none of
-    /// the secret ones, as curl and browsers do with redirects: they belong to the server that they were given for.
+    /// the secret ones, as curl and browsers do with redirects: they belong to the server that they were given for. Those of
+    /// `listHeaders` were given for all.
     func headers(for url: String, of task: String) -> [ResponseHead.Field] {
         guard let headers, !headers.isEmpty, url != task, URLOrigin(url) != URLOrigin(task) else {
             return headers ?? []
         }
         let secret = Set((secretHeaders ?? []).map { $0.lowercased() }).union(EchoMasking.alwaysSecret)
+            .subtracting(listHeaders ?? [])
         return headers.filter { !secret.contains($0.name.lowercased()) }
     }
 

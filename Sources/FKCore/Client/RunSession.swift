@@ -411,7 +411,7 @@ extension DownloadInfo {
         if record.state == .idle { wait = record.waiting }
         lastByteAt = record.lastByteAt
         if record.task.hasOptions, let most = record.task.options.maxAttempts {
-            maxAttempts = max(most, record.task.mirrors.count + 1)
+            maxAttempts = max(most, record.plan.count)
         }
         if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }
     }

@@ -34,7 +34,7 @@ final class Reporter {
         info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
         info.wait = schedule.waiting(of: entry) ?? info.wait
         info.maxAttempts =
-            info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.task.mirrors.count + 1)
+            info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.plan.count)
         if let run = entry.run {
             info.lastByteAt = run.lastByte
             info.connections = run.lanes.count { $0.index != nil }

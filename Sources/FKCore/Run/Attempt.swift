@@ -59,7 +59,7 @@ struct Attempt {
     ) -> RetryRules.Decision {
         // One source alone follows (`TaskRun.isAlone`).
         if isCombined, dropsAll, error.code == .checksumMismatch { return .askAgain }
-        let plan = isExistingRefused ? [url] : record.plan
+        let plan = isExistingRefused ? SourcePlan(own: url, mirrors: [], offered: []) : record.plan
         var policy = policy
         if let maxAttempts = record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
         return RetryRules.decide(

@@ -54,7 +54,9 @@ struct LaneSet {
     /// Their permitted number.
     private(set) var growth: LaneGrowth
     /// The mirrors that further connections may use.
-    var mirrors: MirrorSources
+    var mirrors = MirrorSources(own: "", plan: [])
+    /// True once `mirrors` are those of the attempt.
+    private(set) var hasMirrors = false
     /// Pieces of the file that are fetched again, each by a lane of its own (`repair`).
     var holes: [Range<Int64>] = []
     /// What follows once the last lane has ended; nil while none is to end.
@@ -64,9 +66,14 @@ struct LaneSet {
     /// The start of the present step.
     private var sample: Sample?
 
-    init(limit: ConnectionLimit = .fixed(1), mirrors: MirrorSources = MirrorSources(own: "", plan: [])) {
+    init(limit: ConnectionLimit = .fixed(1)) {
         growth = LaneGrowth(limit: limit)
+    }
+
+    /// Further connections may use these mirrors.
+    mutating func use(_ mirrors: MirrorSources) {
         self.mirrors = mirrors
+        hasMirrors = true
     }
 
     subscript(number: Int) -> Lane? { lanes.first { $0.number == number } }

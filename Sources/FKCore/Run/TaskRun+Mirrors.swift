@@ -8,44 +8,41 @@ import Foundation
 /// Several mirrors for one file at the same time. `MirrorSources` decides which mirror gets a connection, `MirrorTrial`
 /// whether its file is the same.
 extension TaskRun {
-    /// Adds the mirrors that a response offers (RFC 6249), best first. Each one gets a trial like any mirror.
+    /// Lets the mirrors of the task serve beside its URL. It is called once a server has answered, because a list of 100,000
+    /// mirrors would take long in each attempt.
+    func useMirrors() {
+        guard !laneSet.hasMirrors, mayUseMirrorsBeside else { return }
+        let plan = entry.record.plan
+        laneSet.use(MirrorSources(own: url, plan: plan.urls, offered: plan.offered))
+    }
+
+    /// Adds the mirrors that a response offers (RFC 6249), best first. Beside the server, each one gets a trial like any
+    /// mirror. If a digest vouches for the bytes, they also follow the task's own mirrors after a failure.
     ///
     /// An https file gets no http mirror, and a server with a public address gives no private one.
     func takeOfferedMirrors(_ head: ResponseHead) {
         // Most responses have no links.
-        guard laneSet.growth.limit > 1, !isAlone,
-            !head.carried.isEmpty || head.fields.contains(where: { $0.name.caseInsensitiveEquals("Link") })
-        else { return }
+        guard !head.carried.isEmpty || head.fields.contains(where: { $0.name.caseInsensitiveEquals("Link") }) else {
+            return
+        }
         let values = (head.carried + head.fields).filter { $0.name.caseInsensitiveEquals("Link") }.map(\.value)
         let links = LinkField.parse(values).filter { $0.relations.contains("duplicate") }
         let sorted = links.enumerated().sorted {
             ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
         }
-        for (_, link) in sorted {
+        let urls = sorted.compactMap { _, link -> String? in
             guard let target = URL(string: link.target, relativeTo: URL(string: head.url))?.absoluteString,
                 let url = try? URLNormalizer.normalize(target), let origin = URLOrigin(url),
                 let own = URLOrigin(head.url), origin.scheme == "https" || own.scheme == "http",
                 AddressClass.isPrivate(host: origin.host) != true || AddressClass.isPrivate(host: own.host) == true
-            else { continue }
-            laneSet.mirrors.offer(url, own: self.url)
+            else { return nil }
+            return url
         }
-    }
-
-    /// The request without everything that only the task's own servers may see.
-    func withoutSecrets(_ prepared: PreparedRequest, for lane: Lane) -> PreparedRequest {
-        guard let url = lane.mirror, laneSet.mirrors.isOffered(url), URLOrigin(url) != URLOrigin(self.url) else {
-            return prepared
+        if laneSet.growth.limit > 1, !isAlone {
+            useMirrors()
+            for url in urls { laneSet.mirrors.offer(url, own: self.url) }
         }
-        var prepared = prepared
-        let secret = prepared.secretHeaders.union(
-            (entry.record.task.options.secretHeaders ?? []).map { $0.lowercased() }
-        )
-        .union(["authorization", "cookie", "proxy-authorization"])
-        for name in prepared.request.allHTTPHeaderFields?.keys.map(\.self) ?? []
-        where secret.contains(name.lowercased()) {
-            prepared.request.setValue(nil, forHTTPHeaderField: name)
-        }
-        return prepared
+        if entry.record.version.isCompared { entry.record.offer(urls) }
     }
 
     /// Starts the trials of mirrors, once several connections are in use and there are bytes to compare.

@@ -238,6 +238,7 @@ extension TaskRun {
     /// Lets a lane that fills a hole ask another source. No other lane is in use.
     func aim(_ lane: Lane) {
         guard let ledger, let index = lane.index, entry.record.ranges.indices.contains(index) else { return }
+        useMirrors()
         let range = entry.record.ranges[index]
         let offset = range.position
         guard laneSet.isHole(range), ledger.isFetchedAgain(offset), let source = source(for: offset) else { return }

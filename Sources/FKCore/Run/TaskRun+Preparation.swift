@@ -11,10 +11,7 @@ extension TaskRun {
         }
         if let name = try existingFile(in: folder) { return try settleExisting(name, in: folder) }
         use(try prepare(in: folder))
-        laneSet = LaneSet(
-            limit: room.limits.connections(of: entry),
-            mirrors: MirrorSources(
-                own: url, plan: mayUseMirrorsBeside ? entry.record.plan : []))
+        laneSet = LaneSet(limit: room.limits.connections(of: entry))
         // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
         if let digest = reusableDigest { return wants(.reuse(digest)) }

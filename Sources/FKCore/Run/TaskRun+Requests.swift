@@ -74,8 +74,9 @@ extension TaskRun {
         // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
         var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
         if entry.record.task.hasOptions {
-            let task = entry.record.task
-            for field in task.options.headers(for: url, of: task.url) { request.add(field) }
+            for field in entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url)) {
+                request.add(field)
+            }
         }
         // A request without fields has none to remove.
         if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
@@ -96,7 +97,9 @@ extension TaskRun {
     }
 
     private func send(_ prepared: PreparedRequest, with lane: Lane) {
-        let prepared = withoutSecrets(prepared, for: lane)
+        let source = lane.mirror ?? url
+        let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
+        let prepared = isStranger ? prepared.withoutSecrets : prepared
         let request = prepared.request
         do throws(DownloadError) { try request.checkFields() } catch {
             return laneFailed(lane, error)
@@ -154,6 +157,7 @@ extension TaskRun {
     /// Writes the record for a head that has arrived, before a byte of the part is overwritten.
     func openGate(_ lane: Lane, _ receiver: RangeReceiver) {
         do throws(DownloadError) {
+            useMirrors()
             if lane.claim != nil, !settle(lane, receiver) { return unwant(lane) }
             if lane.claim == nil, lane.mirror == nil, let total = receiver.total { try reserveRoom(total) }
             // A body that passes the gate has its record updated at most once a second.
@@ -187,7 +191,6 @@ extension TaskRun {
         guard let head = receiver.head, let decision = receiver.decision else { return }
         self.head = head
         receiver.isRecorded = true
-        takeOfferedMirrors(head)
         switch decision {
         case .append(_, _, let length):
             if entry.record.ranges.isEmpty { entry.rangesChanged = true }
@@ -214,6 +217,7 @@ extension TaskRun {
         default: return
         }
         adoptValidator(of: head)
+        takeOfferedMirrors(head)
         entry.record.adopt(head.essentials)
     }
 
@@ -244,6 +248,16 @@ struct PreparedRequest: Sendable {
     var request: URLRequest
     /// The lower-case names of fields that are only sent to the first origin and never displayed.
     var secretHeaders: Set<String> = []
+
+    /// The request without everything that only the task's own servers may see.
+    var withoutSecrets: PreparedRequest {
+        var prepared = self
+        let secret = secretHeaders.union(EchoMasking.alwaysSecret)
+        for name in request.allHTTPHeaderFields?.keys.map(\.self) ?? [] where secret.contains(name.lowercased()) {
+            prepared.request.setValue(nil, forHTTPHeaderField: name)
+        }
+        return prepared
+    }
 
     /// Runs the request chain. The first error ends it.
     ///

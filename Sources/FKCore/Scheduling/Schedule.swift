@@ -68,7 +68,7 @@ final class Schedule {
                 of: until,
                 atMost: RetryRules.longestDelay(
                     after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry,
-                    mirrors: entry.record.task.mirrors.count))
+                    mirrors: entry.record.plan.count - 1))
         {
             alarms.wakes.push(entry.id, due: due)
             return

@@ -61,6 +61,7 @@ extension TaskRecord {
             else { return "its part file is not its own" }
         }
         if let link, link.hasControls { return "its address holds control characters" }
+        if let offered, offered.contains(where: \.hasControls) { return "an offered mirror holds control characters" }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }
         if let setAside, !setAside.allSatisfy({ isSetAside($0.path) }) { return "a file set aside is not its own" }
         if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) {

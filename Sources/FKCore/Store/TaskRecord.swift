@@ -34,6 +34,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// The address that requests use in place of the task's URL, which stays its identity (`Control.relink`); nil
     /// without one.
     @Seldom package private(set) var link: String?
+    /// Mirrors that a server has offered for a file with a digest. They follow the task's own in the plan.
+    @Seldom package private(set) var offered: [String]?
     /// The number of attempts started so far.
     package private(set) var attempts: Int = 0
     /// The last error; nil without one.
@@ -93,21 +95,14 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// True if no attempt was ever made.
     var isUntouched: Bool { started == nil && attempts == 0 && ranges.isEmpty && partName == nil && path == nil }
 
-    /// The URLs to try, in order: the task's own or the address in its place, then its mirrors.
-    package var plan: [String] { [link ?? task.url] + task.mirrors }
-
     /// The entry of the plan for the next attempt: 0 is the task's URL, the others are its mirrors. A failed attempt is
     /// followed by the next entry. An interrupted one does not count, and repeats its entry.
     package var nextURLIndex: Int {
-        (state == .action || state == .complete ? max(0, attempts - 1) : attempts) % (task.mirrors.count + 1)
+        (state == .action || state == .complete ? max(0, attempts - 1) : attempts) % plan.count
     }
 
     /// The URL for the next attempt.
-    package var nextURL: String { url(ofPlan: nextURLIndex) }
-
-    /// An entry of `plan`. Inlined, as `received` is.
-    @inline(__always)
-    func url(ofPlan index: Int) -> String { index == 0 ? link ?? task.url : task.mirrors[index - 1] }
+    package var nextURL: String { plan[nextURLIndex] }
 
     /// The bytes in the part file or the finished file at the last write of the record.
     package var received: Int64 {
@@ -145,6 +140,7 @@ extension TaskRecord: RecordObject {
         try visitor.field("source", &_source)
         try visitor.field("needsDigest", &needsDigest)
         try visitor.field("link", &_link)
+        try visitor.field("offered", &_offered)
         try visitor.field("attempts", &attempts)
         try visitor.field("error", &_error)
         try visitor.field("response", &_response)
@@ -265,6 +261,7 @@ extension TaskRecord {
         written = nil
         lengthVerified = nil
         needsDigest = nil
+        offered = nil
     }
 
     /// The part file is missing or empty. What is known about the file stays.
@@ -387,6 +384,9 @@ extension TaskRecord {
 
     /// Stores a server's digest of the whole file.
     mutating func adopt(_ digest: Checksum) { validator?.digest = digest }
+
+    /// Stores the mirrors that servers have offered.
+    mutating func setOffered(_ urls: [String]) { offered = urls }
 
     /// Stores the head of the last response.
     mutating func adopt(_ head: ResponseHead) { response = head }

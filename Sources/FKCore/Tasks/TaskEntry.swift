@@ -64,7 +64,7 @@ final class TaskEntry {
         self.isNew = isNew
         hasCleanCounters = isNew
         urlIndex = record.nextURLIndex
-        host = site(record.url(ofPlan: urlIndex))
+        host = site(record.plan[urlIndex])
         self.record = record
     }
 
@@ -75,7 +75,7 @@ final class TaskEntry {
     var isThere: Bool { record.state != .unknown }
 
     /// The URL of the next attempt.
-    var nextURL: String { record.url(ofPlan: urlIndex % (1 + record.task.mirrors.count)) }
+    var nextURL: String { record.plan[urlIndex % record.plan.count] }
 
     /// The received bytes now.
     var received: Int64 { TaskRecord.received(record.ranges, counters: run?.counters) }

@@ -31,7 +31,7 @@ package struct FileVersion: Sendable, Hashable {
     }
 
     /// True if all bytes will be compared with a digest.
-    private var isCompared: Bool { isVouched || validator?.digest != nil }
+    package var isCompared: Bool { isVouched || validator?.digest != nil }
 
     /// True if nothing proves any more that the stored bytes are of one version: the digest that they were joined for was
     /// taken away. No byte of them may stay.

@@ -25,26 +25,27 @@ struct MirrorSources: Sendable {
     private(set) var mirrors: [(url: String, status: Status, trials: Int)]
     /// The mirrors that the server has offered. They are not the task's own and get no secrets.
     private var offered: [String] = []
-    /// The maximum number of offered mirrors.
-    static let maxOffered = 8
 
     /// Creates the list of sources.
     ///
     /// - Parameters:
     ///   - own: the URL of the attempt.
     ///   - plan: the task's URL and its mirrors; URLs may be repeated.
-    init(own: String, plan: [String]) {
+    ///   - offered: those of the plan that servers have offered; the default is none.
+    init(own: String, plan: [String], offered: [String] = []) {
         mirrors = []
-        for url in plan where url != own && !mirrors.contains(where: { $0.url == url }) {
-            mirrors.append((url, .untried, 0))
-        }
+        self.offered = offered
+        var known: Set = [own]
+        for url in plan where known.insert(url).inserted { mirrors.append((url, .untried, 0)) }
     }
 
     /// Adds a mirror that the server has offered, unless it is known.
     ///
     /// - Parameter own: the URL of the attempt.
     mutating func offer(_ url: String, own: String) {
-        guard offered.count < Self.maxOffered, url != own, !mirrors.contains(where: { $0.url == url }) else { return }
+        guard offered.count < SourcePlan.maxOffered, url != own, !mirrors.contains(where: { $0.url == url }) else {
+            return
+        }
         mirrors.append((url, .untried, 0))
         offered.append(url)
     }
@@ -71,9 +72,13 @@ struct MirrorSources: Sendable {
     ///   - isOpen: returns whether a source may get another connection.
     /// - Returns: `.some(nil)` for the attempt's own URL; nil if no source may get another connection.
     func next(limit: Int, connections: (String?) -> Int, isOpen: (String?) -> Bool) -> String?? {
-        let possible = mirrors.filter { $0.status != .refused }
-        let share = isUndecided ? (limit + possible.count) / (possible.count + 1) : limit
-        let sources: [String?] = [nil] + possible.filter { validator(of: $0.url) != nil }.map(\.url)
+        let possible = mirrors.count { $0.status != .refused }
+        let share = isUndecided ? (limit + possible) / (possible + 1) : limit
+        let proven = mirrors.lazy.filter {
+            guard case .proven = $0.status else { return false }
+            return true
+        }
+        let sources: [String?] = [nil] + proven.map(\.url)
         return sources.filter { connections($0) < share && isOpen($0) }.min { connections($0) < connections($1) }
     }
 

@@ -108,7 +108,7 @@ package struct FileRefresher: Sendable {
             return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: URLMasking.mask(url)))
         }
         var request = URLRequest(url: address)
-        for field in options.headers(for: url, of: record.task.url) { request.add(field) }
+        for field in record.headers(for: url) { request.add(field) }
         for (name, value) in RefreshRules.conditions(record.validator) {
             request.setValue(value, forHTTPHeaderField: name)
         }
@@ -118,7 +118,8 @@ package struct FileRefresher: Sendable {
         let chain = chains.request.ordered(for: context, url: address)
         switch await PreparedRequest.run(chain, request, context, secret: options.secretHeaders ?? []) {
         case .failure(let error): return .failure(error)
-        case .success(let prepared):
+        case .success(var prepared):
+            if record.isStranger(url) { prepared = prepared.withoutSecrets }
             let secret = prepared.secretHeaders.union((options.secretHeaders ?? []).map { $0.lowercased() })
             let wanted = TransportRequest(
                 urlRequest: prepared.request, secretHeaders: secret,

@@ -81,7 +81,7 @@ extension TaskControl {
             reporter.account(entry)
             join(entry, group: group)
             queue(entry)
-            if !entry.record.task.mirrors.isEmpty { entry.urlIndex = entry.record.source == nil ? 1 : 0 }
+            if entry.record.plan.count > 1 { entry.urlIndex = entry.record.source == nil ? 1 : 0 }
             count += 1
         }
         return count

@@ -1,0 +1,65 @@
+import FKMiddleware
+
+/// The addresses of a task's file, in the order of its attempts: its own URL or the address in its place, its mirrors, and the
+/// mirrors that a server has offered.
+///
+/// | address | header fields of the task that it gets |
+/// | --- | --- |
+/// | of the origin of the task's URL | all |
+/// | a mirror of another origin | those without secrets, and those that the task's list gave for all addresses |
+/// | offered by a server, of another origin | none |
+package struct SourcePlan: Sendable, Hashable {
+    /// The maximum number of mirrors that servers may offer for a file.
+    static let maxOffered = 8
+
+    let own: String
+    let mirrors: [String]
+    let offered: [String]
+
+    /// The number of addresses, at least 1.
+    @inline(__always)
+    package var count: Int { 1 + mirrors.count + offered.count }
+
+    /// An address, by its position in 0..<`count`.
+    @inline(__always)
+    package subscript(index: Int) -> String {
+        if index == 0 { return own }
+        return index <= mirrors.count ? mirrors[index - 1] : offered[index - 1 - mirrors.count]
+    }
+
+    /// All addresses; some may be repeated.
+    package var urls: [String] { [own] + mirrors + offered }
+
+    /// True for a mirror that a server has offered.
+    func isOffered(_ url: String) -> Bool { offered.contains(url) && url != own && !mirrors.contains(url) }
+}
+
+extension TaskRecord {
+    /// The addresses of the file.
+    package var plan: SourcePlan {
+        // Inlined, because the record of a task in memory would be copied for a call.
+        @inline(__always) get { SourcePlan(own: link ?? task.url, mirrors: task.mirrors, offered: offered ?? []) }
+    }
+
+    /// The mirrors join the plan, up to `SourcePlan.maxOffered`.
+    mutating func offer(_ urls: [String]) {
+        guard !urls.isEmpty, offered?.count ?? 0 < SourcePlan.maxOffered else { return }
+        var known = Set(plan.urls)
+        for url in urls where offered?.count ?? 0 < SourcePlan.maxOffered && known.insert(url).inserted {
+            setOffered((offered ?? []) + [url])
+        }
+    }
+
+    /// The header fields of the task for one of its addresses.
+    ///
+    /// - Parameter isOffered: true if a server has offered the address, also if it is not in the plan.
+    func headers(for url: String, isOffered: Bool = false) -> [ResponseHead.Field] {
+        guard task.hasOptions, task.options.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
+        return task.options.headers(for: url, of: task.url)
+    }
+
+    /// True for an address of another origin than the task's URL that a server has offered: it gets nothing of the task.
+    func isStranger(_ url: String, isOffered: Bool = false) -> Bool {
+        (isOffered || plan.isOffered(url)) && URLOrigin(url) != URLOrigin(task.url)
+    }
+}
