@@ -10,8 +10,11 @@ struct EngineRepairTests {
     static let mib = 1 << 20
     static let content = Bytes.pattern(count: 3 * mib + 77)
 
+    /// Damages a byte as a disk does: the file's time stays.
     private func flip(_ bench: Bench, _ name: String, at offset: Int) throws {
         let path = "\(bench.out)/\(name)"
+        let time = try #require(FileIdentity(path: path)).time
+        defer { try? setTime(time, of: path) }
         let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
         defer { try? handle.close() }
         try handle.seek(toOffset: UInt64(offset))

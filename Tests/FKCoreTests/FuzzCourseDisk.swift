@@ -141,7 +141,7 @@ enum CourseStep {
         let now: [CourseStep] =
             isComplete
             ? [
-                rot, rot, rot, .refresh, .refresh, .fetchAnew,
+                rot, rot, rot, .repair, .repair, .repair, .refresh, .refresh, .fetchAnew,
                 .reuse(version: random.below(4)), .cancel, .retry,
             ]
             : [

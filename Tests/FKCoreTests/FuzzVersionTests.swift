@@ -90,6 +90,10 @@ struct FuzzVersionTests {
                         try CourseDisk.complain(.leftoverPart, part)
                     }
                     return nil
+                case .error where try bench.stored(id).isRepair:
+                    // The server has another version than the damaged file.
+                    disk.isRenewing = true
+                    _ = await bench.engine.perform(.renew([Renewal(id)]))
                 case .error, .suspend, .cancel: _ = try? await bench.control.retry(.id(id))
                 default: await bench.advance(60)
                 }

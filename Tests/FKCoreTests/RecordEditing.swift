@@ -104,6 +104,10 @@ struct RecordDraft {
         get { self["setAside"] }
         set { self["setAside"] = newValue }
     }
+    var former: FormerFile? {
+        get { self["former"] }
+        set { self["former"] = newValue }
+    }
     var leftBehind: [String]? {
         get { self["leftBehind"] }
         set { self["leftBehind"] = newValue }

@@ -64,6 +64,11 @@ struct StoreRecordJSONTests {
                     written: FileIdentity(inode: 1, length: 2, time: -3))
             ]
             $0.leftBehind = ["/tmp/b", "/c/\"d\""]
+            $0.former = FormerFile(
+                path: "/tmp/a", expected: 9, written: FileIdentity(inode: 1, length: 9, time: 3),
+                validator: Validator(etag: "\"1\""), source: "http://b/",
+                pieces: [PieceChecksum(start: 0, end: 9, crc32c: 1)], finished: Date(timeIntervalSince1970: 2),
+                isForeign: false, damaged: [Renewal.Damage(start: 1, end: 2)])
             $0.started = Date(timeIntervalSince1970: -1.5)
             $0.finished = Date(timeIntervalSince1970: 0)
             $0.source = "http://b/"

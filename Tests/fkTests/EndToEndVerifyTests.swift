@@ -22,10 +22,16 @@ struct EndToEndVerifyTests {
         server.serve("/small", small)
     }
 
-    /// Inverts bytes of a file in place.
+    /// Inverts bytes of a file in place, as a damaged disk does: the file's time stays, in whole seconds as some disks store it.
     private func flip(_ name: String, at offsets: Int...) throws {
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: "\(sandbox.files)/\(name)"))
-        defer { try? handle.close() }
+        let path = "\(sandbox.files)/\(name)"
+        let date = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        defer {
+            try? handle.close()
+            let time = Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down))
+            try? FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path)
+        }
         for offset in offsets {
             try handle.seek(toOffset: UInt64(offset))
             let byte = try #require(try handle.read(upToCount: 1)?.first)
@@ -156,6 +162,24 @@ struct EndToEndVerifyTests {
         #expect(result.status == 0 && result.output.contains("damaged large"), "\(result.errors)")
         #expect(try String(contentsOfFile: "\(sandbox.files)/large", encoding: .utf8) == "mine")
         #expect(try sandbox.bytes("large.1") == large)
+    }
+
+    @Test("verify names a file that is gone or whose repair failed until it is there and right")
+    func failedRepair() async throws {
+        #expect(try await sandbox.fk("get", "-x", "1", server.url("/large"), server.url("/small")).status == 0)
+        try flip("large", at: Self.mib)
+        try FileManager.default.removeItem(atPath: "\(sandbox.files)/small")
+        for path in ["/large", "/small"] { server.route(path) { _ in .status(404) } }
+        #expect(try await sandbox.fk("verify", "--all", "--repair").status == 1)
+        let all = try await sandbox.fk("verify", "--all")
+        #expect(all.status == 1 && all.output.split(separator: "\n").sorted() == ["damaged large", "missing small"])
+        let one = try await sandbox.fk("verify", server.url("/large"))
+        #expect(one.status == 1 && one.output == "damaged large\n", "\(one.errors)")
+        #expect(try await sandbox.fk("verify", server.url("/small")).output == "missing small\n")
+        try flip("large", at: Self.mib)
+        try Data(small).write(to: URL(fileURLWithPath: "\(sandbox.files)/small"))
+        #expect(try await sandbox.fk("verify", "--all").status == 0)
+        #expect(try sandbox.names() == ["large", "small"])
     }
 
     @Test("usage, unknown names, nothing finished; trash removes the checksums")

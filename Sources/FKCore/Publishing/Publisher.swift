@@ -22,7 +22,9 @@ struct Publisher {
 
     /// True if nothing has to be waited for: `publishAtOnce` is enough.
     var waitsForNothing: Bool {
-        guard durability == .process, !entry.isHandled(by: room.chains.response) else { return false }
+        guard durability == .process, !entry.isHandled(by: room.chains.response), !entry.record.isRepair else {
+            return false
+        }
         if !run.knowsSums { return false }
         let existing = entry.record.task.option { $0.existing }
         // An existing file may have to be compared as well.
@@ -47,6 +49,7 @@ struct Publisher {
     func publish(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         try settleLength(part.length)
         try await verify()
+        try await run.compareRepaired()
         try await run.settleSums()
         if durability == .power {
             let part = part
@@ -100,6 +103,7 @@ struct Publisher {
 
     private func compare(_ digest: String, _ checksum: Checksum) throws(DownloadError) {
         guard digest != checksum.hex else { return }
+        guard !entry.record.isRepair else { throw run.refuseRepair() }
         let name = partlessName
         let aside = try? entry.setAside(part.name, in: folder, part.identity, book) {
             FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
@@ -176,16 +180,15 @@ struct Publisher {
     }
 
     private func rename(_ status: stat) throws(DownloadError) -> Naming {
-        let replaced = entry.record.setAside == nil ? nil : entry.record.renewedName(in: folder)
-        let name = replaced ?? partlessName
+        let renewed = entry.record.renewed(in: folder, book.owner)
+        let name = renewed?.name ?? partlessName
         let policy =
-            replaced != nil
-            ? .overwrite
-            : entry.record.task.option { $0.existing } ?? (entry.record.task.fileName == nil ? .rename : .refuse)
+            renewed.map { $0.act == .replace ? .overwrite : .rename }
+            ?? entry.record.task.option { $0.existing } ?? (entry.record.task.fileName == nil ? .rename : .refuse)
         recordIdentity(FileIdentity(status, born: part.born))
         var number = 0
         // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.
-        let triesAll = policy != .rename || status.st_nlink > 1
+        let triesAll = policy != .rename || status.st_nlink > 1 || renewed != nil
         while true {
             // The rename itself finds out whether a name is taken. Only a name that was taken before is looked for first.
             if !triesAll, number > 0 || room.names.isKnown(folder.path(of: name)) {
@@ -198,6 +201,7 @@ struct Publisher {
             entry.record.name(path)
             try saveBeforeRename()
             if durability == .power { try book.synchronize(entry) }
+            if renewed?.act == .keepAside, number == 0 { try keepEdited(name) }
             let isNamed = try folder.rename(
                 part.name, to: candidate, replacing: policy == .overwrite)
             if isNamed { return .named }
@@ -209,6 +213,15 @@ struct Publisher {
             case .skip: return .existing(candidate)
             }
         }
+    }
+
+    /// Somebody has written to the finished file. It is kept under the next free name.
+    private func keepEdited(_ name: String) throws(DownloadError) {
+        var number = 1
+        while try !folder.rename(name, to: FileNameRules.numbered(name, number), replacing: false) { number += 1 }
+        book.problems.append(
+            "Somebody has written to \(folder.path(of: name)): it was kept as "
+                + "\(folder.path(of: FileNameRules.numbered(name, number))).")
     }
 
     /// Completes the task with a file that existed before. The part is removed.

@@ -66,7 +66,7 @@ struct Attempt {
             error: error, attempt: record.attempts, policy: policy, mirrors: plan.count - 1,
             resumed: isResumed || RetryRules.looksSigned(url), random: random,
             isUnderway: received > 0 && !dropsAll, hasProgress: received > receivedBefore && !dropsAll,
-            nextIsSame: plan[record.attempts % plan.count] == url, previous: previousError)
+            nextIsSame: plan[(record.attempts + record.firstOfPlan) % plan.count] == url, previous: previousError)
     }
 
     /// The average speed in bytes per second; nil if nothing was received.

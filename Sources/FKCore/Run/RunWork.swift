@@ -19,6 +19,8 @@ struct RunWork {
         case keepExisting(String)
         /// A finished file with this SHA-256 may have the bytes already.
         case reuse(String)
+        /// A damaged file is copied to the part file, to be repaired there.
+        case copyDamaged
         /// The finished file of another boot is compared.
         case prove
     }

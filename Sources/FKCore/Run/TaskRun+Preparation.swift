@@ -14,6 +14,7 @@ extension TaskRun {
         laneSet = LaneSet(limit: room.limits.connections(of: entry))
         // A task that waits for free space checks it before it sends a request.
         if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
+        if entry.record.isRepair, entry.record.ranges.isEmpty { return wants(.copyDamaged) }
         if let digest = reusableDigest { return wants(.reuse(digest)) }
         fetchNext()
     }
@@ -21,9 +22,11 @@ extension TaskRun {
     /// True if further sources may deliver beside the first one.
     var mayUseMirrorsBeside: Bool { !isAlone && mirrorPolicy != .failover }
 
-    /// True if the attempt uses one source, because the whole file has had another digest than expected. Several sources
-    /// would not show which one is wrong.
-    var isAlone: Bool { attempt.previousError?.code == .checksumMismatch && entry.record.received == 0 }
+    /// True if the attempt uses one source, because the whole file is compared at its end or has had another digest than
+    /// expected. Several sources would not show which one is wrong.
+    var isAlone: Bool {
+        entry.record.isRepair || attempt.previousError?.code == .checksumMismatch && entry.record.received == 0
+    }
 
     /// The destination. A task with a folder of its own cannot use the work path.
     private func openFolder() throws(DownloadError) -> Folder {
@@ -51,7 +54,7 @@ extension TaskRun {
             try folder.checkReplaceable(name)
             return nil
         }
-        if entry.record.setAside != nil, entry.record.renewedName(in: folder)?.isExactly(name) == true { return nil }
+        if entry.record.renewed(in: folder, book.owner)?.name.isExactly(name) == true { return nil }
         return folder.contains(name) && !folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began)
             ? name : nil
     }

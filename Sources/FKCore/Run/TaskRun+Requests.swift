@@ -33,8 +33,8 @@ extension TaskRun {
         var ask =
             lane.nextAsk
             ?? ResumeRules.ask(for: range, known: known, heldBefore: known.isOtherSource ? held(before: range) : 0)
-        // The digest of the piece decides, and not the bytes before it.
-        if lane.repairs != nil { ask.overlap = 0 }
+        // The digest or checksum of the piece decides, and not the bytes before it.
+        if lane.repairs != nil || entry.record.isRepair { ask.overlap = 0 }
         lane.nextAsk = nil
         lane.lastAsk = ask
         lane.known = known
@@ -191,6 +191,9 @@ extension TaskRun {
         guard let head = receiver.head, let decision = receiver.decision else { return }
         self.head = head
         receiver.isRecorded = true
+        if case .startOver = decision, entry.record.isRepair, case .refuted = receiver.plan.known.joins(head) {
+            throw refuseRepair()
+        }
         switch decision {
         case .append(_, _, let length):
             if entry.record.ranges.isEmpty { entry.rangesChanged = true }

@@ -180,6 +180,7 @@ final class TaskRun {
         case .comparePieces: await comparePieces()
         case .keepExisting(let name): await keepExisting(name)
         case .reuse(let digest): await reuse(digest)
+        case .copyDamaged: await copyDamaged()
         case .prove: await prove()
         }
     }
@@ -266,7 +267,7 @@ final class TaskRun {
             random: Double.random(in: 0..<1))
         switch decision {
         case .retry(let seconds, let index, let pause):
-            entry.urlIndex = index
+            entry.urlIndex = (index + entry.record.firstOfPlan) % entry.record.plan.count
             let asker = pause.map { schedule.pauseHost(HostName.site(of: error, from: url), seconds: $0) }
             if seconds > 0 {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
@@ -284,6 +285,11 @@ final class TaskRun {
             end(as: .idle)
             schedule.setDeadline()
         case .fail:
+            if entry.record.isRepair {
+                // The copy of the damaged file is of no use without the repair.
+                entry.record.removePart(of: book.workPath)
+                dropBytes()
+            }
             if let files = opened, entry.received == 0 {
                 // An empty part file is of no use to the next attempt.
                 files.part.remove()
@@ -360,7 +366,10 @@ final class TaskRun {
     private func dropFiles() {
         // The file may have its final name already, while the response chain runs.
         if let path = entry.record.path, let files = opened, files.folder.status(of: files.part.name) == nil {
-            if case .stays(let reason) = entry.record.remove(path, for: .cancel, book.owner) {
+            if entry.keepsRenewed, entry.record.former != nil {
+                // It has replaced the finished file already.
+                FileOwner.clear(path)
+            } else if case .stays(let reason) = entry.record.remove(path, for: .cancel, book.owner) {
                 book.problems.append("\(path) stays: \(reason).")
             }
         }

@@ -15,6 +15,7 @@ extension TaskRecord {
     ///
     /// - Throws: `.corruptInfo` for impossible numbers, and for names that lead out of the task's folder.
     mutating func check() throws(DownloadError) {
+        takeFormer()
         if let fault = numberFault ?? rangeFault ?? nameFault ?? task.fault {
             throw DownloadError(.corruptInfo, "The record is invalid: \(fault).")
         }
@@ -63,7 +64,10 @@ extension TaskRecord {
         if let link, link.hasControls { return "its address holds control characters" }
         if let offered, offered.contains(where: \.hasControls) { return "an offered mirror holds control characters" }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }
-        if let setAside, !setAside.allSatisfy({ isSetAside($0.path) }) { return "a file set aside is not its own" }
+        if let setAside, !setAside.allSatisfy({ $0.path.isAbsolutePath && isHiddenAside($0.path.lastPathPart) }) {
+            return "a file set aside is not its own"
+        }
+        if let fault = former?.fault { return fault }
         if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) {
             return "what was left behind has no absolute path"
         }
@@ -72,14 +76,6 @@ extension TaskRecord {
 }
 
 extension TaskRecord {
-    /// True for a file that was moved aside, and for the finished file of the task's folder that a fetch replaces
-    /// (`renew(replacing:)`). Both are removed only while they are as the task left them.
-    private func isSetAside(_ path: String) -> Bool {
-        guard path.isAbsolutePath else { return false }
-        return isHiddenAside(path.lastPathPart)
-            || task.directory?.isExactly(path.folderPart) ?? path.folderPart.lastPathPart.isExactly(id.hex)
-    }
-
     /// True for a hidden name with the task's id, as `FileNameRules` makes it.
     func isHiddenAside(_ name: String) -> Bool {
         name.utf8.first == UInt8(ascii: ".")
@@ -104,7 +100,7 @@ extension TaskDescription {
 
 extension String {
     /// True for an absolute path without a zero byte.
-    fileprivate var isAbsolutePath: Bool { utf8.first == UInt8(ascii: "/") && !hasByte { $0 == 0 } }
+    var isAbsolutePath: Bool { utf8.first == UInt8(ascii: "/") && !hasByte { $0 == 0 } }
 
     /// True if it has control characters of ASCII or spaces.
     fileprivate var hasControls: Bool { hasByte { $0 <= 0x20 || $0 == 0x7f } }

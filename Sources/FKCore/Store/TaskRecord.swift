@@ -56,6 +56,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     @Seldom package private(set) var written: FileIdentity?
     /// Files of this task that were set aside. They are removed when it completes or is trashed.
     @Seldom package private(set) var setAside: [SetAsideFile]?
+    /// The finished file that a refresh or repair is to replace; nil without one.
+    @Seldom package private(set) var former: FormerFile?
     /// Absolute paths where the finished file still is after a response middleware has moved it. They are removed
     /// after this record is written.
     @Seldom package private(set) var leftBehind: [String]?
@@ -98,7 +100,8 @@ package struct TaskRecord: Codable, Sendable, Hashable {
     /// The entry of the plan for the next attempt: 0 is the task's URL, the others are its mirrors. A failed attempt is
     /// followed by the next entry. An interrupted one does not count, and repeats its entry.
     package var nextURLIndex: Int {
-        (state == .action || state == .complete ? max(0, attempts - 1) : attempts) % plan.count
+        let begun = state == .action || state == .complete ? max(0, attempts - 1) : attempts
+        return (begun + firstOfPlan) % plan.count
     }
 
     /// The URL for the next attempt.
@@ -161,6 +164,7 @@ extension TaskRecord: RecordObject {
         try visitor.field("bootID", &bootID)
         try visitor.field("lengthVerified", &lengthVerified)
         try visitor.field("history", &history)
+        try visitor.rare("former", &former)
     }
 }
 
@@ -487,36 +491,62 @@ extension TaskRecord {
     /// The file was moved aside.
     mutating func setAside(_ file: SetAsideFile) { setAside = (setAside ?? []) + [file] }
 
-    /// The name in the folder of the finished file that this fetch replaces (`TaskControl.renew`), while that file is as the
-    /// task left it; nil without one.
-    func renewedName(in folder: Folder) -> String? {
-        setAside?.first {
-            $0.path.folderPart.isExactly(folder.path) && !isHiddenAside($0.path.lastPathPart) && $0.claim == .ours
+    /// The finished file stays until another fetch replaces it.
+    ///
+    /// - Parameter damaged: the bytes to fetch; nil for the whole file.
+    mutating func renew(damaged: [Renewal.Damage]?) {
+        if former == nil, let path {
+            former = FormerFile(
+                path: path, expected: expected, written: written, validator: validator, source: source, pieces: pieces,
+                finished: finished, isForeign: isForeign)
         }
-        .map(\.path.lastPathPart)
-    }
-
-    /// The finished file stays until another fetch replaces it. Everything known about it is forgotten.
-    mutating func renew(replacing old: SetAsideFile?) {
+        former?.damaged = damaged
         dropBytes()
         isForeign = nil
         synced = nil
         finished = nil
         // The permission to replace another file was for the first download.
         if task.option({ $0.existing }) == .overwrite { task.options.existing = .rename }
-        if let old { setAside(old) }
     }
 
-    /// The finished file is a part file again, with these ranges.
-    mutating func reopen(part: String, _ ranges: [SavedRange]) {
-        self.ranges = ranges
-        partName = part
-        partTime = nil
-        path = nil
-        pieces = nil
-        synced = nil
-        finished = nil
+    /// Version 1.0 has the finished file that a refresh replaces among the files set aside.
+    mutating func takeFormer() {
+        let folder = task.directory
+        guard
+            let file = setAside?.first(where: {
+                !isHiddenAside($0.path.lastPathPart)
+                    && folder?.isExactly($0.path.folderPart) ?? $0.path.folderPart.lastPathPart.isExactly(id.hex)
+            })
+        else { return }
+        setAside?.removeAll { $0 == file }
+        former = former ?? FormerFile(path: file.path, expected: file.written.length, written: file.written)
     }
+
+    /// The finished file before a refresh or repair counts.
+    mutating func restore(_ former: FormerFile) {
+        path = former.path
+        expected = former.expected
+        written = former.written
+        validator = former.validator
+        source = former.source
+        pieces = former.pieces
+        finished = former.finished
+        isForeign = former.isForeign
+    }
+
+    /// The part file has the bytes of the damaged file, and these ranges.
+    mutating func repair(with ranges: [SavedRange]) {
+        self.ranges = ranges
+        expected = former?.expected
+        validator = former?.validator
+        source = former?.source
+    }
+
+    /// A file cannot be repaired by its damaged bytes alone.
+    mutating func fetchWhole() { former?.damaged = [] }
+
+    /// The file has the bytes that were received first.
+    mutating func confirm(_ pieces: [PieceChecksum]?) { self.pieces = pieces }
 
     /// Removes an earlier file with this name.
     mutating func removeSetAside(_ path: String) {
@@ -524,11 +554,13 @@ extension TaskRecord {
         setAside?.removeAll { $0.path.isExactly(path) }
     }
 
-    /// Removes the files that were moved aside, except changed ones. Returns false if there were none.
+    /// The task is complete: removes the files that were moved aside, except changed ones, and forgets the file that was
+    /// replaced. Returns false if there were none.
     mutating func removeSetAside() -> Bool {
-        guard let files = setAside else { return false }
-        for file in files { file.remove() }
+        guard setAside != nil || former != nil else { return false }
+        for file in setAside ?? [] { file.remove() }
         setAside = nil
+        former = nil
         return true
     }
 }

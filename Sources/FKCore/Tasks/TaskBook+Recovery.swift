@@ -10,7 +10,9 @@ extension TaskBook {
     func recover(_ entry: TaskEntry) -> Bool {
         forgetLeftBehind(entry)
         entry.record.finishRename()
-        if entry.record.state == .complete, entry.record.removeSetAside() { write(entry) }
+        if entry.record.state == .complete, !entry.record.isRenameMissing, entry.record.removeSetAside() {
+            write(entry)
+        }
         switch entry.record.state {
         case .action where entry.record.isPublished && !entry.isHandled(by: chains.response):
             entry.record.finish(received: entry.received, at: clock.date)

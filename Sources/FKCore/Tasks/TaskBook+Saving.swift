@@ -29,10 +29,9 @@ extension TaskBook {
     /// - Parameters:
     ///   - written: the state to write instead of the present one; the default is nil. The ranges are then those of the
     ///     finished file, and the counters are ignored.
-    ///   - drops: true if the counters in the info file mean nothing for the ranges of the record; the default is false.
     /// - Throws: `.cancelled` without the lock of the work path; `.disk` and the like.
     func save(
-        _ entry: TaskEntry, as written: DownloadState? = nil, dropsCounters drops: Bool = false
+        _ entry: TaskEntry, as written: DownloadState? = nil
     ) throws(DownloadError) {
         guard tenure.mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
         tenure.beat()
@@ -44,9 +43,8 @@ extension TaskBook {
         // Attached counters were written in this boot.
         let boot = entry.record.bootID
         let dropsCounters =
-            drops
-            || boot != nil && boot != BootID.current && !entry.hasCleanCounters
-                && entry.run?.counters?.isAttached != true
+            boot != nil && boot != BootID.current && !entry.hasCleanCounters
+            && entry.run?.counters?.isAttached != true
         if !entry.awaitsProof { entry.record.bootID = BootID.current }
         entry.record.bytesPerSecond = entry.recordedSpeed(in: entry.record.state, now: clock.now)
         do {

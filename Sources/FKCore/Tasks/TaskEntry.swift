@@ -178,10 +178,10 @@ final class TaskEntry {
         record.leaveBehind(files.map(\.path))
     }
 
-    /// Resets the count of attempts. The next one uses the task's own URL.
+    /// Resets the count of attempts. The next one begins with the plan's first entry.
     func freshen() {
         record.freshen()
-        urlIndex = 0
+        urlIndex = record.firstOfPlan
     }
 
     /// The finished file is to be compared. The task needs a slot for that, as for a fetch.

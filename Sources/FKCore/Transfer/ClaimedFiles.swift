@@ -70,19 +70,12 @@ extension TaskRecord {
     ) -> String {
         removePart(of: workPath)
         var note = "forgotten" + (path.map { keepsFinished ? release($0, owner) : delete($0, owner) } ?? "")
-        for file in setAside ?? [] {
-            if isHiddenAside(file.path.lastPathPart) {
-                file.remove()
-            } else if keepsRenewed {
-                // The finished file of before: no fetch has replaced it yet.
-                if file.claim == .ours { FileOwner.clear(file.path) }
-                if file.claim != .gone { note += ", kept \(file.path)" }
-            } else if file.claim.act(.trash) == .remove {
-                note += unlink(file.path) == 0 ? ", deleted \(file.path)" : "; \(file.path) stays"
-            } else if file.claim != .gone {
-                note += "; \(file.path) stays: it is not the file as this task left it"
-            }
+        if let former {
+            // No fetch has replaced it yet.
+            let old = ofFinished
+            note += keepsRenewed ? old.release(former.path, owner) : old.delete(former.path, owner)
         }
+        setAside?.forEach { $0.remove() }
         let folder = task.directory ?? workPath.filesFolder(id)
         let name = task.fileName ?? FileNameRules.name(url: task.url, head: response)
         let rejected = "\(folder)/\(FileNameRules.rejectedName(for: name, id: id))"

@@ -12,8 +12,8 @@ package struct FileVersion: Sendable, Hashable {
     /// The validators of the source, the digest in its answers, and the content coding of the bytes; nil without any
     /// answer.
     package var validator: Validator?
-    /// True if all bytes will be compared with a digest of a list or of the user before the file gets its name: of the
-    /// whole file, or of its pieces.
+    /// True if all bytes will be compared before the file gets its name: with a digest of a list or of the user, of the
+    /// whole file or of its pieces, or in a repair with what is known of the finished file.
     package var isVouched: Bool
     /// True if the stored bytes were joined only because a digest of a list or of the user vouched for them.
     package var needsDigest: Bool
@@ -175,7 +175,7 @@ extension TaskRecord {
     package var version: FileVersion {
         FileVersion(
             source: source ?? task.url, length: expected, validator: validator,
-            isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil,
+            isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil || isRepair,
             needsDigest: needsDigest == true)
     }
 }

@@ -66,13 +66,14 @@ package struct FileRefresher: Sendable {
     /// The requests at once.
     private static let width = 8
 
-    /// Asks for each finished task among these, and reports the answers in order.
+    /// Asks for each finished file of these tasks, also of those whose refresh or repair has failed, and reports the answers in
+    /// order.
     package func refresh(_ ids: [TaskID], each: (RefreshedFile) -> Void) async {
         let reader = StoreReader(workPath)
         var rest = ids[...]
         while !rest.isEmpty {
-            let records = reader.records(Array(rest.prefix(256))).filter {
-                $0.state == .complete && $0.isForeign != true
+            let records = reader.records(Array(rest.prefix(256))).filter(\.mayRenew).map(\.ofFinished).filter {
+                $0.isForeign != true
             }
             rest = rest.dropFirst(256)
             let results = await withTaskGroup(of: (Int, RefreshedFile).self) { group in

@@ -54,8 +54,8 @@ package struct FileVerifier: Sendable {
     /// Creates a verifier for the tasks of a work path.
     package init(_ workPath: WorkPath) { self.workPath = workPath }
 
-    /// Verifies the files of the complete tasks among these. It reads on all processors, and holds a few hundred records at
-    /// a time.
+    /// Verifies the finished files of these tasks: of complete ones, and of those whose refresh or repair has not ended. It reads
+    /// on all processors, and holds a few hundred records at a time.
     ///
     /// - Parameters:
     ///   - problem: called for each unreadable info file.
@@ -68,13 +68,14 @@ package struct FileVerifier: Sendable {
         while !rest.isEmpty {
             let portion = Array(rest.prefix(256))
             rest = rest.dropFirst(256)
-            let records = reader.records(portion, problem: problem).filter { $0.state == .complete }
+            let records = reader.records(portion, problem: problem).filter(\.hasFinished)
             for result in Parallel.map(records, { verify($0) }) { if !each(result) { return } }
         }
     }
 
     /// Verifies the file of one task.
-    package func verify(_ record: TaskRecord) -> VerifiedFile {
+    package func verify(_ task: TaskRecord) -> VerifiedFile {
+        let record = task.ofFinished
         var file = VerifiedFile(
             id: record.id, url: record.task.url, path: record.path, result: .missing, damaged: [],
             reason: "there is no file")

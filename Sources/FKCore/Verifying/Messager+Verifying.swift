@@ -3,7 +3,8 @@ import Foundation
 
 extension Messager {
     /// Reads finished files again and compares them with their digests, or with the checksums of the bytes that were received.
-    /// It changes nothing. Tasks that are not complete are left out.
+    /// It changes nothing. Tasks without a finished file are left out. A task whose refresh or repair has not ended still has the
+    /// file from before.
     ///
     /// ```swift
     /// var damaged: [VerifiedFile] = []
@@ -45,8 +46,9 @@ extension Messager {
 
 extension Control {
     /// Fetches damaged and missing files again, and queues their tasks. Of a damaged file only the damaged ranges are fetched,
-    /// from a mirror first if there is one; the digest of the whole file is then checked again. Files that are right or
-    /// unverifiable are ignored.
+    /// into a copy, from a mirror first if there is one. The copy replaces the file once it has the right digest or checksums.
+    /// Otherwise the task fails with `.changedOnServer`, and the file stays as it was. Files that are right or unverifiable
+    /// are ignored.
     ///
     /// - Returns: the number of files that are fetched.
     @discardableResult

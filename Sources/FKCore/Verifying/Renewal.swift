@@ -62,92 +62,46 @@ package struct Renewal: Codable, Sendable, Hashable {
 }
 
 extension TaskControl {
-    /// Fetches finished files again. Tasks in other states are left out.
+    /// Fetches finished files again. Tasks in other states are left out, except those whose refresh or repair has failed or was
+    /// cancelled.
     ///
-    /// A file with known damage becomes a part file again, whose missing ranges are fetched; from a mirror first, if there is
-    /// one. Otherwise the whole file is fetched, and the old one stays until the new one replaces it. A file that was
-    /// replaced by another program's stays, and the new one gets another name.
+    /// The file stays as it is, under its name, until the new one is whole. Of a file with known damage the damaged bytes are
+    /// fetched into a copy (`TaskRun.copyDamaged`), from a mirror first, if there is one; otherwise the whole file is fetched. A
+    /// file that was replaced by another program's stays, and the new one gets another name.
     ///
     /// - Returns: the number of files.
     func renew(_ renewals: [Renewal], group: Int32?) throws -> Int {
         try tenure.checkOpen()
         var count = 0
         for renewal in renewals {
-            guard let entry = try book.find(renewal.id), entry.record.state == .complete, entry.run == nil else {
-                continue
-            }
+            guard let entry = try book.find(renewal.id), entry.run == nil, entry.record.mayRenew else { continue }
             entry.awaitsProof = false
-            if !reopenDamaged(entry, renewal) { renewWhole(entry) }
+            let isRepair = isRepairable(entry.record.ofFinished, renewal)
+            entry.record.removePart(of: book.workPath)
+            entry.record.renew(damaged: isRepair ? renewal.damaged : nil)
+            entry.dropBytes()
+            let bytes = renewal.damaged.reduce(0) { $0 + $1.end - $1.start }
+            book.appendHistory(
+                entry, by: "repair",
+                isRepair
+                    ? "\(Plural.count(bytes, "damaged byte")) of the file are fetched again"
+                    : "the file is fetched again")
             reporter.account(entry)
             join(entry, group: group)
             queue(entry)
-            if entry.record.plan.count > 1 { entry.urlIndex = entry.record.source == nil ? 1 : 0 }
             count += 1
         }
         return count
     }
 
-    /// Makes a part file of the damaged file.
-    ///
-    /// - Returns: false if that is not possible, and the whole file has to be fetched.
-    private func reopenDamaged(_ entry: TaskEntry, _ renewal: Renewal) -> Bool {
-        let record = entry.record
-        guard let path = record.path, record.isForeign != true, let length = record.expected,
-            let ranges = renewal.ranges(length: length), [.ours, .oursEdited].contains(record.claim(path, book.owner)),
-            let folder = try? Folder(path: record.task.directory ?? book.workPath.filesFolder(record.id)),
-            path.folderPart.isExactly(folder.path), folder.holder(of: path.lastPathPart) == .us
-        else { return false }
-        let part = FileNameRules.partName(for: path.lastPathPart, id: record.id)
-        guard !folder.contains(part) else { return false }
-        // The record comes first: a killed process leaves either the file or its part, and both are the task's.
-        entry.record.reopen(part: part, ranges)
-        // The counters in the info file are those of the ranges in which the file was fetched.
-        guard (try? book.save(entry, as: .idle, dropsCounters: true)) != nil,
-            (try? folder.rename(path.lastPathPart, to: part, replacing: false)) == true
-        else {
-            entry.record = record
+    /// False if the whole file has to be fetched.
+    private func isRepairable(_ record: TaskRecord, _ renewal: Renewal) -> Bool {
+        guard let path = record.path, let length = record.expected, renewal.ranges(length: length) != nil else {
             return false
         }
-        entry.record.identify(FileIdentity(path: folder.path(of: part)))
-        let bytes = renewal.damaged.reduce(0) { $0 + $1.end - $1.start }
-        book.appendHistory(entry, by: "repair", "\(Plural.count(bytes, "damaged byte")) of the file are fetched again")
-        return true
-    }
-
-    private func renewWhole(_ entry: TaskEntry) {
-        let record = entry.record
-        var old: SetAsideFile?
-        if let path = record.path, record.isForeign != true {
-            switch record.claim(path, book.owner).act(.refresh) {
-            case .replace where folderPath(of: entry).isExactly(path.folderPart):
-                old = FileIdentity(path: path).map { SetAsideFile(path: path, written: $0) }
-            case .take: break
-            case .keepAside: keepEdited(path)
-            default: book.problems.append("\(path) stays: it is not the file as the task left it.")
-            }
-        }
-        entry.dropBytes()
-        entry.record.renew(replacing: old)
-        book.appendHistory(entry, by: "repair", "the file is fetched again")
-    }
-
-    /// Somebody has written to the finished file. It is kept under the next free name.
-    private func keepEdited(_ path: String) {
-        let name = path.lastPathPart
-        guard let folder = try? Folder(path: path.folderPart) else { return }
-        for number in 1...9_999 {
-            let kept = FileNameRules.numbered(name, number)
-            guard let isNamed = try? folder.rename(name, to: kept, replacing: false) else { break }
-            if isNamed {
-                return book.problems.append(
-                    "Somebody has written to \(path): it was kept as \(folder.path(of: kept)).")
-            }
-        }
-        book.problems.append("\(path) stays: it is not the file as the task left it.")
-    }
-
-    private func folderPath(of entry: TaskEntry) -> String {
-        entry.record.task.directory ?? book.workPath.filesFolder(entry.id)
+        let folder = record.task.directory ?? book.workPath.filesFolder(record.id)
+        return path.folderPart.isExactly(folder)
+            && [.replace, .keepAside].contains(record.claim(path, book.owner).act(.repair))
     }
 }
 
@@ -165,7 +119,7 @@ extension TaskRun {
     ///
     /// - Throws: `.cancelled` if the run was stopped.
     func settleSums(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        guard let length = entry.record.expected, PieceFile.isFor(length: length) else { return }
+        guard finishedSums == nil, let length = entry.record.expected, PieceFile.isFor(length: length) else { return }
         let table = sums.table(length: length)
         guard table.contains(nil) else { return }
         let part = part

@@ -22,8 +22,9 @@ struct VerifyCommand: Command {
             "Compares each finished file with its digest, if one is known, otherwise with the checksums of its pieces, which "
                 + "are kept since the bytes arrived. Prints a line for each file: right, damaged, missing or unverifiable, and "
                 + "its name. Exit status 1: a file is damaged or missing.",
-            "--repair fetches only the damaged ranges, from a mirror first if there is one, and checks the digest of the whole "
-                + "file again. A missing file is fetched again. Exit status 1: a file could not be repaired.",
+            "--repair fetches only the damaged ranges into a copy, from a mirror first if there is one. The copy replaces the "
+                + "file once it has the right digest or checksums; otherwise the file stays as it was. A missing file is "
+                + "fetched again. Exit status 1: a file could not be repaired.",
         ],
         operands: [OperandSpec("url|id", "tasks: URLs, or the beginnings of ids", 0, nil)],
         options: [

@@ -1,0 +1,248 @@
+import FKMiddleware
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FKCore
+
+@Suite("Engine: the damaged file stays until its repair is proven", .timeLimit(.minutes(10)))
+struct EngineRepairEndTests {
+    private static let mib = 1 << 20
+    static let content = Bytes.pattern(count: 3 * Self.mib + 77)
+    /// The same, with another byte in the second piece.
+    static let other = changed(content, at: mib + 300_000)
+    static let damaged = changed(content, at: mib + 9)
+
+    private static func changed(_ bytes: [UInt8], at offset: Int) -> [UInt8] {
+        var bytes = bytes
+        bytes[offset] = ~bytes[offset]
+        return bytes
+    }
+
+    /// A server without ranges.
+    private static func whole(_ content: [UInt8]) -> FakeTransport.Answer {
+        .init([
+            .head(ResponseHead(status: 200, fields: [.init("Content-Length", "\(content.count)")], url: "http://h/")),
+            .bytes(content),
+        ])
+    }
+
+    /// The server after the file was fetched.
+    enum Server: String, CaseIterable {
+        case gone, otherWithoutTag, otherWithTag, otherWithoutRanges, shorter
+
+        func answer(_ request: TransportRequest) -> FakeTransport.Answer {
+            switch self {
+            case .gone: return .status(404)
+            case .otherWithoutTag: return .file(other, etag: nil, to: request)
+            case .otherWithTag: return .file(other, etag: "\"2\"", to: request)
+            case .otherWithoutRanges: return EngineRepairEndTests.whole(other)
+            case .shorter: return .file(Array(content.dropLast()), etag: nil, to: request)
+            }
+        }
+    }
+
+    /// A complete task, whose file is damaged by its disk.
+    private func bench(
+        etag: String? = "\"1\"", change: (inout TaskDescription) -> Void = { _ in },
+        answer: @escaping @Sendable (TransportRequest) -> FakeTransport.Answer
+    ) async throws -> (Bench, TaskID) {
+        let isNew = Locked(false)
+        let bench = try await Bench { request, _ in
+            isNew.withLock(\.self) ? answer(request) : .file(Self.content, etag: etag, to: request)
+        }
+        let id = try await bench.add("a", change)
+        let path = try #require(await bench.finished(id)?.path)
+        isNew.withLock { $0 = true }
+        try damage(path)
+        return (bench, id)
+    }
+
+    private func damage(_ path: String) throws {
+        let time = try #require(FileIdentity(path: path)).time
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try file.write(contentsOf: Data(Self.damaged))
+        try file.close()
+        try setTime(time, of: path)
+    }
+
+    private func verify(_ bench: Bench) async throws -> [VerifiedFile] {
+        var files: [VerifiedFile] = []
+        for try await file in bench.messager.verify(.all) { files.append(file) }
+        return files
+    }
+
+    @Test(
+        "a repair that fails leaves the damaged file as it was, which verify names; the next repair succeeds",
+        arguments: Server.allCases, ["\"1\"", nil])
+    func fails(_ server: Server, etag: String?) async throws {
+        let isWell = Locked(false)
+        let (bench, id) = try await bench(etag: etag) {
+            isWell.withLock(\.self) ? .file(Self.content, etag: etag, to: $0) : server.answer($0)
+        }
+        let before = try #require(FileIdentity(path: bench.out + "/a"))
+        #expect(try await bench.control.repair(try await verify(bench)) == 1)
+        let info = try #require(await bench.finished(id))
+        #expect(info.state == .error)
+        #expect(
+            info.error?.code == (server == .gone ? .httpStatus : .changedOnServer), "\(String(describing: info.error))")
+        #expect(server == .gone || info.error?.message.contains("fetch it anew with refresh") == true)
+        #expect(bench.names == ["a"] && FileIdentity(path: bench.out + "/a") == before)
+        let found = try await verify(bench)
+        #expect(found.map(\.result) == [.damaged] && found[0].damaged == [Int64(Self.mib)..<Int64(2 * Self.mib)])
+        isWell.withLock { $0 = true }
+        #expect(try await bench.control.repair(found) == 1)
+        #expect(await bench.finished(id)?.path == bench.out + "/a")
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try bench.stored(id).former == nil)
+    }
+
+    @Test("a mirror has another version: the task's own server repairs the file", arguments: ["\"m\"", nil])
+    func mirror(_ etag: String?) async throws {
+        let (bench, id) = try await bench(change: { $0.mirrors = ["http://m.example/a"] }) { request in
+            request.urlRequest.url?.host == "m.example"
+                ? .file(Self.other, etag: etag, to: request) : .file(Self.content, to: request)
+        }
+        _ = try await bench.control.repair(try await verify(bench))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        #expect(
+            bench.transport.requests.compactMap { $0.urlRequest.url?.host }.suffix(2) == ["m.example", "h.example"])
+    }
+
+    @Test("a refused repair: a refresh fetches the other version, and the damaged file is replaced")
+    func refreshed() async throws {
+        let (bench, id) = try await bench { .file(Self.other, etag: "\"2\"", to: $0) }
+        _ = try await bench.control.repair(try await verify(bench))
+        #expect(await bench.finished(id)?.error?.code == .changedOnServer)
+        let records = StoreReader(bench.workPath).records([id]).filter(\.mayRenew)
+        #expect(records.map(\.ofFinished.validator?.etag) == ["\"1\""])
+        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        #expect(await bench.finished(id)?.path == bench.out + "/a")
+        #expect(try bench.out("a") == Self.other && bench.names == ["a"])
+    }
+
+    @Test("a server that knows no ranges sends the whole file: it is the same, and the file is repaired")
+    func withoutRanges() async throws {
+        let (bench, id) = try await bench(etag: nil) { _ in Self.whole(Self.content) }
+        _ = try await bench.control.repair(try await verify(bench))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+    }
+
+    @Test("a damaged file that somebody has edited is kept under another name once it is repaired, and not before")
+    func edited() async throws {
+        let gate = FakeGate()
+        let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
+        let path = bench.out + "/a"
+        try setTime(try #require(FileIdentity(path: path)).time + 1_000_000, of: path)
+        _ = try await bench.control.repair(try await verify(bench))
+        await gate.reached()
+        #expect(try bench.out("a") == Self.damaged)
+        gate.open()
+        #expect(await bench.finished(id)?.path == path)
+        #expect(try bench.out("a") == Self.content && bench.out("a.1") == Self.damaged && bench.names.count == 2)
+        #expect(await bench.downloader.takeProblems().contains { $0.contains("kept as \(path).1") })
+    }
+
+    /// Where a repair ends before it is whole.
+    enum Moment: CaseIterable {
+        case suspended, cancelled, running, killed
+    }
+
+    @Test("forget after a repair that has not ended keeps the damaged file alone", arguments: Moment.allCases)
+    func forget(_ moment: Moment) async throws {
+        let gate = FakeGate()
+        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
+        _ = try await first.control.repair(try await verify(first))
+        await gate.reached()
+        var bench = first
+        switch moment {
+        case .suspended: try await first.control.suspend(.id(id))
+        case .cancelled: try await first.control.cancel(.id(id))
+        case .running: break
+        case .killed:
+            await first.downloader.close()
+            bench = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request)
+            }
+        }
+        #expect(try bench.out("a") == Self.damaged)
+        #expect(bench.names.count == (moment == .cancelled ? 1 : 2))
+        let result = try #require(try await bench.control.forget(.id(id)).first)
+        #expect(result.note == "forgotten, kept \(bench.out)/a")
+        gate.open()
+        #expect(try bench.out("a") == Self.damaged && bench.names == ["a"])
+    }
+
+    @Test(
+        "a repair that is stopped continues with its copy, and replaces the file",
+        arguments: [Moment.suspended, .killed])
+    func continues(_ moment: Moment) async throws {
+        let gate = FakeGate()
+        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 300_000) }
+        _ = try await first.control.repair(try await verify(first))
+        await gate.reached()
+        var bench = first
+        if moment == .killed {
+            await first.downloader.close()
+            bench = try await Bench(in: first.folder) { request, _ in .file(Self.content, to: request) }
+        } else {
+            try await first.control.suspend(.id(id))
+            gate.open()
+            try await first.control.resume(.id(id))
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        #expect(bench.sent("Range").last == "bytes=\(Self.mib + 300_000)-\(2 * Self.mib - 1)")
+        #expect(try await verify(bench).map(\.result) == [.right])
+    }
+
+    @Test("a damaged file that is gone when its repair begins is fetched as a whole")
+    func goneMeanwhile() async throws {
+        let (bench, id) = try await bench { .file(Self.content, to: $0) }
+        let found = try await verify(bench)
+        #expect(unlink(bench.out + "/a") == 0)
+        _ = try await bench.control.repair(found)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+    }
+
+    @Test("a missing file that its server does not have either is named until it is there and right")
+    func missing() async throws {
+        let (bench, id) = try await bench { _ in .status(404) }
+        #expect(unlink(bench.out + "/a") == 0)
+        _ = try await bench.control.repair(try await verify(bench))
+        #expect(await bench.finished(id)?.state == .error)
+        #expect(try await verify(bench).map(\.result) == [.missing])
+        try bench.folder.write(Self.damaged, to: "out/a")
+        #expect(try await verify(bench).map(\.result) == [.damaged])
+        try bench.folder.write(Self.content, to: "out/a")
+        #expect(try await verify(bench).map(\.result) == [.right])
+    }
+
+    @Test("a process that ends before the repaired file has its name: the damaged file and one set aside stay")
+    func renameMissing() async throws {
+        let gate = FakeGate()
+        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
+        _ = try await first.control.repair(try await verify(first))
+        await gate.reached()
+        await first.downloader.close()
+        let aside = first.out + "/" + FileNameRules.rejectedName(for: "a", id: id, number: 0)
+        try Data([1]).write(to: URL(fileURLWithPath: aside))
+        try first.workPath.change(id) {
+            $0.state = .complete
+            $0.path = first.out + "/a"
+            $0.setAside = [SetAsideFile(path: aside, written: try #require(FileIdentity(path: aside)))]
+        }
+        let next = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request) }
+        #expect(try await next.record(id).state != .complete)
+        #expect(try await next.record(id).former != nil)
+        #expect(try next.out("a") == Self.damaged)
+        #expect(FileManager.default.fileExists(atPath: aside))
+        await next.engine.activate()
+        try await next.control.resume(.id(id))
+        #expect(await next.finished(id)?.state == .complete)
+        #expect(try next.out("a") == Self.content && next.names == ["a"])
+    }
+}
