@@ -299,6 +299,25 @@ struct EngineDestinationTests {
         }
     }
 
+    @Test("a folder in this work path or another one is refused when the task is made, also through a symlink")
+    func inWorkPath() async throws {
+        let bench = try await Bench(content: Self.content)
+        let other = try await Bench(content: Self.content)
+        let link = bench.folder.file("link").path
+        #expect(symlink(bench.workPath.root, link) == 0)
+        for folder in [bench.workPath.root, bench.workPath.root + "/new/sub", link, other.workPath.tasksFolder] {
+            var builder = try Builder("http://h.example/middlewares")
+            builder.directory = folder
+            let results = try await Builder.prepare([builder], in: bench.downloader)
+            guard case .failure(let error) = results[0] else {
+                Issue.record("\(folder)")
+                continue
+            }
+            #expect(error.code == .destination && error.message.contains(folder))
+        }
+        #expect(try bench.workPath.allTaskIDs().isEmpty && bench.transport.requests.isEmpty)
+    }
+
     @Test("the folder is removed between two attempts: it is made again")
     func folderRemoved() async throws {
         let bench = try await Bench { request, number in

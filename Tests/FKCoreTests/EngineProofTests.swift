@@ -228,6 +228,21 @@ struct EngineSyncingTests {
         #expect(!isMarked(bench, id))
     }
 
+    @Test("a file of somebody else in the place of the finished one is not synced, and keeps its mark")
+    func replaced() async throws {
+        let bench = try await Bench(content: EngineProofTests.content)
+        let (mine, other) = (try await bench.add("a"), try await bench.add("b"))
+        #expect(await bench.finished(mine)?.state == .complete)
+        #expect(await bench.finished(other)?.state == .complete)
+        #expect(rename(bench.out + "/b", bench.out + "/a") == 0)
+        let mark = FileOwner.mark(of: bench.out + "/a")
+        for _ in 0..<6 { await bench.advance(1) }
+        try await offPool { [engine = bench.engine] in engine.diskWork.sync(flags: .barrier) {} }
+        await bench.sync()
+        #expect(FileOwner.mark(of: bench.out + "/a") == mark)
+        #expect(try bench.stored(mine).synced != true)
+    }
+
     @Test("an engine that ran for a while syncs before it closes, a short one does not", arguments: [1, 5])
     func closing(_ seconds: Int) async throws {
         let bench = try await Bench(content: EngineProofTests.content)

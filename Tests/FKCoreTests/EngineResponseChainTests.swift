@@ -36,6 +36,24 @@ struct EngineResponseChainTests {
         #expect(!FileManager.default.fileExists(atPath: target.path))
     }
 
+    @Test("a middleware that moves the file into a work path fails, and the file does not keep that name")
+    func intoWorkPath() async throws {
+        let bench = try await Bench(content: Self.content)
+        let target = bench.workPath.middlewaresPath
+        bench.chains.register(
+            response: ResponseStep { response in
+                var response = response
+                guard let file = response.fileURL else { return response }
+                let place = URL(fileURLWithPath: target)
+                try FileManager.default.moveItem(at: file, to: place)
+                response.fileURL = place
+                return response
+            })
+        let error = try #require(await bench.finished(try await bench.add("a.bin"))?.error)
+        #expect(error.code == .middleware && error.message.contains("is in a work path"), "\(error)")
+        #expect(!FileManager.default.fileExists(atPath: target) && bench.names.isEmpty)
+    }
+
     @Test(
         "a middleware that names no regular file fails the attempt by its name, and nothing stays behind",
         arguments: ["none", "folder"])

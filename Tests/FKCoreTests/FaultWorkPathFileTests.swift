@@ -57,6 +57,12 @@ struct FaultWorkPathFileTests {
             #expect(error?.code == .destination && error?.message.contains("work path") == true)
         }
         #expect(!FileManager.default.fileExists(atPath: root + "/new"))
+        let other = try ScratchWorkPath()
+        try Data().write(to: URL(fileURLWithPath: other.path.lockPath))
+        #expect(FileManager.default.fileExists(atPath: other.path.layoutPath))
+        for path in [other.path.root, other.path.root + "/new/sub"] {
+            #expect(throws: DownloadError.self) { try cache.folder(path, outside: scratch.path, now: 0) }
+        }
         _ = try cache.folder(root + "-out/sub", outside: scratch.path, now: 0)
         _ = try cache.folder(scratch.path.filesFolder, outside: nil, now: 0)
         try FileManager.default.removeItem(atPath: root + "-out")

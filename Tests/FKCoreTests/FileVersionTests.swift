@@ -119,6 +119,22 @@ struct FileVersionTests {
         #expect(version("once").joins(version("once")) == .unknown)
     }
 
+    @Test("weak validators of one source tell that a file has not changed")
+    func equivalent() {
+        func version(_ etag: String?, _ time: String? = nil, source: String = "a", length: Int64? = 9) -> FileVersion {
+            FileVersion(source: source, length: length, validator: Validator(etag: etag, lastModified: time))
+        }
+        let known = version("W/\"1\"", "x")
+        #expect(known.isEquivalent(to: version("\"1\"", "y")))
+        #expect(known.isEquivalent(to: version(nil, "x", length: nil)))
+        for other in [
+            version("\"2\"", "x"), version(nil, "y"), version(nil), version("\"1\"", length: 8),
+            version("\"1\"", source: "b"), FileVersion(source: "a", length: 9),
+        ] {
+            #expect(!known.isEquivalent(to: other))
+        }
+    }
+
     @Test("what may follow without an answer", arguments: FileVersion.Meeting.allCases, MirrorPolicy.allCases)
     func unknown(_ meeting: FileVersion.Meeting, _ policy: MirrorPolicy) {
         let expected: FileVersion.WhenUnknown =

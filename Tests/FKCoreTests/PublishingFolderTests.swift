@@ -40,6 +40,23 @@ struct PublishingFolderTests {
         cache.endTurn()
     }
 
+    @Test(
+        "a file gets a free name and never a taken one, whichever ways the file system has",
+        arguments: [[.rename, .link, .reserve], [.link, .reserve], [.reserve]] as [[Folder.ExclusiveWay]])
+    func exclusively(_ ways: [Folder.ExclusiveWay]) throws {
+        let scratch = try ScratchWorkPath()
+        let folder = try Folder(path: scratch.path.root + "/files")
+        try Data([1]).write(to: URL(fileURLWithPath: folder.path(of: "part")))
+        try Data([2]).write(to: URL(fileURLWithPath: folder.path(of: "taken")))
+        #expect(try !folder.rename("part", to: "taken", replacing: false, ways: ways))
+        #expect(try folder.rename("part", to: "free", replacing: false, ways: ways))
+        #expect(!folder.contains("part"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path(of: "free"))) == Data([1]))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path(of: "taken"))) == Data([2]))
+        #expect(throws: DownloadError.self) { try folder.rename("none", to: "other", replacing: false, ways: ways) }
+        #expect(!folder.contains("other"))
+    }
+
     @Test("a name is known as taken once a number was sought for it")
     func knownNames() {
         var names = NameNumbers()

@@ -99,7 +99,8 @@ struct RulesPieceTests {
             .success(ResponseHead(status: status, fields: fields.map { .init($0.0, $0.1) }, url: "http://h/"))
         }
         func decide(_ answer: Result<ResponseHead, DownloadError>, _ known: Validator?) -> RefreshedFile.Result {
-            RefreshRules.decide(answer, known: known, length: 5)
+            RefreshRules.decide(
+                answer, known: FileVersion(source: "http://h/", length: 5, validator: known), askedAt: "http://h/")
         }
         let tagged = Validator(etag: "\"1\"", lastModified: "A")
         let dated = Validator(lastModified: "A")
@@ -143,14 +144,16 @@ struct RulesPieceTests {
         ]
         for row in rows {
             for digest in [ours, nil] where digest != nil || row.fields["Repr-Digest"] == nil {
-                let bound = RefreshRules.Bound(digest: digest)
-                let result = RefreshRules.decide(head(row.status, row.fields), known: nil, length: 5, bound: bound)
+                let known = FileVersion(source: "http://h/", length: 5, validator: Validator(digest: digest))
+                let result = RefreshRules.decide(
+                    head(row.status, row.fields), known: known, askedAt: "http://h/", isBound: true)
                 #expect(result == row.result, "\(row)")
             }
         }
-        let tagged = Validator(etag: "\"2\"")
+        let tagged = FileVersion(
+            source: "http://h/", length: 5, validator: Validator(etag: "\"2\"", digest: ours), isVouched: true)
         let changed = RefreshRules.decide(
-            head(200, ["ETag": "\"1\""]), known: tagged, length: 5, bound: RefreshRules.Bound(digest: ours))
+            head(200, ["ETag": "\"1\""]), known: tagged, askedAt: "http://h/", isBound: true)
         #expect(changed == .changed, "validators that differ are evidence")
     }
 }

@@ -146,8 +146,8 @@ public struct Builder: Sendable {
     /// - A task in any other state is queued. `attributes` are added to the stored ones.
     ///
     /// - Returns: the task's id.
-    /// - Throws: `.cancelled` for a closed downloader; `.noSpace`, `.disk` and similar codes if the info file cannot
-    ///   be written; `.invalidArgument` for an option outside its range (`TaskOptions.validate()`), or for another
+    /// - Throws: `.cancelled` for a closed downloader; `.destination` for a new task with a folder inside a work path;
+    ///   `.noSpace`, `.disk` and similar codes if the info file cannot be written; `.invalidArgument` for an option outside its range (`TaskOptions.validate()`), or for another
     ///   name for an existing task without a directory; `.checksumMismatch` or `.tooLarge` if the finished file does
     ///   not match the new options. That file stays unchanged.
     @discardableResult

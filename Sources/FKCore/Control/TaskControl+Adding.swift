@@ -124,6 +124,8 @@ extension TaskControl {
         isolation: isolated (any Actor)? = #isolation
     ) async -> [Made] {
         var records: [Result<TaskRecord?, DownloadError>] = []
+        // The tasks of a list have one folder, as a rule.
+        var checked: String?
         for (description, id) in zip(descriptions, ids) {
             do {
                 // A task that is only on disk is found when its info file cannot be created again.
@@ -132,6 +134,11 @@ extension TaskControl {
                 } else {
                     try check(description)
                     try AttributeRules.check(description.attributes)
+                    if let folder = description.directory, checked?.isExactly(folder) != true {
+                        // A folder that cannot be opened fails the attempt.
+                        if (try? Folder.isInWorkPath(book.workPath, folder)) == true { throw Folder.inWorkPath(folder) }
+                        checked = folder
+                    }
                     records.append(.success(try book.newRecord(description, id, barrel: barrel)))
                 }
             } catch {

@@ -294,8 +294,9 @@ struct Publisher {
             task: context, response: (run.head ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
         run.isResponding = true
+        let workPath = book.workPath
         let (end, notes) = await MiddlewareCall.inChain(of: room.engine, entry.id) {
-            await ResponseChainEnd.run(chain, response)
+            await ResponseChainEnd.run(chain, response, workPath)
         }
         run.isResponding = false
         notes.forEach(run.note)

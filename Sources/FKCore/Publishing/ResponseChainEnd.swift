@@ -8,8 +8,13 @@ struct ResponseChainEnd: Sendable {
     var failure: (name: String, error: any Error)?
 
     /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive. A middleware
-    /// that names no readable regular file as the finished one has failed: the file it received counts.
-    static func run(_ chain: [any ResponseMiddleware], _ response: DownloadResponse) async -> ResponseChainEnd {
+    /// that names no readable regular file as the finished one has failed: the file it received counts. One that has moved the
+    /// file into a work path has failed as well, and the moved file counts.
+    ///
+    /// - Parameter workPath: of the task; nil after a failed download, which has no file.
+    static func run(
+        _ chain: [any ResponseMiddleware], _ response: DownloadResponse, _ workPath: WorkPath? = nil
+    ) async -> ResponseChainEnd {
         var response = response
         for middleware in chain {
             do {
@@ -19,7 +24,16 @@ struct ResponseChainEnd: Sendable {
                         .middleware, "\(middleware.name) names \(path) as the finished file: \(fault).")
                     return .init(response: response, failure: (middleware.name, error))
                 }
+                let folder = response.fileURL?.path.folderPart
                 response = answer
+                guard let workPath, let path = answer.fileURL?.path, folder?.isExactly(path.folderPart) != true,
+                    !workPath.isOwn(path, response.task.id)
+                else { continue }
+                do { try Folder.checkOutside(workPath, path.folderPart) } catch {
+                    let error = DownloadError(
+                        .middleware, "\(middleware.name) has moved the finished file to \(path): \(error.message)")
+                    return .init(response: response, failure: (middleware.name, error))
+                }
             } catch {
                 if response.error == nil { return .init(response: response, failure: (middleware.name, error)) }
             }

@@ -23,7 +23,9 @@ final class ReuseIndex: Sendable {
         _ part: PartFile, with digest: String, in workPath: WorkPath
     ) throws(DownloadError) -> (path: String, length: Int64)? {
         guard let id = find(digest, in: workPath), let record = try? StoreReader(workPath).record(id),
-            record.state == .complete, let path = record.path, let length = record.expected,
+            record.state == .complete,
+            case .proven(by: .digest) = record.versionOfFinished.joins(Self.version(digest)), let path = record.path,
+            let length = record.expected,
             record.claim(path).act(.reuse) == .read,
             let folder = try? Folder(path: path.folderPart),
             let source = try? PartFile(reading: path.lastPathPart, in: folder)
@@ -53,6 +55,11 @@ final class ReuseIndex: Sendable {
             }
             return tasks?[digest]
         }
+    }
+
+    /// The version that is wanted.
+    private static func version(_ digest: String) -> FileVersion {
+        FileVersion(validator: Validator(digest: try? Checksum(.sha256, hex: digest)), isVouched: true)
     }
 
     /// The SHA-256 with which a complete file was verified; nil for any other.

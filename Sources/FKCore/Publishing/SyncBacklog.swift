@@ -8,6 +8,8 @@ struct SyncBacklog {
     struct File: Sendable, Hashable {
         var id: TaskID
         var path: String
+        /// The file as the task left it.
+        var written: FileIdentity?
         /// When the task completed, in nanoseconds of the engine's clock.
         var since: Int64
     }

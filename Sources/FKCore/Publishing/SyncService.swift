@@ -25,7 +25,7 @@ final class SyncService {
         guard schedule.configure.durability == .process, entry.record.synced != true, entry.record.isForeign != true,
             let path = entry.record.path
         else { return }
-        backlog.add(.init(id: entry.id, path: path, since: schedule.clock.now))
+        backlog.add(.init(id: entry.id, path: path, written: entry.record.written, since: schedule.clock.now))
     }
 
     /// Returns the files that are due.
@@ -36,7 +36,8 @@ final class SyncService {
         schedule.clock.now - opened >= Self.longRun ? backlog.takeAll() : []
     }
 
-    /// Syncs files and then their folders. It ignores missing files and files that cannot be synced. Safe from any thread.
+    /// Syncs files and then their folders. It ignores files that are missing, that are not as their task left them, or that cannot
+    /// be synced. Safe from any thread.
     ///
     /// - Returns: the synced files.
     static func synchronize(_ files: [SyncBacklog.File]) -> [SyncBacklog.File] {
@@ -44,7 +45,13 @@ final class SyncService {
         for file in files {
             let descriptor = open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
             guard descriptor >= 0 else { continue }
-            if fsync(descriptor) == 0 {
+            var status = stat()
+            let isOurs =
+                fstat(descriptor, &status) == 0
+                && file.written.map {
+                    FileIdentity(status, born: FileBirth.time("", in: descriptor)).matches($0)
+                } == true
+            if isOurs, fsync(descriptor) == 0 {
                 FileOwner.clear(descriptor)
                 synced[file.path.folderPart, default: []].append(file)
             }

@@ -28,7 +28,7 @@ extension TaskRun {
         let known = ResumeRules.Known(
             version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.option { $0.maxSize },
             size: entry.record.task.option { $0.size }, policy: mirrorPolicy,
-            name: entry.record.task.fileName ?? urlName)
+            isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? urlName)
         lane.reopens = reopens
         var ask =
             lane.nextAsk

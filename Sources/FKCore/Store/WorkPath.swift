@@ -58,10 +58,13 @@ package struct WorkPath: Sendable, Hashable {
 
     // MARK: Names
 
+    /// The names of two files that every work path has.
+    static let (layoutName, lockName) = ("layout", "engine.lock")
+
     /// The file with the version of the layout.
-    package var layoutPath: String { root + "/layout" }
+    package var layoutPath: String { root + "/" + Self.layoutName }
     /// The file that `EngineLock` locks.
-    package var lockPath: String { root + "/engine.lock" }
+    package var lockPath: String { root + "/" + Self.lockName }
     /// The file of `SubmissionCounter`.
     package var numberPath: String { root + "/number" }
     /// The settings file of the command line.

@@ -119,11 +119,19 @@ extension SetAsideFile {
 // MARK: - Files in a folder that is kept open
 
 extension Folder {
+    /// How a file gets a name that no other file has. A file system may not have the first two.
+    enum ExclusiveWay: CaseIterable {
+        case rename, link, reserve
+    }
+
     /// Renames a file within this folder.
     ///
+    /// - Parameter ways: are tried in order while the file system does not have them; the default is all.
     /// - Returns: false if `replacing` is false and the name is taken. The file then keeps its name.
     /// - Throws: `.destination` if the entry to replace is not a file; otherwise the system's error.
-    func rename(_ name: String, to newName: String, replacing: Bool) throws(DownloadError) -> Bool {
+    func rename(
+        _ name: String, to newName: String, replacing: Bool, ways: [ExclusiveWay] = ExclusiveWay.allCases
+    ) throws(DownloadError) -> Bool {
         if replacing {
             try checkReplaceable(newName)
             guard renameat(descriptor, name, descriptor, newName) == 0 else {
@@ -131,12 +139,9 @@ extension Folder {
             }
             return true
         }
-        if exclusiveRename(descriptor, name, newName) == 0 { return true }
-        // The file system cannot rename exclusively. A hard link achieves the same in two steps.
-        if errno == EINVAL || errno == ENOSYS || errno == ENOTSUP, linkat(descriptor, name, descriptor, newName, 0) == 0
-        {
-            unlinkat(descriptor, name, 0)
-            return true
+        for way in ways {
+            if renameExclusively(name, newName, way) { return true }
+            guard [EINVAL, ENOSYS, ENOTSUP, EPERM, EMLINK].contains(errno) else { break }
         }
         guard errno == EEXIST else {
             throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
@@ -146,6 +151,18 @@ extension Folder {
         guard areOne(name, newName) else { return false }
         unlinkat(descriptor, name, 0)
         return true
+    }
+
+    /// - Returns: false with `errno` if it has failed.
+    private func renameExclusively(_ name: String, _ newName: String, _ way: ExclusiveWay) -> Bool {
+        switch way {
+        case .rename: return exclusiveRename(descriptor, name, newName) == 0
+        case .link:
+            guard linkat(descriptor, name, descriptor, newName, 0) == 0 else { return false }
+            unlinkat(descriptor, name, 0)
+            return true
+        case .reserve: return FileNames.renameByReserving(name, to: newName, in: descriptor) == 0
+        }
     }
 
     private func areOne(_ name: String, _ other: String) -> Bool {

@@ -119,6 +119,16 @@ package struct FileVersion: Sendable, Hashable {
         return isSameLength && (isCompared || other.isCompared) ? .proven(by: .comparison) : .unknown
     }
 
+    /// True if one source gives both versions the same validators, also weak ones (RFC 9110 section 8.8.3.2), and no other
+    /// length. That is enough to keep a finished file, but not to join bytes.
+    package func isEquivalent(to other: FileVersion) -> Bool {
+        guard source == other.source, let old = validator, let new = other.validator else { return false }
+        if let length, let theirs = other.length, length != theirs { return false }
+        if let mine = old.etag, let theirs = new.etag { return Validator.opaque(mine) == Validator.opaque(theirs) }
+        guard let mine = old.lastModified, let theirs = new.lastModified else { return false }
+        return Validator.isSameTime(mine, theirs)
+    }
+
     // MARK: Unknown
 
     /// Where bytes of two versions may meet.
@@ -177,6 +187,18 @@ extension TaskRecord {
             source: source ?? task.url, length: expected, validator: validator,
             isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil || isRepair,
             needsDigest: needsDigest == true)
+    }
+}
+
+extension TaskRecord {
+    /// The version of the finished file, with the digest that it must have.
+    var versionOfFinished: FileVersion {
+        var version = version
+        if let checksum = task.option({ $0.checksum }) {
+            version.validator = version.validator ?? Validator()
+            version.validator?.digest = checksum
+        }
+        return version
     }
 }
 

@@ -65,6 +65,8 @@ package enum ResumeRules {
         package var size: Int64?
         /// When sources whose bytes are not proven to be the same may be combined.
         package var policy: MirrorPolicy
+        /// True if damaged bytes of a finished file are requested.
+        package var isRepair: Bool
         /// The name that the URL gives to the file, where a web page in its place is refused (`PageRules`); nil if one is
         /// accepted.
         package var name: String?
@@ -74,10 +76,11 @@ package enum ResumeRules {
         /// - Parameter source: nil, the default, for the source of the stored bytes.
         package init(
             _ version: FileVersion = FileVersion(), askedAt source: String? = nil, maxSize: Int64? = nil,
-            size: Int64? = nil, policy: MirrorPolicy = .prove, name: String? = nil
+            size: Int64? = nil, policy: MirrorPolicy = .prove, isRepair: Bool = false, name: String? = nil
         ) {
             self.version = version
             self.name = name
+            self.isRepair = isRepair
             self.source = source ?? version.source
             self.maxSize = maxSize
             self.size = size
@@ -101,7 +104,7 @@ package enum ResumeRules {
 
         /// What may follow if `joins` has no answer.
         package var whenUnknown: FileVersion.WhenUnknown {
-            FileVersion.whenUnknown(isOtherSource ? .instead : .resume, policy)
+            FileVersion.whenUnknown(isRepair ? .repair : isOtherSource ? .instead : .resume, policy)
         }
     }
 

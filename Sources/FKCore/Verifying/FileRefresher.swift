@@ -95,16 +95,17 @@ package struct FileRefresher: Sendable {
         return RefreshedFile(
             id: record.id, url: record.task.url, path: record.path ?? "",
             result: RefreshRules.decide(
-                await ask(record), known: record.validator, length: record.expected,
-                bound: isBound ? RefreshRules.Bound(digest: options?.checksum ?? record.validator?.digest) : nil),
+                await ask(record), known: record.versionOfFinished, askedAt: address(record), isBound: isBound),
             isBound: isBound)
     }
+
+    /// The address to ask. The validator is of this one, whichever others there are.
+    private func address(_ record: TaskRecord) -> String { record.source ?? record.link ?? record.task.url }
 
     /// The head of the answer to a conditional request.
     private func ask(_ record: TaskRecord) async -> Result<ResponseHead, DownloadError> {
         let options = record.task.options
-        // The validator is of this address, whichever others there are.
-        let url = record.source ?? record.link ?? record.task.url
+        let url = address(record)
         guard let address = URL(string: url), let task = URL(string: record.task.url) else {
             return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: URLMasking.mask(url)))
         }
@@ -179,26 +180,22 @@ enum RefreshRules {
         return fields
     }
 
-    /// A file that its list or its user binds.
-    struct Bound: Sendable, Hashable {
-        /// The digest of the file; nil if only its size or its pieces are known.
-        var digest: Checksum?
-    }
-
-    /// Decides.
+    /// Decides. `FileVersion` compares the answer with the file.
     ///
-    /// - Parameter bound: nil, the default, for a file that is not bound.
+    /// - Parameters:
+    ///   - url: the address that was asked.
+    ///   - isBound: true for a file that its list or its user binds; the default is false.
     ///
     /// | answer | result |
     /// | --- | --- |
     /// | 304 | unchanged |
     /// | 404, 410 | gone |
-    /// | 200, 203, 206 with the same entity tag, or with no tag and the same date and length | unchanged |
-    /// | 200, 203, 206 without comparable validators, for a bound file | changed if the length or the digest differs, else unchanged |
-    /// | 200, 203, 206 otherwise | changed |
+    /// | 200, 203, 206 with equivalent validators, or proven to be the file | unchanged |
+    /// | 200, 203, 206 refuted | changed |
+    /// | 200, 203, 206 otherwise | unchanged for a bound file, else changed |
     /// | any other status, no answer | failed |
     static func decide(
-        _ answer: Result<ResponseHead, DownloadError>, known: Validator?, length: Int64?, bound: Bound? = nil
+        _ answer: Result<ResponseHead, DownloadError>, known: FileVersion, askedAt url: String, isBound: Bool = false
     ) -> RefreshedFile.Result {
         let head: ResponseHead
         switch answer {
@@ -215,20 +212,13 @@ enum RefreshRules {
                     .httpStatus, "The server answered \(head.status).", url: URLMasking.mask(head.url),
                     status: head.status))
         }
-        if let old = known?.etag, let new = head["ETag"] { return tag(old) == tag(new) ? .unchanged : .changed }
-        let total =
-            head.status == 206
-            ? head["Content-Range"].flatMap(ContentRange.init)?.total : try? ContentLength.parse(head)
-        let isOtherLength = total != nil && total != length
-        if let old = known?.lastModified, let new = head["Last-Modified"] {
-            if old == new { return isOtherLength ? .changed : .unchanged }
-            return .changed
+        let now = FileVersion(head, source: url)
+        if known.isEquivalent(to: now) { return .unchanged }
+        return switch known.joins(now) {
+        // Nothing is compared here.
+        case .proven(by: .comparison), .unknown: isBound ? .unchanged : .changed
+        case .proven: .unchanged
+        case .refuted: .changed
         }
-        guard let bound, !isOtherLength else { return .changed }
-        let digest = ServerDigest.parse(head)
-        return digest?.algorithm == bound.digest?.algorithm && digest != bound.digest ? .changed : .unchanged
     }
-
-    /// The tag for a weak comparison (RFC 9110 section 8.8.3.2).
-    private static func tag(_ etag: String) -> Substring { etag.hasPrefix("W/") ? etag.dropFirst(2) : etag[...] }
 }

@@ -22,7 +22,6 @@ import Foundation
 /// The engine removes the old place once the task's record contains the new one (`DownloadResponse.leftBehind`). A
 /// process that dies in between leaves both, and the next run adopts the file in the new place. If the folder's file
 /// system has no hard links, the next run copies the file again, to the next free name.
-/// system has no hard links does it copy once more, to the next free name.
 public struct MoveToFolderMiddleware: ResponseMiddleware {
     /// Returns the new name of the file; nil keeps its name.
     public typealias Name = @Sendable (DownloadResponse) async throws -> String?
@@ -135,13 +134,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         for target in places(for: name, from: free(name)) {
             if Foundation.link(aside.path, target.path) == 0 { return target }
             if errno == EEXIST { continue }
-            // Without hard links, an empty file of our own reserves the name, and the rename replaces it.
-            let descriptor = open(target.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-            if descriptor < 0, errno == EEXIST { continue }
-            guard descriptor >= 0, close(descriptor) == 0, rename(aside.path, target.path) == 0 else {
-                throw failure("moved", aside)
-            }
-            return target
+            if FileNames.renameByReserving(aside.path, to: target.path) == 0 { return target }
+            guard errno == EEXIST else { throw failure("moved", aside) }
         }
         throw allTaken(name)
     }
