@@ -107,6 +107,59 @@ struct EngineProgramTests {
         #expect(bench.sent("Authorization") == ["for the cdn"] && bench.sent("X-Open") == ["o"])
     }
 
+    @Test("a program of the stage failure asks for another attempt, at a time, from an address, or fails the task")
+    func failures() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.path == "/new" ? .file(Self.content, to: request) : .status(409)
+        }
+        try await bench.downloader.programs.add(
+            shell(
+                "decide", .failure,
+                #"""
+                in=$(cat)
+                case $in in
+                *'"status":409'*'/late"'*) test -e late && exit 0; touch late; echo '{"retry": {"after": 30}}';;
+                *'/moved"'*) echo '{"retry": {"from": "http://h.example/new"}}';;
+                *'/dead"'*) echo '{"fail": "it is gone"}';;
+                *'/broken"'*) echo '{"retry": 5}';;
+                esac
+                """#, in: bench.folder))
+        let late = try await bench.add("late")
+        await bench.reached("late", .idle, times: 2)
+        await bench.advance(30)
+        #expect(await bench.finished(late)?.attempts == 2)
+        #expect(await bench.finished(try await bench.add("moved"))?.state == .complete)
+        let dead = try await bench.add("dead")
+        #expect(await bench.finished(dead)?.error?.message == "The middleware program decide fails the task: it is gone")
+        let broken = try await bench.add("broken")
+        #expect(await bench.finished(broken)?.error?.status == 409)
+        #expect(try history(bench, late, of: "decide") == ["asks for another attempt in 30.0 s"])
+        #expect(
+            try history(bench, broken, of: "decide")
+                == ["wrote a retry that is not an object with \"after\" and \"from\""])
+    }
+
+    @Test("a program of the stage head refuses a file before its first byte")
+    func heads() async throws {
+        let bench = try await Bench { request, _ in
+            var answer = Bench.Answer.file(Self.content, to: request)
+            if case .head(var head) = answer.steps[0], request.urlRequest.url?.path == "/page" {
+                head.fields.append(.init("Content-Type", "text/html"))
+                answer.steps[0] = .head(head)
+            }
+            return answer
+        }
+        try await bench.downloader.programs.add(
+            shell(
+                "look", .head, #"grep -q '"content-type":"text.*html"' && echo '{"fail": "a page"}'; exit 0"#,
+                in: bench.folder))
+        let page = try #require(await bench.finished(try await bench.add("page")))
+        #expect(
+            page.error?.message == "The middleware program look refused the file by its head: a page"
+                && page.count.received == 0)
+        #expect(await bench.finished(try await bench.add("a"))?.state == .complete)
+    }
+
     @Test("status 75: another attempt; any other: the error has the program's name and its reason, nothing is sent")
     func verdicts() async throws {
         let bench = try await Bench(content: Self.content)

@@ -8,6 +8,8 @@ final class EngineInbox: Sendable {
         case request(TaskID, lane: Int, Result<PreparedRequest, DownloadError>, [MiddlewareCall.Note])
         /// The receiver has paused the transfer until the response head is recorded.
         case gate(TaskID, RangeReceiver)
+        /// The head stage has ended, with a refusal or without one.
+        case judged(TaskID, RangeReceiver, DownloadError?, [MiddlewareCall.Note])
         /// The response has ended.
         case end(TaskID, RangeReceiver)
         /// A mirror has answered the trial request of the lane with this number.
@@ -18,8 +20,8 @@ final class EngineInbox: Sendable {
         /// The task that the event belongs to.
         var id: TaskID {
             switch self {
-            case .request(let id, _, _, _), .gate(let id, _), .end(let id, _), .trial(let id, _, _),
-                .pieces(let id, _):
+            case .request(let id, _, _, _), .gate(let id, _), .judged(let id, _, _, _), .end(let id, _),
+                .trial(let id, _, _), .pieces(let id, _):
                 id
             }
         }

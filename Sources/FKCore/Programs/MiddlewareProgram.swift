@@ -14,10 +14,14 @@ public struct MiddlewareProgram: Sendable, Hashable, Identifiable {
     public enum Stage: String, Codable, Sendable, Hashable, CaseIterable {
         /// Before each request: may change the URL and the header fields.
         case request
+        /// When the head of the response is there, before a byte is written: may refuse the file.
+        case head
         /// At each change of state: is told, and changes nothing.
         case download
         /// After the last byte: may check, move or reject the file. It does not run for failed tasks.
         case response
+        /// After each failed attempt: may ask for another one, or fail the task.
+        case failure
     }
 
     /// Identifies it in its work path: 1 to 64 bytes without control characters and slashes.

@@ -9,6 +9,18 @@ struct ProgramAnswer: Sendable, Hashable {
     var headers: [String: String?] = [:]
     /// The new place of the file, absolute; nil if it stays.
     var path: String?
+    /// The attempt that it asks for; nil for none. For the stages head and failure.
+    var retry: Retry?
+    /// Why the task fails; nil if it need not. For the stages head and failure.
+    var fail: String?
+
+    /// Another attempt.
+    struct Retry: Sendable, Hashable {
+        /// In seconds, at least 0.
+        var after = 0.0
+        /// The new address of the file in normal form; nil for the present one.
+        var from: String?
+    }
 
     /// The most bytes that are read.
     static let maxBytes = 1 << 20
@@ -18,6 +30,7 @@ struct ProgramAnswer: Sendable, Hashable {
     /// Members of the question, which a program may repeat. Any other member is a mistake that should not pass.
     private static let known: Set<String> = [
         "stage", "id", "url", "headers", "attempt", "barrels", "attributes", "state", "error", "path", "digest",
+        "status", "received", "retry", "fail",
     ]
 
     /// An answer that changes nothing.
@@ -40,6 +53,10 @@ struct ProgramAnswer: Sendable, Hashable {
             url = try Self.url(members["url"])
             headers = try Self.headers(members["headers"])
         case .response: path = try Self.path(members["path"])
+        case .head, .failure:
+            retry = try Self.retry(members["retry"])
+            fail = try Self.reason(members["fail"])
+            if retry != nil, fail != nil { throw Fault("asks for a retry and for a failure") }
         case .download: break
         }
     }
@@ -57,6 +74,7 @@ struct ProgramAnswer: Sendable, Hashable {
         case null
         case text(String)
         case fields([String: String?])
+        case retry(Retry)
         case other
 
         init(from decoder: any Decoder) throws {
@@ -67,6 +85,8 @@ struct ProgramAnswer: Sendable, Hashable {
                 self = .text(text)
             } else if let fields = try? value.decode([String: String?].self) {
                 self = .fields(fields)
+            } else if let retry = try? value.decode(Retry.self) {
+                self = .retry(retry)
             } else {
                 self = .other
             }
@@ -87,7 +107,7 @@ struct ProgramAnswer: Sendable, Hashable {
                 let reason = (error as? DownloadError)?.message.prefix(300) ?? ""
                 throw Fault("wrote a URL that cannot be used: \(reason.hasSuffix(".") ? reason.dropLast() : reason)")
             }
-        case .fields, .other: throw Fault("wrote a url that is not a text")
+        case .fields, .retry, .other: throw Fault("wrote a url that is not a text")
         }
     }
 
@@ -105,7 +125,7 @@ struct ProgramAnswer: Sendable, Hashable {
                 }
             }
             return fields
-        case .text, .other: throw Fault("wrote headers that are not an object of texts")
+        case .text, .retry, .other: throw Fault("wrote headers that are not an object of texts")
         }
     }
 
@@ -117,11 +137,49 @@ struct ProgramAnswer: Sendable, Hashable {
                 throw Fault("wrote the path \(quoted(path)), which is not absolute")
             }
             return path
-        case .fields, .other: throw Fault("wrote a path that is not a text")
+        case .fields, .retry, .other: throw Fault("wrote a path that is not a text")
+        }
+    }
+
+    private static func retry(_ member: Member?) throws(Fault) -> Retry? {
+        var retry = Retry()
+        switch member {
+        case nil, .null: return nil
+        case .fields(let fields) where Set(fields.keys).isSubset(of: ["from", "after"]) && (fields["after"] ?? nil) == nil:
+            retry.from = fields["from"] ?? nil
+        case .retry(let given): retry = given
+        case .text, .fields, .other: throw Fault("wrote a retry that is not an object with \"after\" and \"from\"")
+        }
+        guard (0...31_536_000).contains(retry.after) else { throw Fault("wrote a time that is not 0 to 31536000 seconds") }
+        retry.from = try url(retry.from.map { .text($0) })
+        return retry
+    }
+
+    private static func reason(_ member: Member?) throws(Fault) -> String? {
+        switch member {
+        case nil, .null: return nil
+        case .text(let text): return ProgramReason.text(Array(text.utf8)) ?? "no reason given"
+        case .fields, .retry, .other: throw Fault("wrote a fail that is not a text")
         }
     }
 
     // MARK: Text
 
     private static func quoted(_ text: String) -> String { "\"\(Escaping.visible(String(text.prefix(80))))\"" }
+}
+
+extension ProgramAnswer.Retry: Decodable {
+    private enum CodingKeys: String, CodingKey { case after, from }
+
+    init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        let names = try decoder.singleValueContainer().decode([String: AnyValue].self).keys
+        guard names.allSatisfy({ CodingKeys(stringValue: $0) != nil }) else {
+            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "another member"))
+        }
+        after = try fields.decodeIfPresent(Double.self, forKey: .after) ?? 0
+        from = try fields.decodeIfPresent(String.self, forKey: .from)
+    }
+
+    private struct AnyValue: Decodable { init(from decoder: any Decoder) {} }
 }

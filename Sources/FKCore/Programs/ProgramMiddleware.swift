@@ -20,7 +20,7 @@ import Foundation
 /// `LANG` and `TMPDIR`.
 ///
 /// Programs of all tasks share four slots for each processor.
-public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMiddleware {
+public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMiddleware, RetryMiddleware {
     /// The program.
     public let program: MiddlewareProgram
     /// The program's name.
@@ -85,6 +85,64 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
         MiddlewareCall.note(
             name, notes.isEmpty ? "accepted the request" : "changed \(notes.joined(separator: " and "))")
         return (changed, fields.compactMap { $1 == nil ? nil : $0 })
+    }
+
+    // MARK: Heads
+
+    /// Asks the program about the head of a response.
+    ///
+    /// - Throws: `RetryRequest`, `.rejected` or `.middleware`.
+    public func accept(_ head: HTTPURLResponse, for task: TaskContext) async throws {
+        guard program.stage == .head else { return }
+        let verdict = try await host.ask(program, ProgramQuestion(head, task))
+        switch verdict {
+        case .retry(let reason): throw RetryRequest(reason: reason)
+        case .accept(let answer):
+            if let retry = answer.retry {
+                throw RetryRequest(reason: "by its head", delay: Duration(inSeconds: retry.after))
+            }
+            if let reason = answer.fail, let error = ProgramVerdict.reject(reason).error(of: name, Self.refused) {
+                throw error
+            }
+            MiddlewareCall.note(name, "accepted the head")
+        case .reject, .broken:
+            if let error = verdict.error(of: name, Self.refused) { throw error }
+        }
+    }
+
+    private static let refused = "refused the file by its head"
+
+    // MARK: Failures
+
+    /// Asks the program about a failed attempt. A program that does not work leaves the decision to the rules for retries.
+    public func decide(_ failure: AttemptFailure) async -> RetryDecision {
+        guard program.stage == .failure else { return .useRules }
+        do {
+            let verdict = try await host.ask(program, ProgramQuestion(failure))
+            switch verdict {
+            case .retry: return .retry(after: .zero)
+            case .reject(let reason): return .fail(failed(failure.error, reason))
+            case .broken(let text, _):
+                MiddlewareCall.note(name, text)
+                return .useRules
+            case .accept(let answer):
+                if let reason = answer.fail { return .fail(failed(failure.error, reason)) }
+                guard let retry = answer.retry else { return .useRules }
+                if let url = retry.from.flatMap({ URL(string: $0) }) { return .retry(from: url) }
+                return .retry(after: Duration(inSeconds: retry.after))
+            }
+        } catch {
+            return .useRules
+        }
+    }
+
+    /// The failure with the program's reason before the server's.
+    private func failed(_ error: DownloadError, _ reason: String) -> DownloadError {
+        var error = error
+        error.underlying = error.underlying ?? error.message
+        error.message = "The middleware program \(name) fails the task: \(reason)"
+        error.isRetryable = false
+        return error
     }
 
     // MARK: States

@@ -25,8 +25,12 @@ struct ProgramQuestion: Encodable, Sendable, Hashable {
     var attributes: [String: String]
     /// For the download stage only.
     var state: DownloadState?
-    /// For the state `error` only.
+    /// For the state `error` and for a failed attempt.
     var error: Failure?
+    /// The status of the response, for the stages head and failure.
+    var status: Int?
+    /// The number of bytes of the file that are there, for the stage failure only.
+    var received: Int64?
     /// For the response stage only.
     var path: String?
     /// The SHA-256 of the file, for the response stage only.
@@ -56,15 +60,37 @@ struct ProgramQuestion: Encodable, Sendable, Hashable {
         self.error = error.map { Failure(code: $0.code.rawValue, message: $0.message) }
     }
 
+    /// The question about the head of a response.
+    init(_ head: HTTPURLResponse?, _ task: TaskContext) {
+        self.init(.head, task, url: task.originalURL.absoluteString, headers: Self.fields(of: head))
+        status = head?.statusCode
+    }
+
+    /// The question about a failed attempt.
+    init(_ failure: AttemptFailure) {
+        self.init(
+            .failure, failure.task, url: failure.task.originalURL.absoluteString,
+            headers: Self.fields(of: failure.response))
+        error = Failure(code: failure.error.code.rawValue, message: failure.error.message)
+        status = failure.error.status
+        received = failure.received
+    }
+
+    private static func fields(of response: HTTPURLResponse?) -> [String: String] {
+        var fields: [String: String] = [:]
+        for (name, value) in response?.allHeaderFields ?? [:] {
+            if let name = name as? String, let value = value as? String { fields[name.lowercased()] = value }
+        }
+        return fields
+    }
+
     /// The question about a finished file.
     ///
     /// - Parameter sha256: hexadecimal digits.
     init(_ response: DownloadResponse, path: String, sha256: String) {
-        var fields: [String: String] = [:]
-        for (name, value) in response.response?.allHeaderFields ?? [:] {
-            if let name = name as? String, let value = value as? String { fields[name.lowercased()] = value }
-        }
-        self.init(.response, response.task, url: response.task.originalURL.absoluteString, headers: fields)
+        self.init(
+            .response, response.task, url: response.task.originalURL.absoluteString,
+            headers: Self.fields(of: response.response))
         self.path = path
         digest = [Checksum.Algorithm.sha256.rawValue: sha256]
     }

@@ -7,6 +7,7 @@ final class ProgramRoom {
         case request(MiddlewareChains.RequestRegistration)
         case download(MiddlewareChains.DownloadRegistration)
         case response(MiddlewareChains.ResponseRegistration)
+        case failure(MiddlewareChains.FailureRegistration)
     }
 
     private let workPath: WorkPath
@@ -70,7 +71,8 @@ final class ProgramRoom {
             switch program.stage {
             case .request: .request(chains.register(request: middleware, for: scope))
             case .download: .download(chains.register(download: middleware, for: scope))
-            case .response: .response(chains.register(response: middleware, for: scope))
+            case .head, .response: .response(chains.register(response: middleware, for: scope))
+            case .failure: .failure(chains.register(failure: middleware, for: scope))
             }
         registered.append((program, registration))
     }
@@ -81,6 +83,7 @@ final class ProgramRoom {
             case .request(let registration): chains.request.remove(registration)
             case .download(let registration): chains.download.remove(registration)
             case .response(let registration): chains.response.remove(registration)
+            case .failure(let registration): chains.failure.remove(registration)
             }
         }
         registered.removeAll { isUnwanted($0.program) }

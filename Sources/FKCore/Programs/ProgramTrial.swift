@@ -31,13 +31,21 @@ package struct ProgramTrial: Sendable, Hashable {
     /// The new place of the file; nil if it stays.
     package var path: String?
 
-    /// Runs a program of the request or the download stage with a made-up task.
-    ///
-    /// - Parameter url: the task's URL in normal form.
+    /// Runs a program with a made-up task: of the download stage at its completion, of the head stage with an answer of
+    /// status 200 without fields, of the failure stage with the status 503.
     package static func run(_ program: MiddlewareProgram, _ task: TaskContext) async throws -> ProgramTrial {
         let question =
-            program.stage == .request
-            ? ProgramQuestion(URLRequest(url: task.originalURL), task) : ProgramQuestion(.complete, nil, task)
+            switch program.stage {
+            case .request: ProgramQuestion(URLRequest(url: task.originalURL), task)
+            case .head:
+                ProgramQuestion(
+                    HTTPURLResponse(url: task.originalURL, statusCode: 200, httpVersion: nil, headerFields: nil), task)
+            case .failure:
+                ProgramQuestion(
+                    AttemptFailure(
+                        task: task, error: DownloadError(.httpStatus, "The server answered 503.", status: 503)))
+            case .download, .response: ProgramQuestion(.complete, nil, task)
+            }
         return ProgramTrial(try await ProgramHost.shared.ask(program, question))
     }
 
@@ -53,7 +61,8 @@ package struct ProgramTrial: Sendable, Hashable {
     init(_ verdict: ProgramVerdict) {
         switch verdict {
         case .accept(let answer):
-            result = .accept
+            result = answer.fail != nil ? .reject : answer.retry != nil ? .retry : .accept
+            reason = answer.fail ?? answer.retry.map { $0.from.map(URLMasking.mask) ?? "in \($0.after) s" }
             url = answer.url.map(URLMasking.mask)
             headers = answer.headers.mapValues { $0?.count }
             path = answer.path

@@ -6,6 +6,8 @@ struct ResponseChainEnd: Sendable {
     var response: DownloadResponse
     /// The middleware that threw an error, and the error; nil if none did.
     var failure: (name: String, error: any Error)?
+    /// The first middleware that asked for another attempt of a failed download; nil if none did.
+    var retry: (name: String, request: RetryRequest)?
 
     /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive. A middleware
     /// that names no readable regular file as the finished one has failed: the file it received counts. One that has moved the
@@ -16,6 +18,7 @@ struct ResponseChainEnd: Sendable {
         _ chain: [any ResponseMiddleware], _ response: DownloadResponse, _ workPath: WorkPath? = nil
     ) async -> ResponseChainEnd {
         var response = response
+        var retry: (name: String, request: RetryRequest)?
         for middleware in chain {
             do {
                 let answer = try await middleware.process(response)
@@ -36,9 +39,10 @@ struct ResponseChainEnd: Sendable {
                 }
             } catch {
                 if response.error == nil { return .init(response: response, failure: (middleware.name, error)) }
+                if let request = error as? RetryRequest, retry == nil { retry = (middleware.name, request) }
             }
         }
-        return .init(response: response)
+        return .init(response: response, retry: retry)
     }
 
     /// The reason why a path cannot be a finished file; nil if it can.
@@ -49,7 +53,7 @@ struct ResponseChainEnd: Sendable {
         return access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
     }
 
-    /// Reports the failure of the last attempt to response middlewares. Their errors are ignored.
+    /// Tells response middlewares that the deadline of a task has passed. Their errors are ignored.
     ///
     /// - Parameter head: the last response's; nil without one.
     static func tell(_ error: DownloadError, of entry: TaskEntry, head: ResponseHead?, _ chains: MiddlewareChains) {

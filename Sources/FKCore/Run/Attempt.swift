@@ -5,6 +5,8 @@ import FKMiddleware
 struct Attempt {
     /// The begin, in nanoseconds of the monotonic clock.
     let began: Int64
+    /// The begin, for the application's middlewares.
+    let instant = ContinuousClock.now
     /// The bytes that earlier attempts have received.
     let receivedBefore: Int64
     /// The URL of its entry in the plan.

@@ -33,8 +33,12 @@ final class Lane {
     var claim: Int64?
     var operation: (any TransportOperation)?
     var receiver: RangeReceiver?
-    /// The running request chain.
+    /// The running request chain or head stage.
     var chain: Task<Void, Never>?
+    /// True while the head stage runs.
+    var isAccepting = false
+    /// True if the response has ended meanwhile.
+    var hasEnded = false
     /// The number of times that the same range was requested in another way.
     var asksAgain = 0
     /// The facts known at the last request.

@@ -78,7 +78,10 @@ final class RunRoom {
 
     /// The maximum size in bytes of a body that may be written without asking the engine; -1 for none.
     func inlineLimit(for entry: TaskEntry, in folder: Folder) -> Int64 {
-        guard entry.hasCleanCounters, entry.record.received == 0, let device = folder.device else { return -1 }
+        guard entry.hasCleanCounters, entry.record.received == 0, let device = folder.device,
+            // Their head stage may refuse the file.
+            !entry.isHandled(by: chains.response)
+        else { return -1 }
         let fits = smallFiles.take(
             Self.smallFile, on: device, keeping: minFree(of: entry), now: schedule.clock.now
         ) {

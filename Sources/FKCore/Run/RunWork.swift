@@ -23,6 +23,8 @@ struct RunWork {
         case copyDamaged
         /// The finished file of another boot is compared.
         case prove
+        /// The attempt has failed with this error, and the rules for retries have decided. Middlewares decide first.
+        case decide(DownloadError, RetryRules.Decision)
     }
 
     /// Why a run stops.

@@ -10,16 +10,20 @@ extension TaskRun {
             notes.forEach(note)
             if let lane = laneSet[number] { requestChainEnded(result, lane) }
         case .gate(_, let receiver):
-            if let lane = laneSet.lane(of: receiver), !isEnding, !lane.isUnwanted { openGate(lane, receiver) }
+            if let lane = laneSet.lane(of: receiver), !isEnding, !lane.isUnwanted { headArrived(lane, receiver) }
+        case .judged(_, let receiver, let refusal, let notes):
+            notes.forEach(note)
+            if let lane = laneSet.lane(of: receiver) { headJudged(lane, receiver, refusal) }
         case .end(_, let receiver):
-            if let lane = laneSet.lane(of: receiver) { responseEnded(lane, receiver) }
+            guard let lane = laneSet.lane(of: receiver) else { return }
+            if lane.isAccepting { lane.hasEnded = true } else { responseEnded(lane, receiver) }
         case .trial(_, let number, let trial):
             if let lane = laneSet[number], lane.trial != nil { trialEnded(lane, trial) }
         case .pieces(_, let result): piecesCompared(result)
         }
     }
 
-    private func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
+    func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
@@ -29,7 +33,7 @@ extension TaskRun {
                 try adopt(receiver)
             }
         } catch {
-            diskError = error
+            localError = error
         }
         entry.foldCounters()
         let isIntact = lane.reopens == reopens
@@ -37,12 +41,13 @@ extension TaskRun {
         sums.merge(receiver.sums)
         noteOrigin(of: receiver, lane)
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
-        if let error = diskError { return end(.fail(error), without: lane) }
+        if let error = localError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }
         switch outcome {
         case .ended(.success(let summary)):
             bodyEnded(lane, receiver, summary)
         case .ended(.failure(let error)):
+            refusedHead = receiver.head
             laneFailed(lane, error)
         case .complete(let total):
             entry.record.fill(total)

@@ -154,6 +154,39 @@ extension TaskRun {
 
     // MARK: The gate
 
+    /// Asks response middlewares about the head, and then opens the gate.
+    func headArrived(_ lane: Lane, _ receiver: RangeReceiver) {
+        let chain = lane.claim == nil && lane.mirror == nil ? entry.middlewares(of: room.chains.response) : []
+        guard !chain.isEmpty, let context = entry.context, let response = receiver.head?.httpURLResponse else {
+            return openGate(lane, receiver)
+        }
+        lane.isAccepting = true
+        lane.chain = Task { [inbox = room.inbox, engine = room.engine, id = entry.id] in
+            let (refusal, notes) = await MiddlewareCall.inChain(of: engine, id) {
+                await FailureStage.accept(chain, response, context)
+            }
+            inbox.post(.judged(id, receiver, refusal, notes))
+        }
+    }
+
+    /// The head stage has ended.
+    func headJudged(_ lane: Lane, _ receiver: RangeReceiver, _ refusal: DownloadError?) {
+        lane.chain = nil
+        lane.isAccepting = false
+        if !isEnding, !lane.isUnwanted {
+            if let refusal {
+                localError = refusal
+                refusedHead = receiver.head
+                lane.cancel()
+            } else {
+                openGate(lane, receiver)
+            }
+        }
+        guard lane.hasEnded else { return }
+        lane.hasEnded = false
+        responseEnded(lane, receiver)
+    }
+
     /// Writes the record for a head that has arrived, before a byte of the part is overwritten.
     func openGate(_ lane: Lane, _ receiver: RangeReceiver) {
         do throws(DownloadError) {
@@ -175,7 +208,7 @@ extension TaskRun {
             try book.save(entry)
         } catch {
             // This error replaces the result of the transfer.
-            diskError = error
+            localError = error
             lane.cancel()
             return
         }

@@ -68,8 +68,10 @@ final class TaskRun {
     var reopens = 0
     /// True if the record on disk says that the task is complete.
     var isRecordedComplete = false
-    /// A failure of the local disk. It replaces the result of the transfer.
-    var diskError: DownloadError?
+    /// A failure of the local disk, or a refusal by the head stage. It replaces the result of the transfer.
+    var localError: DownloadError?
+    /// The head of the response that failed last; nil if no server answered.
+    var refusedHead: ResponseHead?
     /// True if free space is reserved for the missing bytes.
     var hasRoom = false
     /// The name that the URL alone gives to the file.
@@ -182,6 +184,7 @@ final class TaskRun {
         case .reuse(let digest): await reuse(digest)
         case .copyDamaged: await copyDamaged()
         case .prove: await prove()
+        case .decide(let error, let rules): await decide(error, rules)
         }
     }
 
@@ -254,17 +257,38 @@ final class TaskRun {
 
     /// The attempt has failed. `RetryRules` decides whether another one follows.
     func fail(_ error: DownloadError, resumed: Bool? = nil) {
-        if error.isOutOfDescriptors, schedule.running.count > 1 { return waitForDescriptors() }
+        if error.isOutOfDescriptors, schedule.taken > 1 { return waitForDescriptors() }
         let url = url
         var error = error
         error.url = error.url ?? URLMasking.mask(url)
-        attempt.fail(error)
-        entry.record.fail(error)
+        note(error)
         appendHistory(by: "attempt \(entry.record.attempts)", error.message)
         let decision = attempt.decide(
             error, of: entry.record, from: url, received: opened == nil ? 0 : entry.received,
             isResumed: resumed ?? (opened?.isResumed == true && !attempt.dropsAll), policy: configure.retry,
             random: Double.random(in: 0..<1))
+        guard asksMiddlewares(about: decision) else { return follow(decision, error) }
+        rest()
+        wants(.decide(error, decision))
+    }
+
+    private func note(_ error: DownloadError) {
+        attempt.fail(error)
+        entry.record.fail(error)
+    }
+
+    /// Gives the slot back while middlewares decide. The next attempt opens the part file again.
+    private func rest() {
+        dropEmptyPart()
+        leaveFiles()
+        schedule.rest(entry, permit.take())
+    }
+
+    /// Ends the failed attempt as it was decided.
+    func follow(_ decision: RetryRules.Decision, _ error: DownloadError) {
+        var error = error
+        error.url = error.url ?? URLMasking.mask(url)
+        note(error)
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = (index + entry.record.firstOfPlan) % entry.record.plan.count
@@ -290,15 +314,17 @@ final class TaskRun {
                 entry.record.removePart(of: book.workPath)
                 dropBytes()
             }
-            if let files = opened, entry.received == 0 {
-                // An empty part file is of no use to the next attempt.
-                files.part.remove()
-                entry.record.forgetPart()
-            }
+            dropEmptyPart()
             entry.record.giveUp(at: clock.date)
             end(as: .error)
-            ResponseChainEnd.tell(error, of: entry, head: head, room.chains)
         }
+    }
+
+    /// An empty part file is of no use to the next attempt.
+    private func dropEmptyPart() {
+        guard let files = opened, entry.received == 0 else { return }
+        files.part.remove()
+        entry.record.forgetPart()
     }
 
     /// Bytes of several sources are in the file.
@@ -310,7 +336,7 @@ final class TaskRun {
     /// Other tasks hold the descriptors that this one needs. It continues when one of them ends, and this attempt does not
     /// count.
     private func waitForDescriptors() {
-        schedule.descriptors.ranOut(running: schedule.running.count - 1, now: clock.now)
+        schedule.descriptors.ranOut(running: schedule.taken - 1, now: clock.now)
         entry.record.putBack()
         end(as: .idle)
     }
@@ -374,7 +400,7 @@ final class TaskRun {
             }
         }
         entry.removeLeftBehind()
-        opened?.part.remove()
+        if let opened { opened.part.remove() } else { entry.record.removePart(of: book.workPath) }
         dropBytes()
     }
 
@@ -382,13 +408,7 @@ final class TaskRun {
 
     /// Ends the run: releases its slot, writes the record, and reports the task's new state.
     func end(as state: DownloadState) {
-        if let files = opened {
-            entry.foldCounters()
-            if state != .complete, !entry.awaitsProof, entry.record.received > 0 { leavePart(files) }
-            files.part.close()
-            files.counters.detach()
-        }
-        opened = nil
+        leaveFiles(isComplete: state == .complete)
         let isNews = entry.set(state)
         // A trashed task has no record any more.
         if state == .complete, isRecordedComplete {
@@ -412,6 +432,16 @@ final class TaskRun {
         book.retire(entry)
         if state == .unknown { forgottenNote = room.forget(entry) }
         work.end()
+    }
+
+    /// Closes the part file for the next attempt.
+    private func leaveFiles(isComplete: Bool = false) {
+        guard let files = opened else { return }
+        entry.foldCounters()
+        if !isComplete, !entry.awaitsProof, entry.record.received > 0 { leavePart(files) }
+        files.part.close()
+        files.counters.detach()
+        opened = nil
     }
 
     /// Records the time of the part file, which the next attempt compares. If another program has removed or replaced the

@@ -21,6 +21,10 @@ final class Schedule {
 
     var ready: ReadyQueue
     private(set) var running: [TaskID: TaskEntry] = [:]
+    /// The running tasks that wait for a middleware and hold no slot.
+    private var resting: Set<TaskID> = []
+    /// The number of taken slots.
+    var taken: Int { running.count - resting.count }
     var descriptors = DescriptorBudget()
     var hosts: HostBudget
     var groups = CommandGroups()
@@ -104,14 +108,14 @@ final class Schedule {
 
     /// The number of slots of the group, if all of them are taken; nil while one is free.
     func takenSlots(_ group: Int32) -> Int? {
-        if running.count >= descriptors.slots { return descriptors.slots }
+        if taken >= descriptors.slots { return descriptors.slots }
         if groups.hasSlot(group, shared: configure.maxAction) { return nil }
         return groups.maxAction(of: group) ?? configure.maxAction
     }
 
     /// Removes and returns the next task to start; nil while no slot or no host is free.
     func next() -> (id: TaskID, group: Int32)? {
-        guard running.count < descriptors.slots else { return nil }
+        guard taken < descriptors.slots else { return nil }
         let now = clock.now
         let next = ready.popNext { host, group in
             guard takenSlots(group) == nil else { return false }
@@ -139,11 +143,18 @@ final class Schedule {
         return startCount
     }
 
+    /// Releases the slot of a task and its connection while it waits for a middleware. It stays a running task.
+    func rest(_ entry: TaskEntry, _ permit: consuming HostPermit?) {
+        guard running[entry.id] != nil, resting.insert(entry.id).inserted else { return }
+        groups.ended(entry.slotGroup)
+        if let permit { hosts.release(permit) }
+    }
+
     /// Releases the slot of a task and its connection. Returns false if it had no slot.
     func release(_ entry: TaskEntry, _ permit: consuming HostPermit?) -> Bool {
         guard running.removeValue(forKey: entry.id) != nil else { return false }
         if entry.record.state.isSettled { alarms.expiries.remove(entry.id) }
-        groups.ended(entry.slotGroup)
+        if resting.remove(entry.id) == nil { groups.ended(entry.slotGroup) }
         if let permit { hosts.release(permit) }
         return true
     }
@@ -248,7 +259,7 @@ final class Schedule {
             notice.hosts[site, default: .init()].limit = hosts.limit
         }
         notice.slots =
-            running.count >= descriptors.slots
+            taken >= descriptors.slots
             ? descriptors.slots : groups.taken(shared: configure.maxAction, open: openCount)
         return notice
     }
@@ -264,7 +275,7 @@ final class Schedule {
             queue.push(element(of: entry))
         }
         let now = clock.now
-        var free = descriptors.slots - running.count
+        var free = descriptors.slots - taken
         var groups = groups
         var more: [String: Int] = [:]
         var open: [TaskID] = []

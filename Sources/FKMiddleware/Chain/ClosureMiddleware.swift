@@ -25,6 +25,10 @@ public enum DownloadEvent: Sendable, Hashable {
 ///     guard response.error == nil, let file = response.fileURL else { return }
 ///     if try file.resourceValues(forKeys: [.fileSizeKey]).fileSize == 0 { throw RetryRequest(reason: "empty") }
 /// }
+/// chains.onHead("no pages") { head, task in
+///     if head.mimeType == "text/html" { throw DownloadError(.rejected, "The server sends a page.") }
+/// }
+/// chains.onFailure("busy") { $0.error.status == 409 ? .retry(after: .seconds(5)) : .useRules }
 /// ```
 extension MiddlewareChains {
     /// Registers a closure as a request middleware. It may change the request in place.
@@ -70,6 +74,46 @@ extension MiddlewareChains {
     ) -> ResponseRegistration {
         register(response: ResponseClosure(name: name, priority: priority, body: body), for: scope)
     }
+
+    /// Registers a closure as the head stage of a response middleware. Name, priority and scope are as for `onRequest`.
+    ///
+    /// - Parameter body: what it throws refuses the file before a byte is written, as for `ResponseMiddleware.accept`.
+    /// - Returns: the registration, for `remove(_:)`.
+    @discardableResult
+    public func onHead(
+        _ name: String, priority: Int = 100, for scope: MiddlewareScope = .all,
+        _ body: @escaping @Sendable (_ head: HTTPURLResponse, _ task: TaskContext) async throws -> Void
+    ) -> ResponseRegistration {
+        register(response: HeadClosure(name: name, priority: priority, body: body), for: scope)
+    }
+
+    /// Registers a closure as a retry middleware. Name, priority and scope are as for `onRequest`.
+    ///
+    /// - Parameter body: decides what follows a failed attempt, as `RetryMiddleware.decide` does.
+    /// - Returns: the registration, for `remove(_:)`.
+    @discardableResult
+    public func onFailure(
+        _ name: String, priority: Int = 100, for scope: MiddlewareScope = .all,
+        _ body: @escaping @Sendable (_ failure: AttemptFailure) async -> RetryDecision
+    ) -> FailureRegistration {
+        register(failure: FailureClosure(name: name, priority: priority, body: body), for: scope)
+    }
+}
+
+private struct HeadClosure: ResponseMiddleware {
+    let name: String
+    let priority: Int
+    let body: @Sendable (HTTPURLResponse, TaskContext) async throws -> Void
+
+    func accept(_ head: HTTPURLResponse, for task: TaskContext) async throws { try await body(head, task) }
+}
+
+private struct FailureClosure: RetryMiddleware {
+    let name: String
+    let priority: Int
+    let body: @Sendable (AttemptFailure) async -> RetryDecision
+
+    func decide(_ failure: AttemptFailure) async -> RetryDecision { await body(failure) }
 }
 
 private struct RequestClosure: RequestMiddleware {

@@ -62,7 +62,7 @@ extension DownloadMiddleware {
 public struct DownloadResponse: Sendable {
     /// The task that ended.
     public var task: TaskContext
-    /// The head of the last response; `nil` when no server answered.
+    /// The head of the last response, also of one that failed; `nil` when no server answered.
     public var response: HTTPURLResponse?
     /// The finished file; `nil` after a failure. A middleware that moves the file sets the new place here.
     public var fileURL: URL?
@@ -87,18 +87,34 @@ public struct DownloadResponse: Sendable {
     }
 }
 
-/// Runs once when a task has completed and once when it has finally failed: to verify, move, unpack or record. When a
+/// Runs once when a task has completed and once when it is about to fail: to verify, move, unpack or record. When a
 /// middleware fails a completed task, all response middlewares, including that one, run again for the failure.
 public protocol ResponseMiddleware: Middleware {
+    /// Refuses a file by the head of its response, before a byte is written. The default accepts every head.
+    ///
+    /// It is called for the first answer of each attempt whose body would be stored, in the order of the chain. The transfer
+    /// waits for it. Further connections for the same file are not asked about.
+    ///
+    /// - Parameter head: a resumed file's answer has the status 206, and its `Content-Range` the length of the whole file.
+    /// - Throws: any error fails the attempt: a `DownloadError` as it is, `RetryRequest` as a failure that is tried again,
+    ///   every other error as `.rejected`.
+    func accept(_ head: HTTPURLResponse, for task: TaskContext) async throws
     /// Returns the response handed to the next middleware, changed or not.
     ///
     /// - Throws: any error fails the task with this reason. The engine then sets the file aside, so that it never
-    ///   stays under its final name. `RetryRequest` makes the engine fetch the file again. After a failure
-    ///   (`response.error` is set), the engine records the thrown error and changes nothing else.
+    ///   stays under its final name. `RetryRequest` makes the engine fetch the file again, also after a failure
+    ///   (`response.error` is set); other errors change nothing then.
     func process(_ response: DownloadResponse) async throws -> DownloadResponse
 }
 
-/// Thrown by a response middleware to fetch the file again. The task's limit of attempts applies.
+extension ResponseMiddleware {
+    /// Accepts the head.
+    public func accept(_ head: HTTPURLResponse, for task: TaskContext) async throws {}
+    /// Changes nothing.
+    public func process(_ response: DownloadResponse) async throws -> DownloadResponse { response }
+}
+
+/// Thrown by a response middleware for another attempt, after a success or a failure. The task's limit of attempts applies.
 public struct RetryRequest: Error, Sendable, Hashable {
     /// The reason, for logs and `fk why`.
     public var reason: String

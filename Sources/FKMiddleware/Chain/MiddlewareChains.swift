@@ -1,8 +1,11 @@
-/// The three chains of a downloader.
+import Foundation
+
+/// The chains of a downloader.
 ///
 /// ```text
-/// Builder -> [request chain] -> Transport -> part file -> [download chain observes] -> verify -> final name
-///         -> [response chain] -> complete | error
+/// Builder -> [request chain] -> Transport -> head: [response chain accepts] -> part file -> [download chain observes]
+///         -> verify -> final name -> [response chain] -> complete
+/// a failed attempt -> [failure stage decides] -> rules for retries -> another attempt | [response chain] -> error
 /// ```
 ///
 /// Registering and removing is safe from any thread, also while downloads run. Names need not be unique: a second
@@ -12,8 +15,10 @@ public final class MiddlewareChains: Sendable {
     public let request = MiddlewareChain<any RequestMiddleware>()
     /// Receives state changes and progress.
     public let download = MiddlewareChain<any DownloadMiddleware>()
-    /// Receives finished files and final failures.
+    /// Receives heads, finished files and final failures.
     public let response = MiddlewareChain<any ResponseMiddleware>()
+    /// Decides on failed attempts, together with the request and response middlewares that are retry middlewares.
+    public let failure = MiddlewareChain<any RetryMiddleware>()
 
     /// Identifies one registration of a request middleware.
     public typealias RequestRegistration = MiddlewareChain<any RequestMiddleware>.Registration
@@ -21,8 +26,10 @@ public final class MiddlewareChains: Sendable {
     public typealias DownloadRegistration = MiddlewareChain<any DownloadMiddleware>.Registration
     /// Identifies one registration of a response middleware.
     public typealias ResponseRegistration = MiddlewareChain<any ResponseMiddleware>.Registration
+    /// Identifies one registration of a retry middleware.
+    public typealias FailureRegistration = MiddlewareChain<any RetryMiddleware>.Registration
 
-    /// Creates three empty chains.
+    /// Creates empty chains.
     public init() {}
 
     /// Registers a request middleware.
@@ -54,6 +61,15 @@ public final class MiddlewareChains: Sendable {
         response.register(middleware, priority: priority ?? middleware.priority, for: scope)
     }
 
+    /// Registers a retry middleware. Parameters and result are as for a request middleware. A request or response middleware
+    /// that is a retry middleware as well needs its own registration only.
+    @discardableResult
+    public func register(
+        failure middleware: any RetryMiddleware, priority: Int? = nil, for scope: MiddlewareScope = .all
+    ) -> FailureRegistration {
+        failure.register(middleware, priority: priority ?? middleware.priority, for: scope)
+    }
+
     /// Removes a request middleware. Returns false if it was removed before.
     @discardableResult
     public func remove(_ registration: RequestRegistration) -> Bool { request.remove(registration) }
@@ -65,4 +81,24 @@ public final class MiddlewareChains: Sendable {
     /// Removes a response middleware. Returns false if it was removed before.
     @discardableResult
     public func remove(_ registration: ResponseRegistration) -> Bool { response.remove(registration) }
+
+    /// Removes a retry middleware. Returns false if it was removed before.
+    @discardableResult
+    public func remove(_ registration: FailureRegistration) -> Bool { failure.remove(registration) }
+
+    /// The retry middlewares that are asked about a failure of a task, in order. Of equal priorities, request middlewares come
+    /// first and those of the failure chain last.
+    ///
+    /// - Parameter url: the URL of the failed attempt.
+    package func failureStage(for task: @autoclosure () -> TaskContext?, url: @autoclosure () -> URL?) -> [any RetryMiddleware] {
+        if request.isEmpty, response.isEmpty, failure.isEmpty { return [] }
+        guard let task = task() else { return [] }
+        let own = failure.prioritised(for: task, url: nil)
+        let others: [(priority: Int, middleware: any Middleware)] =
+            request.prioritised(for: task, url: url()).map { ($0.priority, $0.middleware) }
+            + response.prioritised(for: task, url: nil).map { ($0.priority, $0.middleware) }
+        let both = others.compactMap { entry in (entry.middleware as? any RetryMiddleware).map { (entry.priority, $0) } }
+        // The sort is stable.
+        return (both + own.map { ($0.priority, $0.middleware) }).sorted { $0.0 < $1.0 }.map(\.1)
+    }
 }

@@ -15,9 +15,10 @@ enum MiddlewareCommands {
         path: ["middleware", "add"], summary: "add a program that checks or changes downloads",
         discussion: [
             "The program runs without a shell. It reads a JSON object from standard input: stage, id, url, headers, attempt, "
-                + "barrels and attributes; for the stage download also state, for the stage response also path and digest. It "
-                + "may write an object with what it changes: url and headers of a request, or the path of a file that it has "
-                + "moved.",
+                + "barrels and attributes; also status (head, failure), state (download), path and digest (response), error and "
+                + "received (failure). It may write an object: url and headers of a request, the path of a file that it has "
+                + "moved, or, for head and failure, {\"retry\": {\"after\": 5}}, {\"retry\": {\"from\": \"URL\"}} or {\"fail\": "
+                + "\"reason\"}.",
             "Exit status 0 accepts, 75 asks for a retry, any other refuses, with the first line of standard error as the "
                 + "reason. A program that takes too long, crashes, writes anything else or is missing fails its task.",
             "Every process that runs the tasks of this work path runs the program, in the folder of this command, with FK_STAGE, "
@@ -30,7 +31,8 @@ enum MiddlewareCommands {
         options: [
             .value(
                 "stage", nil, "STAGE", hint: .choices(MiddlewareProgram.Stage.allCases.map(\.rawValue)),
-                "request (before each request), download (at each change of state) or response (after the last byte)"),
+                "request (before each request), head (before the first byte), download (at each change of state), response "
+                    + "(after the last byte) or failure (after each failed attempt)"),
             .value("name", nil, "NAME", "the name in fk why and in errors"),
             .value("priority", nil, "N", "lower values run earlier (default: 100)"),
             .value("barrel", "b", "NAME", "only for members of this barrel"),
@@ -78,7 +80,7 @@ enum MiddlewareCommands {
     private static func program(_ arguments: ParsedArguments, _ context: CommandContext) throws -> MiddlewareProgram {
         guard let name = arguments["name"] else { throw arguments.error("--name is missing: name the program.") }
         guard let stage = try arguments.choice("stage", "--stage", of: MiddlewareProgram.Stage.self) else {
-            throw arguments.error("--stage is missing: give request, download or response.")
+            throw arguments.error("--stage is missing: give request, head, download, response or failure.")
         }
         let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
         let priority = try arguments.integer("priority", "--priority", in: 1...1_000_000)
