@@ -177,12 +177,18 @@ struct EngineFailureStageTests {
         #expect(heard.value == ["404", "file"])
     }
 
-    @Test("a task that waits for a decision can be cancelled, suspended and removed", arguments: ["cancel", "suspend", "trash"])
+    @Test(
+        "a task that waits for a decision can be cancelled, suspended and removed",
+        arguments: ["cancel", "suspend", "trash"])
     func stopped(_ verb: String) async throws {
         let bench = try await Bench { request, _ in .file(Self.content, to: request, cut: 400) }
         let gate = FakeGate()
         bench.chains.onFailure("slow") { _ in
-            await withTaskCancellationHandler { await gate.passed() } onCancel: { gate.open() }
+            await withTaskCancellationHandler {
+                await gate.passed()
+            } onCancel: {
+                gate.open()
+            }
             return .useRules
         }
         let id = try await bench.add("a.bin")
@@ -208,7 +214,11 @@ struct EngineFailureStageTests {
         let bench = try await Bench { request, _ in .file(Self.content, to: request, cut: 400) }
         let gate = FakeGate()
         bench.chains.onFailure("slow") { _ in
-            await withTaskCancellationHandler { await gate.passed() } onCancel: { gate.open() }
+            await withTaskCancellationHandler {
+                await gate.passed()
+            } onCancel: {
+                gate.open()
+            }
             return .useRules
         }
         let id = try await bench.add("a.bin")

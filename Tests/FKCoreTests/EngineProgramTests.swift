@@ -130,7 +130,8 @@ struct EngineProgramTests {
         #expect(await bench.finished(late)?.attempts == 2)
         #expect(await bench.finished(try await bench.add("moved"))?.state == .complete)
         let dead = try await bench.add("dead")
-        #expect(await bench.finished(dead)?.error?.message == "The middleware program decide fails the task: it is gone")
+        #expect(
+            await bench.finished(dead)?.error?.message == "The middleware program decide fails the task: it is gone")
         let broken = try await bench.add("broken")
         #expect(await bench.finished(broken)?.error?.status == 409)
         #expect(try history(bench, late, of: "decide") == ["asks for another attempt in 30.0 s"])

@@ -18,7 +18,8 @@ struct EngineProofTests {
 
     /// A work path and a destination as another boot finds them.
     private func afterBoot(
-        checksum: Bool = false, name: String? = nil, _ change: (inout RecordDraft) -> Void = { _ in },
+        checksum: Bool = false, name: String? = nil, isActive: Bool = true,
+        _ change: (inout RecordDraft) -> Void = { _ in },
         file: (URL, Int64) throws -> Void = { _, _ in }
     ) async throws -> (Bench, TaskID) {
         let first = try await Bench(content: Self.content)
@@ -40,7 +41,10 @@ struct EngineProofTests {
         try InfoFile.update(
             first.workPath.infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
         try file(first.folder.file("out/a"), written)
-        return (try await Bench(in: first.folder, content: Self.content), id)
+        let bench = try await Bench(in: first.folder, isActive: isActive) { request, _ in
+            .file(Self.content, to: request)
+        }
+        return (bench, id)
     }
 
     /// Other bytes in the same file, at the time of the last ones: as a power cut leaves it.
@@ -114,6 +118,25 @@ struct EngineProofTests {
         })
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.isEmpty && bench.names.isEmpty)
+    }
+
+    @Test("taken away, and asked for while it is examined: fetched")
+    func goneAndAskedFor() async throws {
+        let (bench, id) = try await afterBoot(
+            isActive: false,
+            file: { url, written in
+                try FileManager.default.removeItem(at: url)
+                try setTime(written + 1_000_000_000, of: url.deletingLastPathComponent().path)
+            })
+        try await bench.turn { engine in
+            engine.activate()
+            let entry = try #require(engine.book[id])
+            #expect(entry.run != nil)
+            _ = try engine.control.readmit(entry, as: entry.record.task, mayRun: true)
+            return true
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
     }
 
     // MARK: The record was lost

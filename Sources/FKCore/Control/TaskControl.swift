@@ -125,11 +125,11 @@ final class TaskControl {
         reporter.change(entry, to: .idle)
     }
 
-    /// Forgets a finished file that is missing, because the task is requested again. There is nothing to compare.
+    /// Forgets a finished file that is missing, because the task is requested again. There is nothing to compare. A run that
+    /// has begun the comparison fetches the file.
     func forgetMissing(_ entry: TaskEntry) {
-        guard entry.awaitsProof, entry.run == nil, let path = entry.record.path, FileClaim.Found(path) == nil else {
-            return
-        }
+        guard entry.awaitsProof, let path = entry.record.path, FileClaim.Found(path) == nil else { return }
+        guard entry.run == nil else { return entry.isMissed = true }
         entry.forgetFile()
         reporter.account(entry)
         book.write(entry)

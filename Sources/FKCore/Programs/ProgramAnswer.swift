@@ -145,12 +145,15 @@ struct ProgramAnswer: Sendable, Hashable {
         var retry = Retry()
         switch member {
         case nil, .null: return nil
-        case .fields(let fields) where Set(fields.keys).isSubset(of: ["from", "after"]) && (fields["after"] ?? nil) == nil:
+        case .fields(let fields)
+        where Set(fields.keys).isSubset(of: ["from", "after"]) && (fields["after"] ?? nil) == nil:
             retry.from = fields["from"] ?? nil
         case .retry(let given): retry = given
         case .text, .fields, .other: throw Fault("wrote a retry that is not an object with \"after\" and \"from\"")
         }
-        guard (0...31_536_000).contains(retry.after) else { throw Fault("wrote a time that is not 0 to 31536000 seconds") }
+        guard (0...31_536_000).contains(retry.after) else {
+            throw Fault("wrote a time that is not 0 to 31536000 seconds")
+        }
         retry.from = try url(retry.from.map { .text($0) })
         return retry
     }

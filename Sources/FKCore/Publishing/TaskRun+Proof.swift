@@ -20,9 +20,11 @@ extension TaskRun {
         }
         let checksum = entry.expectedDigest
         let pieces = PieceChecksum.covering(entry.record.pieces, length: expected)
-        let proof = FileProof.judge(
+        var proof = FileProof.judge(
             FileClaim.Found(path), of: entry.record, folderChanged: FileProof.folderChanged(path),
             isComparable: checksum != nil || pieces != nil)
+        if proof == .complete, entry.isMissed { proof = .torn }
+        entry.isMissed = false
         if proof != .torn {
             // Nothing is fetched, so the attempt does not count.
             entry.record.takeBackAttempt()

@@ -63,7 +63,8 @@ enum FailureStage {
         case .retry(let after):
             let seconds = after.inSeconds
             return .retry(
-                after: seconds > 0 ? min(seconds, facts.longestDelay) : 0, nextURLIndex: facts.nextURLIndex, hostPause: nil)
+                after: seconds > 0 ? min(seconds, facts.longestDelay) : 0, nextURLIndex: facts.nextURLIndex,
+                hostPause: nil)
         case .relinked: return .retry(after: 0, nextURLIndex: 0, hostPause: nil)
         case .renewed: return .retry(after: 0, nextURLIndex: facts.nextURLIndex, hostPause: nil)
         }

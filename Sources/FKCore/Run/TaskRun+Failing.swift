@@ -14,7 +14,9 @@ extension TaskRun {
     }
 
     /// Asks the middlewares about the failure, and then ends the attempt. It has no slot meanwhile.
-    func decide(_ error: DownloadError, _ rules: RetryRules.Decision, isolation: isolated (any Actor)? = #isolation) async {
+    func decide(_ error: DownloadError, _ rules: RetryRules.Decision, isolation: isolated (any Actor)? = #isolation)
+        async
+    {
         guard let context = entry.context else { return follow(rules, error) }
         let stage = failureStage
         let failure = AttemptFailure(

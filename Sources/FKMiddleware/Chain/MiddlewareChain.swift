@@ -97,7 +97,9 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     /// The middlewares that handle a task, with their priorities. Parameters as for `ordered(for:url:)`.
     func prioritised(for task: TaskContext, url: URL?) -> [(priority: Int, middleware: Element)] {
         if isEmpty { return [] }
-        return state.withLock(\.entries).filter { $0.scope.includes(task, url: url) }.map { ($0.priority, $0.middleware) }
+        return state.withLock(\.entries).filter { $0.scope.includes(task, url: url) }.map {
+            ($0.priority, $0.middleware)
+        }
     }
 
     /// True when no registered middleware handles a task. Parameters as for `ordered(for:url:)`.
