@@ -32,7 +32,7 @@
             close(pipes[1])
             defer {
                 kill(child.pid, SIGKILL)
-                _ = try? child.end()
+                _ = child.end()
                 close(pipes[0])
             }
             var line: [UInt8] = []

@@ -70,7 +70,8 @@ import Testing
             FaultResponse.ranged(large, for: request, etag: "\"own\"").adding("Link", "<\(url)>; rel=duplicate; pri=1")
                 .stalling(at: 1 << 20, until: gate)
         }
-        let run = try sandbox.start("get", server.url("/f"), "-x", "4", "--mirrors", "combine", "-H", "Authorization: Bearer s3cret")
+        let run = try sandbox.start(
+            "get", server.url("/f"), "-x", "4", "--mirrors", "combine", "-H", "Authorization: Bearer s3cret")
         await mirror.waitForRequests(2)
         gate.open()
         #expect(await run.end().status == 0)
