@@ -221,6 +221,22 @@ struct EngineRepairEndTests {
         #expect(try await verify(bench).map(\.result) == [.right])
     }
 
+    @Test("a repair whose process has ended is begun again by the next request")
+    func interrupted() async throws {
+        let gate = FakeGate()
+        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
+        _ = try await first.control.repair(try await verify(first))
+        await gate.reached()
+        await first.downloader.close()
+        let next = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request) }
+        let found = try await verify(next)
+        #expect(found.map(\.result) == [.damaged])
+        #expect(try await next.control.repair(found) == 1)
+        await next.engine.activate()
+        #expect(await next.finished(id)?.state == .complete)
+        #expect(try next.out("a") == Self.content && next.names == ["a"])
+    }
+
     @Test("a process that ends before the repaired file has its name: the damaged file and one set aside stay")
     func renameMissing() async throws {
         let gate = FakeGate()

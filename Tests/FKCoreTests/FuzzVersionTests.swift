@@ -112,7 +112,7 @@ struct FuzzVersionTests {
         private func look() async throws -> String? {
             var problem = ""
             let seen = try await eventually(within: 5) { () -> CourseDisk? in
-                await bench.settle()
+                await settle()
                 let info = await bench.messager.info(.id(id))
                 let complete = info?.state == .complete ? info?.path?.lastPathPart : nil
                 do {
@@ -128,6 +128,15 @@ struct FuzzVersionTests {
             disk = seen
             if await bench.state(id) == .complete { servers.isComplete() }
             return nil
+        }
+
+        /// A repaired file is compared on another thread before it gets its name.
+        private func settle() async {
+            for _ in 0..<3 {
+                await bench.settle()
+                try? await offPool { [engine = bench.engine] in engine.diskWork.sync(flags: .barrier) {} }
+            }
+            await bench.settle()
         }
 
         // MARK: Steps

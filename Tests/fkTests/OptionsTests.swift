@@ -35,7 +35,7 @@ import Testing
             "-H",
             "X-Key:  v ", "-H", "Accept: */*", "-x", "4", "--retry", "0", "--timeout", "2.5", "--max-size", "1.5K",
             "--min-free", "2K",
-            "--insecure", "--netrc", "--skip", "--proxy", "socks5://p:1", "--cacert", authorities, "-b", "grp", "-j4",
+            "--insecure", "--skip", "--proxy", "socks5://p:1", "--cacert", authorities, "-b", "grp", "-j4",
             "--limit-rate", "2m", "--durability", "power", "--transport", "urlsession", "--detach")
         let task = try #require(options.input.tasks.first)
         #expect(task.url == "https://h/a")
@@ -50,7 +50,7 @@ import Testing
         #expect(task.options.timeout == .seconds(2.5))
         #expect(task.options.maxSize == 1536)
         #expect(task.options.minFree == 2_048 && options.run.minFree == 2_048)
-        #expect(task.options.insecure == true && task.options.netrc == true)
+        #expect(task.options.insecure == true)
         #expect(task.options.existing == .skip)
         #expect(task.options.proxy == "socks5://p:1")
         #expect(task.options.caFile == authorities)

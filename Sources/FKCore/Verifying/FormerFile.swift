@@ -35,8 +35,9 @@ extension TaskRecord {
         return record
     }
 
-    /// True if the finished file may be fetched again: the task is complete, or its refresh or repair has failed or was cancelled.
-    var mayRenew: Bool { state == .complete || former != nil && (state == .error || state == .cancel) }
+    /// True if the finished file may be fetched again: the task is complete, or its refresh or repair has failed, was cancelled,
+    /// or was left by a process that has ended.
+    var mayRenew: Bool { state == .complete || former != nil && [.error, .cancel, .idle, .action].contains(state) }
 
     /// True if there was a finished file, and there may still be one.
     var hasFinished: Bool { state == .complete || former != nil }
