@@ -73,6 +73,10 @@ import Testing
             #expect(await sees("b: cancelled", written))
             terminal.type("r")
             #expect(await sees("b: queued", written))
+            // Without bytes in its row, the next verb does not ask.
+            _ = await written.wait { text in
+                screen(text).contains { $0.contains("all 2 slots are taken") && !$0.contains("KiB") }
+            }
             terminal.type("f")
             #expect(await sees("No task matches", written))
             #expect(try sandbox.reader.records(url: server.url("/b")).isEmpty)
