@@ -40,7 +40,7 @@ package actor RPCService {
 
     /// The maximum number of rows in the answer to one request, so that a multicall of long lists has an end.
     package static let maxRows = 100_000
-    /// The maximum number of bytes in the answer to one request. A client that does not read keeps so many in memory.
+    /// The maximum number of bytes in the answer to one request. They stay in memory until the client has read them.
     package static let maxAnswer = 8 << 20
 
     /// What is known of a peer.

@@ -91,7 +91,7 @@ struct AuthenticationMiddleware: RequestMiddleware, RetryMiddleware {
 
 /// Renews one credential for all tasks that need it.
 final class CredentialRenewal: Sendable {
-    /// At most so many renewals begin in `window`.
+    /// The maximum number of renewals that begin in `window`.
     static let most = 5
     static let window: Duration = .seconds(30)
 
