@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Simulates a long list that many machines fetch in shards: how even the parts are, how long the last one takes, what
-failures cost. It fetches nothing and needs only Python. Docs/Scale.md has its results.
+failures cost. It fetches nothing and needs only Python. Docs/Clusters.md has what follows from it.
 
     simulate.py [--files 1000000] [--machines 100] [--seed 1]
 """

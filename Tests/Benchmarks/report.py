@@ -93,6 +93,22 @@ def write_json(path, rows, date, fk, keeps=False):
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
+def joined(rows):
+    """The rows, those of fk alone with the same begin of their name, unit and goals as one."""
+    result = {}
+    for row in rows:
+        start, _, end = row["work"].partition(": ")
+        if not end or list(row["medians"]) != ["fk"]:
+            result[row["work"], row["unit"]] = row
+            continue
+        key = (start, row["unit"], str(row["goals"]), row.get("date"))
+        shared = result.setdefault(key, {**row, "works": {}})
+        shared["works"][end] = row["medians"]["fk"]
+        if len(shared["works"]) > 1:
+            shared.update(work=start, medians=shared["works"])
+    return result.values()
+
+
 def write_markdown(folder):
     """The results of the folder's results.json as a page of the documents."""
     document = json.loads((folder / "results.json").read_text())
@@ -106,22 +122,26 @@ def write_markdown(folder):
     if measured != current:
         lines += ["", f"The current version is {current}; these results are of the earlier version {measured}."]
     lines += [
-        "", "Values are medians; the programs take turns. Processor time and memory are those of the same runs. A goal is a maximum, or a "
-        "maximum ratio to another program.", "",
-        "[Performance](../Performance.md) has profiles and says where the time goes.", "", "![bars](results.svg)", "",
+        "", "Values are medians; the programs take turns. A goal is a maximum, or a maximum ratio to another program. "
+        "[results.json](results.json) has processor time and memory of all programs. "
+        "[Performance](../Performance.md) says where the time goes.", "", "![bars](results.svg)", "",
         "| work | unit | fk and other programs | goal |", "| --- | --- | --- | --- |"]
-    open_goals = []
-    for row in document["rows"]:
+    reasons = {}
+    for row in joined(document["rows"]):
+        # Processor time and memory are for results.json, unless they have a goal.
+        if not row["goals"] and row["unit"] not in ("s", "ms"):
+            continue
         values = ", ".join(f"{name} {value:g}" for name, value in row["medians"].items())
         goals = "; ".join(f"{goal['goal']}: {verdict(goal['kept'])}" for goal in row["goals"])
         when = f" (on {row['date']})" if "date" in row else ""
         lines.append(f"| {row['work']}{when} | {row['unit']} | {values} | {goals} |")
-        open_goals += [(row, goal) for goal in row["goals"] if not goal["kept"]]
-    if open_goals:
-        lines += ["", "## Goals that are not reached", "", "| work | goal | reason |", "| --- | --- | --- |"]
-        lines += [
-            f"| {row['work']}, {row['unit']} | {goal['goal']} | {goal.get('because', 'The reason is not known.')} |"
-            for row, goal in open_goals]
+        for goal in row["goals"]:
+            if not goal["kept"]:
+                works = reasons.setdefault(goal.get("because", "The reason is not known."), [])
+                works += [row["work"]] if row["work"] not in works else []
+    if reasons:
+        lines += ["", "## Goals that are not reached", ""]
+        lines += [f"- {'; '.join(works)}: {reason}" for reason, works in reasons.items()]
     lines += ["", "Programs: " + ", ".join(text.rstrip(".") for text in about["programs"].values() if text) + "."]
     (folder / "README.md").write_text("\n".join(lines) + "\n")
 
