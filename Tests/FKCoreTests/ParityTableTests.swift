@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `Docs/Parity.md` promises a test for each feature: this keeps the promise true.
+/// `Tests/Parity.md` promises a test for each feature: this keeps the promise true.
 @Suite("The parity table")
 struct ParityTableTests {
     private struct Row: Sendable, CustomTestStringConvertible {
@@ -14,7 +14,7 @@ struct ParityTableTests {
         .deletingLastPathComponent()
 
     private static func rows() throws -> [Row] {
-        let text = try String(contentsOf: root.appendingPathComponent("Docs/Parity.md"), encoding: .utf8)
+        let text = try String(contentsOf: root.appendingPathComponent("Tests/Parity.md"), encoding: .utf8)
         return text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().compactMap { number, line in
             guard line.hasPrefix("| "), !line.hasPrefix("| ---") else { return nil }
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
