@@ -93,20 +93,11 @@ def write_json(path, rows, date, fk, keeps=False):
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
-def joined(rows):
-    """The rows, those of fk alone with the same begin of their name, unit and goals as one."""
-    result = {}
-    for row in rows:
-        start, _, end = row["work"].partition(": ")
-        if not end or list(row["medians"]) != ["fk"]:
-            result[row["work"], row["unit"]] = row
-            continue
-        key = (start, row["unit"], str(row["goals"]), row.get("date"))
-        shared = result.setdefault(key, {**row, "works": {}})
-        shared["works"][end] = row["medians"]["fk"]
-        if len(shared["works"]) > 1:
-            shared.update(work=start, medians=shared["works"])
-    return result.values()
+def is_shown(row):
+    """True for a row of the page: a comparison in seconds, or a goal that compares or is not reached."""
+    if len(row["medians"]) > 1:
+        return bool(row["goals"]) or row["unit"] in ("s", "ms")
+    return any(not goal["kept"] for goal in row["goals"])
 
 
 def write_markdown(folder):
@@ -123,14 +114,12 @@ def write_markdown(folder):
         lines += ["", f"The current version is {current}; these results are of the earlier version {measured}."]
     lines += [
         "", "Values are medians; the programs take turns. A goal is a maximum, or a maximum ratio to another program. "
-        "[results.json](results.json) has processor time and memory of all programs. "
+        "[results.json](results.json) has processor time and memory of all programs, and the works of fk alone. "
         "[Performance](../Performance.md) says where the time goes.", "", "![bars](results.svg)", "",
         "| work | unit | fk and other programs | goal |", "| --- | --- | --- | --- |"]
     reasons = {}
-    for row in joined(document["rows"]):
-        # Processor time and memory are for results.json, unless they have a goal.
-        if not row["goals"] and row["unit"] not in ("s", "ms"):
-            continue
+    alone = [goal for row in document["rows"] if not is_shown(row) for goal in row["goals"]]
+    for row in filter(is_shown, document["rows"]):
         values = ", ".join(f"{name} {value:g}" for name, value in row["medians"].items())
         goals = "; ".join(f"{goal['goal']}: {verdict(goal['kept'])}" for goal in row["goals"])
         when = f" (on {row['date']})" if "date" in row else ""
@@ -139,6 +128,7 @@ def write_markdown(folder):
             if not goal["kept"]:
                 works = reasons.setdefault(goal.get("because", "The reason is not known."), [])
                 works += [row["work"]] if row["work"] not in works else []
+    lines += ["", f"The {len(alone)} goals of works without another program are reached; results.json has them."]
     if reasons:
         lines += ["", "## Goals that are not reached", ""]
         lines += [f"- {'; '.join(works)}: {reason}" for reason, works in reasons.items()]
