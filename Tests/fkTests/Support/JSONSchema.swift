@@ -62,9 +62,6 @@ struct JSONSchema {
 
     var definitions: [String] { (root["$defs"]?.members.keys).map { $0.sorted() } ?? [] }
 
-    /// Every name of a member in the schema.
-    var memberNames: Set<String> { Self.memberNames(in: root) }
-
     /// The faults of a document; none if it is as the definition says.
     func faults(in document: JSONValue, as definition: String) -> [String] {
         check(document, .object(["$ref": .string("#/$defs/\(definition)")]), definition)
@@ -125,15 +122,5 @@ struct JSONSchema {
             for (index, element) in elements.enumerated() { faults += check(element, items, "\(place)[\(index)]") }
         }
         return faults
-    }
-
-    private static func memberNames(in schema: JSONValue) -> Set<String> {
-        var names = Set(schema["properties"]?.members.keys.map(\.self) ?? [])
-        for (_, part) in schema.members {
-            for child in [part] + part.list + Array(part.members.values) where child != schema {
-                names.formUnion(memberNames(in: child))
-            }
-        }
-        return names
     }
 }
