@@ -132,7 +132,7 @@ def write_markdown(folder):
     if reasons:
         lines += ["", "## Goals that are not reached", ""]
         lines += [f"- {'; '.join(works)}: {reason}" for reason, works in reasons.items()]
-    lines += ["", "Programs: " + ", ".join(text.rstrip(".") for text in about["programs"].values() if text) + "."]
+    lines += ["", "Programs: " + ", ".join(re.split(r" [(-]|$", text.rstrip("."))[0] for text in about["programs"].values() if text) + "."]
     (folder / "README.md").write_text("\n".join(lines) + "\n")
 
 
