@@ -125,23 +125,53 @@ extension RPCService {
 
     var gate: FolderGate { FolderGate(folders: settings.folders) }
 
-    /// A description for a URL that may be known, as aria2 takes it: `allow-overwrite` fetches the file of an ended task
-    /// anew, without `auto-file-renaming` a known file is refused, and otherwise it gets the next free name.
-    func again(_ task: TaskDescription) async throws(RPCError) -> TaskDescription {
-        guard let row = table.rows[task.id] else { return task }
+    /// A description for a URL that may be known, as aria2 takes it; nil refuses the download (`refuse`).
+    ///
+    /// | known task | `allow-overwrite` | without `auto-file-renaming` | otherwise |
+    /// | --- | --- | --- | --- |
+    /// | failed, removed, complete without its file | fetched anew | fetched again | the next free name |
+    /// | complete | fetched anew | refused | the next free name |
+    /// | waiting, running | the next free name | refused | the next free name |
+    ///
+    /// - Parameter taken: other new tasks of the same call; the default is none.
+    func again(_ task: TaskDescription, _ taken: Set<TaskID> = []) async throws(RPCError) -> TaskDescription? {
+        guard let row = table.rows[task.id] else { return distinct(task, taken) }
         switch task.options.existing {
-        case .overwrite:
-            guard row.state.isEnded else {
-                throw RPCError("\(Escaping.visible(row.name)) is being downloaded already: GID#\(GID.text(row.gid)).")
-            }
+        case .overwrite where row.state.isEnded:
             _ = try await perform(.forget, .id(row.id))
             return task
-        case .refuse where row.state != .error && row.state != .cancel:
-            throw RPCError(
-                "\(Escaping.visible(row.name)) is there already, and auto-file-renaming is false: GID#\(GID.text(row.gid))."
-            )
-        default: return distinct(task)
+        case .refuse:
+            let isFree = row.state.isEnded && row.path.map { access($0, F_OK) != 0 } ?? true
+            return isFree ? task : nil
+        default: return distinct(task, taken)
         }
+    }
+
+    /// Adds an ended download for a file that is there already, with aria2's error 13. The engine has no task for it.
+    func refuse(_ task: TaskDescription) -> TaskRow {
+        let row = TaskRow(refused: task, name: table.rows[task.id]?.name)
+        refused.append(row.id)
+        if refused.count > Self.maxRefused { table.remove(refused.removeFirst()) }
+        note(table.add(refused: row))
+        return table.rows[row.id] ?? row
+    }
+
+    /// Removes the refused downloads that a verb concerns, because the engine does not know them.
+    ///
+    /// - Returns: true if nothing else is concerned.
+    func takeRefused(_ verb: Verb, _ selector: TaskSelector) -> Bool {
+        let found: [TaskID]
+        switch selector {
+        case .all, .state(.error): found = refused
+        case .id(let id): found = refused.filter { $0 == id }
+        default: found = []
+        }
+        if verb == .forget || verb == .trash {
+            for id in found { note(table.remove(id)) }
+            refused.removeAll { found.contains($0) }
+        }
+        if case .id = selector { return !found.isEmpty }
+        return false
     }
 
     /// Gives a description that is the same as a known task the next free name, because aria2 downloads the same URL twice.

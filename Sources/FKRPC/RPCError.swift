@@ -30,6 +30,14 @@ package struct RPCError: Error, Hashable, Sendable {
         RPCError("No such method: \(name)", code: -32601)
     }
 
+    /// The request has more bytes than are read.
+    package static func tooLarge(limit: Int) -> RPCError {
+        RPCError("The request is too large: at most \(limit) bytes are accepted.", code: -32600)
+    }
+
+    /// The answer to a request that was not read.
+    package var answer: [UInt8] { JSON.members(["id": .null, "jsonrpc": "2.0", "error": json]).bytes }
+
     /// The HTTP status of an answer with this error. Clients show an error only if the status is one too.
     package var status: Int {
         switch code {

@@ -48,7 +48,8 @@ extension RPCService {
             }
             task.attributes[GID.attribute] = gid.lowercased()
         }
-        let row = try await add([again(task)], at: position)[0].get()
+        guard let known = try await again(task) else { return .string(GID.text(refuse(task).gid)) }
+        let row = try await add([known], at: position)[0].get()
         return .string(GID.text(row.gid))
     }
 
@@ -63,11 +64,26 @@ extension RPCService {
             throw RPCError("\(broken.message) \(error.description)")
         }
         guard manifest.form == .metalink4 || manifest.form == .metalink3 else { throw broken }
-        let tasks = try describe(manifest.entries, options)
-        guard !tasks.isEmpty else { throw RPCError("No files to download.") }
-        let rows = try await add(tasks, at: position)
+        let described = try describe(manifest.entries, options)
+        guard !described.isEmpty else { throw RPCError("No files to download.") }
+        var tasks: [TaskDescription] = []
+        var taken: Set<TaskID> = []
+        var rows: [TaskRow?] = []
+        for task in described {
+            guard let known = try await again(task, taken) else {
+                rows.append(refuse(task))
+                continue
+            }
+            taken.insert(known.id)
+            tasks.append(known)
+            rows.append(nil)
+        }
+        var added = try await add(tasks, at: position).makeIterator()
         var gids: [JSON] = []
-        for row in rows { gids.append(.string(GID.text(try row.get().gid))) }
+        for row in rows {
+            let made = if let row { row } else { try added.next()?.get() }
+            if let made { gids.append(.string(GID.text(made.gid))) }
+        }
         return .array(gids)
     }
 
@@ -78,7 +94,6 @@ extension RPCService {
         try options.check()
         let folder = try gate.folder(options["dir"])
         var folders = EntryFolders()
-        var taken: Set<TaskID> = []
         var tasks: [TaskDescription] = []
         for entry in entries {
             var entry = entry
@@ -87,8 +102,6 @@ extension RPCService {
                 var task = try entry.task(in: folder, TaskOptions(), &folders)
                 if options["pause"] == "true" { task.startsSuspended = true }
                 if task.options.existing == nil { task.options.existing = .rename }
-                task = distinct(task, taken)
-                taken.insert(task.id)
                 tasks.append(task)
             } catch {
                 throw RPCError("A file of the list cannot be fetched: \(error.reason).")
@@ -130,6 +143,7 @@ extension RPCService {
 
     /// Applies a verb, and the table shows its results.
     func perform(_ verb: Verb, _ selector: TaskSelector) async throws(RPCError) -> [VerbResult] {
+        if takeRefused(verb, selector) { return [] }
         let control = downloader.control
         do throws(DownloadError) {
             let results =
@@ -149,6 +163,7 @@ extension RPCService {
 
     /// Applies a verb to many tasks with one request to the engine.
     func perform(_ verb: Verb, _ ids: [TaskID]) async throws(RPCError) -> [VerbResult] {
+        let ids = ids.filter { !takeRefused(verb, .id($0)) }
         guard !ids.isEmpty else { return [] }
         do throws(DownloadError) {
             let results = try await downloader.control.apply(verb, to: ids)
@@ -187,13 +202,15 @@ extension RPCService {
         let row = try queued(gid, "Cannot remove URIs from")
         guard index == 1 else { throw RPCError("fileIndex is out of range") }
         let before = [row.url] + row.mirrors
-        var urls = before
-        var removedCount = 0
-        for uri in removed {
-            guard let url = try? URLNormalizer.normalize(uri), let place = urls.firstIndex(of: url) else { continue }
-            urls.remove(at: place)
-            removedCount += 1
+        // Each of them removes one address. A list of 100,000 is walked once.
+        var wanted: [String: Int] = [:]
+        for uri in removed { if let url = try? URLNormalizer.normalize(uri) { wanted[url, default: 0] += 1 } }
+        var urls = before.filter { url in
+            guard let count = wanted[url], count > 0 else { return true }
+            wanted[url] = count - 1
+            return false
         }
+        let removedCount = before.count - urls.count
         let new = added.compactMap { try? URLNormalizer.normalize($0) }
         urls.insert(contentsOf: new, at: min(position ?? urls.count, urls.count))
         if urls != before, let first = urls.first {

@@ -23,6 +23,10 @@ package actor RPCService {
     var globals: GlobalOptions
     var peers: [RPCPeer: PeerState] = [:]
     var rates = RateHistory()
+    /// The rows that no task stands for, oldest first (`refuse`).
+    var refused: [TaskID] = []
+    /// Their maximum number, as aria2's `max-download-result`.
+    static let maxRefused = 1_000
     /// Detects that the process that runs the downloads is stopped or hung.
     var engineWatch = EngineWatch(interval: 0.25)
     /// Rows that the present request may still return.
@@ -114,7 +118,7 @@ package actor RPCService {
             hasMissed.withLock { $0 = true }
             return
         }
-        let present = Set(records.map(\.id))
+        let present = Set(records.map(\.id) + refused)
         for id in table.rows.keys where !present.contains(id) { note(table.remove(id)) }
         let isFirst = table.count == 0
         for record in records {

@@ -78,6 +78,23 @@ package struct TaskRow: Sendable {
         finished = record.finished
     }
 
+    /// The row of a download that ended before it began, because its file is there already.
+    ///
+    /// - Parameter name: the name of the file; nil takes it from the description.
+    init(refused task: TaskDescription, name: String?) {
+        let now = Date()
+        let id = TaskID(url: task.url, destination: UUID().uuidString)
+        self.init(TaskRecord(task: task, id: id, number: 0, created: now))
+        self.name = name ?? self.name
+        isNamed = true
+        state = .error
+        finished = now
+        error = DownloadError(
+            .fileExists,
+            "The file \(Escaping.visible(self.name)) exists, and auto-file-renaming is false: set allow-overwrite to true "
+                + "to fetch it anew.")
+    }
+
     /// The gid that the client chose, or the beginning of the id.
     private static func gid(of record: TaskRecord) -> UInt64 {
         if let text = record.task.attributes[GID.attribute], GID.isWhole(text), let gid = GID.number(text) {

@@ -149,6 +149,14 @@ package struct TaskTable {
         return replace(before, by: row)
     }
 
+    /// Adds an ended download that no task stands for.
+    mutating func add(refused row: TaskRow) -> Change? {
+        var row = row
+        if idOfGID[row.gid] != nil { row.gid = row.id.leadingWord }
+        add(gid: row.gid, row.id)
+        return replace(nil, by: row)
+    }
+
     /// Takes what a request has changed besides the state from a record: place in the queue, addresses, folder and name. The
     /// state comes with the reports, which keep their order. An unknown task is added as a waiting one.
     package mutating func update(_ record: TaskRecord) {

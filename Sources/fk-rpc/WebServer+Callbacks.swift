@@ -126,7 +126,9 @@ extension WebServer {
         case .wait: return false
         case .fault(let status):
             connection.request = WebRequest()
-            respond(connection, status, nil, [], isFinal: true)
+            let error = status == 413 ? RPCError.tooLarge(limit: WebLimits.body) : nil
+            respond(
+                connection, status, error.map { _ in "application/json-rpc" }, error?.answer ?? [], isFinal: true)
         case .head(let request):
             connection.request = request
             begin(connection)

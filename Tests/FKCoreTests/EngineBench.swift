@@ -245,6 +245,7 @@ extension Engine {
     var groups: CommandGroups { schedule.groups }
     /// How often a barrel file was written, and how many bytes that were.
     var barrelSaves: (count: Int, bytes: Int) { (barrels.book.saveCount, barrels.book.savedBytes) }
+    var recordBytes: Int { book.savedBytes }
     func saveBarrels() { barrels.saveAll() }
     func isParked(_ id: TaskID) -> Bool { book.isParked(id) }
     var hasListeners: Bool { !reporter.observers.tasks.isEmpty || !reporter.observers.barrels.isEmpty }

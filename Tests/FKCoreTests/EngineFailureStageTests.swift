@@ -162,6 +162,31 @@ struct EngineFailureStageTests {
         #expect(try bench.out("a.bin") == Self.content)
     }
 
+    @Test(
+        "in a repair, a retry from another address asks that one, and no mirror before it",
+        arguments: ["http://b.example/a.bin", "http://h.example/a.bin"])
+    func retryFromInRepair(_ address: String) async throws {
+        let isRepair = Locked(false)
+        let hasFailed = Locked(false)
+        let bench = try await Bench { request, _ in
+            guard isRepair.withLock(\.self) else { return .file(Self.content, to: request) }
+            return hasFailed.withLock(\.self) ? .file(Self.content, to: request) : .status(403)
+        }
+        bench.chains.onFailure("moved") { _ in
+            hasFailed.withLock { $0 = true }
+            return URL(string: address).map { .retry(from: $0) } ?? .useRules
+        }
+        let id = try await bench.add("a.bin") { $0.mirrors = ["http://m.example/a.bin", "http://n.example/a.bin"] }
+        #expect(await bench.finished(id)?.state == .complete)
+        try bench.folder.write(Self.content.map { ~$0 }, to: "out/a.bin")
+        isRepair.withLock { $0 = true }
+        let before = bench.transport.requests.count
+        _ = await bench.engine.perform(.renew([Renewal(id, damaged: [0..<Int64(Self.content.count)])]))
+        #expect(await bench.finished(id)?.state == .complete)
+        let asked = bench.transport.requests.dropFirst(before).compactMap { $0.urlRequest.url?.absoluteString }
+        #expect(asked == ["http://m.example/a.bin", address])
+    }
+
     @Test("RetryRequest for a failure begins another attempt")
     func retryRequest() async throws {
         let bench = try await Bench { request, number in

@@ -62,6 +62,17 @@ struct EngineRenewalTests {
         #expect([.none, .unknown].contains(FileOwner.mark(of: "\(bench.out)/a")))
     }
 
+    @Test("a suspended refresh that is asked for again continues, and replaces the file")
+    func askedForAgain() async throws {
+        let (bench, id, gate) = try await interrupted(.suspended)
+        gate.open()
+        #expect(StoreReader(bench.workPath).records([id]).filter(\.mayRenew).map(\.id) == [id])
+        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.new && bench.names == ["a"])
+        #expect(bench.sent("Range").last == "bytes=100000-")
+    }
+
     @Test("trash after a refresh that has not ended deletes the finished file and names it", arguments: Moment.allCases)
     func trash(_ moment: Moment) async throws {
         let (bench, id, gate) = try await interrupted(moment)

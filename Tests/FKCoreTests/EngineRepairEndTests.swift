@@ -198,6 +198,41 @@ struct EngineRepairEndTests {
         #expect(try await verify(bench).map(\.result) == [.right])
     }
 
+    @Test("a suspended repair that is asked for again continues with its copy, and replaces the file")
+    func askedForAgain() async throws {
+        let gate = FakeGate()
+        let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 300_000) }
+        _ = try await bench.control.repair(try await verify(bench))
+        await gate.reached()
+        try await bench.control.suspend(.id(id))
+        gate.open()
+        let found = try await verify(bench)
+        #expect(found.map(\.result) == [.damaged])
+        #expect(try await bench.control.repair(found) == 1)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        #expect(bench.sent("Range").last == "bytes=\(Self.mib + 300_000)-\(2 * Self.mib - 1)")
+        #expect(try await verify(bench).map(\.result) == [.right])
+    }
+
+    @Test("a suspended repair whose file has other damage by now begins again")
+    func otherDamage() async throws {
+        let gate = FakeGate()
+        let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 300_000) }
+        _ = try await bench.control.repair(try await verify(bench))
+        await gate.reached()
+        try await bench.control.suspend(.id(id))
+        gate.open()
+        let path = bench.out + "/a"
+        let time = try #require(FileIdentity(path: path)).time
+        try bench.folder.write(Self.changed(Self.damaged, at: 5), to: "out/a")
+        try setTime(time, of: path)
+        #expect(try await bench.control.repair(try await verify(bench)) == 1)
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(try bench.out("a") == Self.content)
+        #expect(try await verify(bench).map(\.result) == [.right])
+    }
+
     @Test("a damaged file that is gone when its repair begins is fetched as a whole")
     func goneMeanwhile() async throws {
         let (bench, id) = try await bench { .file(Self.content, to: $0) }

@@ -143,6 +143,47 @@ struct FaultSquareTests {
         }
     }
 
+    // MARK: Mirrors
+
+    /// The bytes that the records of a task take whose mirrors all fail.
+    ///
+    /// - Parameter isCut: true for mirrors that deliver a byte, false for those that have no such file.
+    private func recordBytes(mirrors count: Int, isCut: Bool) async throws -> Int {
+        let content = Bytes.pattern(count: 100_000)
+        let bench = try await Bench { request, _ in
+            isCut ? .file(content, etag: nil, to: request, cut: 1) : .status(404)
+        }
+        let id = try await bench.add("f") {
+            $0.mirrors = (0..<count).map { "http://mirror.example/a/long/path/to/the/file/\($0)" }
+            $0.options.maxAttempts = 1
+        }
+        #expect(await bench.finished(id)?.attempts == count + 1)
+        #expect(try bench.stored(id).history.count <= 8)
+        return await bench.engine.recordBytes
+    }
+
+    @Test(
+        "a failed attempt writes what it has changed, and not the list of mirrors",
+        arguments: [(false, 2), (true, 6)])
+    func deadMirrors(isCut: Bool, writes: Int) async throws {
+        let few = try await recordBytes(mirrors: 600, isCut: isCut)
+        let many = try await recordBytes(mirrors: 2_400, isCut: isCut)
+        #expect(many < 5 * few)
+        // Each record has a history of eight lines and a response.
+        #expect(many < 2_400 * writes * 3_000 + 10 * 2_400 * 60)
+    }
+
+    @Test("an attempt looks at a part of a long plan: the mirrors that follow its address, and the offered ones")
+    func longPlan() {
+        let mirrors = (1...1_000).map { "m\($0)" }
+        let plan = SourcePlan(own: "own", mirrors: mirrors, offered: ["o"])
+        let count = SourcePlan.maxBeside
+        #expect(plan.beside(0) == mirrors.prefix(count) + ["o"])
+        #expect(plan.beside(999) == ["m1000", "o", "own"] + mirrors.prefix(count - 3) + ["o"])
+        let short = SourcePlan(own: "own", mirrors: Array(mirrors.prefix(count)), offered: ["o"])
+        for index in [0, 5, count + 1] { #expect(short.beside(index) == ["own"] + mirrors.prefix(count) + ["o"]) }
+    }
+
     // MARK: Names
 
     @Test(

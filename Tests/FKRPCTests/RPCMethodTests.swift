@@ -326,15 +326,88 @@ struct RPCMethodTests {
         await fixture.close()
     }
 
-    @Test("a known URL is fetched anew with allow-overwrite and refused without auto-file-renaming") func known()
-        async throws
-    {
+    @Test(
+        "a file that is there is refused without auto-file-renaming: each request is an ended download with error 13",
+        arguments: [[], [JSON.Member("out", "q")]])
+    func refused(_ more: [JSON.Member]) async throws {
+        let fixture = try await RPCFixture()
+        fixture.server.route("/a") { [body] _ in .ok(body) }
+        let url = JSON.array([.string(fixture.server.url("/a"))])
+        let path = fixture.downloads + (more.isEmpty ? "/a" : "/q")
+        let options = JSON.object([.init("auto-file-renaming", "false")] + more)
+        var gids: [String] = []
+        for status in ["complete", "error", "error"] {
+            let gid = try #require(try await fixture.call("aria2.addUri", url, options).string)
+            try await fixture.wait(gid, for: status)
+            #expect(try await fixture.status(gid, "errorCode") == (status == "error" ? "13" : "0"))
+            let files = try await fixture.call("aria2.getFiles", .string(gid))
+            #expect(files.array?.first?["path"]?.string == path)
+            gids.append(gid)
+        }
+        #expect(Set(gids).count == 3)
+        #expect(fixture.server.requests("/a").count == 1)
+        #expect(Set(try await fixture.gids("aria2.tellStopped", 0, 10)) == Set(gids))
+        #expect(try await fixture.call("aria2.removeDownloadResult", .string(gids[1])) == "OK")
+        #expect(try await fixture.gids("aria2.tellStopped", 0, 10).count == 2)
+        #expect(try await fixture.call("aria2.remove", .string(gids[2]))["code"] == 1)
+        #expect(try await fixture.call("aria2.unpause", .string(gids[2]))["code"] == 1)
+        #expect(try await fixture.status(gids[0]) == "complete")
+        #expect(try await fixture.call("aria2.purgeDownloadResult") == "OK")
+        #expect(try await fixture.gids("aria2.tellStopped", 0, 10) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.downloads).count == 1)
+        // The file alone refuses it too, and without the file it is fetched.
+        let foreign = try #require(try await fixture.call("aria2.addUri", url, options).string)
+        try await fixture.wait(foreign, for: "error")
+        #expect(try await fixture.status(foreign, "errorCode") == "13")
+        #expect(unlink(path) == 0)
+        let again = try #require(try await fixture.call("aria2.addUri", url, options).string)
+        try await fixture.wait(again, for: "complete")
+        #expect(unlink(path) == 0)
+        let third = try #require(try await fixture.call("aria2.addUri", url, options).string)
+        _ = try await eventually { access(path, F_OK) == 0 ? true : nil }
+        try await fixture.wait(third, for: "complete")
+        await fixture.close()
+    }
+
+    @Test("a known file of a Metalink is refused without auto-file-renaming, and the others are added")
+    func refusedInMetalink() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        func add(_ names: [String]) async throws -> [String] {
+            let files = names.map { "<file name=\"\($0)\"><url>http://h/\($0)</url></file>" }.joined()
+            let xml = "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">\(files)</metalink>"
+            let gids = try await fixture.call(
+                "aria2.addMetalink", .string(Data(xml.utf8).base64EncodedString()),
+                .members(["auto-file-renaming": "false", "pause": "true"]))
+            return try #require(gids.array, "\(gids)").compactMap(\.string)
+        }
+        let first = try await add(["a"])
+        let second = try await add(["b", "a", "c"])
+        var words: [String?] = []
+        for gid in first + second { words.append(try await fixture.status(gid)) }
+        #expect(words == ["paused", "paused", "error", "paused"])
+        #expect(try await fixture.status(second[1], "errorCode") == "13")
+        await fixture.close()
+    }
+
+    @Test("changeUri removes each address once, in a list of thousands too")
+    func manyAddresses() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let urls = (0..<3_000).map { JSON.string("http://h/\($0)") }
+        let options = JSON.members(["pause": "true"])
+        let gid = try await fixture.call("aria2.addUri", .array(urls + ["http://h/5", "http://h/5"]), options)
+        let removed = urls.dropFirst() + ["http://h/5", "http://nobody/"]
+        #expect(try await fixture.call("aria2.changeUri", gid, 1, .array(Array(removed)), []) == [3_000, 0])
+        let uris = try await fixture.call("aria2.getUris", gid)
+        #expect(Set(uris.array?.compactMap { $0["uri"]?.string } ?? []) == ["http://h/0", "http://h/5"])
+        await fixture.close()
+    }
+
+    @Test("a known URL is fetched anew with allow-overwrite") func known() async throws {
         let fixture = try await RPCFixture()
         fixture.server.route("/a") { [body] _ in .ok(body) }
         let url = JSON.array([.string(fixture.server.url("/a"))])
         let gid = try #require(try await fixture.call("aria2.addUri", url).string)
         try await fixture.wait(gid, for: "complete")
-        #expect(try await fixture.call("aria2.addUri", url, .members(["auto-file-renaming": "false"]))["code"] == 1)
         let again = try await fixture.call("aria2.addUri", url, .members(["allow-overwrite": "true"]))
         try await fixture.wait(try #require(again.string, "\(again)"), for: "complete")
         #expect(fixture.server.requests("/a").count == 2)

@@ -31,13 +31,17 @@ extension TaskRun {
             nextURLIndex: entry.record.attempts % entry.record.plan.count,
             isRepeated: failure.progress == 0 && previous?.code == error.code && previous?.status == error.status,
             longestDelay: configure.retry.maxRetryAfterSeconds)
-        let next = FailureStage.next(decision, facts)
+        var next = FailureStage.next(decision, facts)
         var error = error
         if case .fail(let given) = decision { error = given }
         if case .relinked(let url) = decision, next != .fail {
             do throws(DownloadError) { try relink(to: url) } catch {
                 return await giveUp(error, facts)
             }
+            // A repair asks a mirror first, unless an address was named.
+            let plan = entry.record.plan
+            let own = (plan.count - entry.record.firstOfPlan) % plan.count
+            next = .retry(after: 0, nextURLIndex: own, hostPause: nil)
         }
         if case .retry(let seconds, _, _) = next, case .retry = decision { error.retryAfterSeconds = seconds }
         if next == .fail { return await giveUp(error, facts) }

@@ -8,12 +8,11 @@ import Foundation
 /// Several mirrors for one file at the same time. `MirrorSources` decides which mirror gets a connection, `MirrorTrial`
 /// whether its file is the same.
 extension TaskRun {
-    /// Lets the mirrors of the task serve beside its URL. It is called once a server has answered, because a list of 100,000
-    /// mirrors would take long in each attempt.
+    /// Lets the mirrors of the task serve beside its URL. It is called once a server has answered.
     func useMirrors() {
         guard !laneSet.hasMirrors, mayUseMirrorsBeside else { return }
         let plan = entry.record.plan
-        laneSet.use(MirrorSources(own: url, plan: plan.urls, offered: plan.offered))
+        laneSet.use(MirrorSources(own: url, plan: plan.beside(entry.urlIndex), offered: plan.offered))
     }
 
     /// Adds the mirrors that a response offers (RFC 6249), best first. Beside the server, each one gets a trial like any

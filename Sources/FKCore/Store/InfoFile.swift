@@ -9,12 +9,19 @@ import Foundation
     import Darwin
 #endif
 
-/// The state a writer needs to update an info file without reading it: 16 bytes per task.
-package struct InfoHandle: Sendable, Hashable {
+/// The state a writer needs to update an info file without reading it: 24 bytes per task.
+package struct InfoHandle: Sendable, Equatable {
     /// The newest generation in the file.
     package internal(set) var generation: UInt64
     /// The size of a slot in bytes.
     package internal(set) var slotSize: UInt32
+    /// The beginning of a large record that this writer has written; nil for a usual one.
+    var head: RecordHead?
+
+    /// Compares what the file has, and not what the writer remembers.
+    package static func == (one: Self, other: Self) -> Bool {
+        one.generation == other.generation && one.slotSize == other.slotSize
+    }
 }
 
 /// The content of an info file.
@@ -78,6 +85,7 @@ package enum InfoFile {
     package static func create(at path: String, record: consuming TaskRecord, setsMode: Bool = true) throws
         -> InfoHandle
     {
+        let task = record.task
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         try withImage(geometry, generation: 1, text, counters: []) { image in
@@ -88,7 +96,9 @@ package enum InfoFile {
                 try place(image, at: path, setsMode: setsMode)
             }
         }
-        return InfoHandle(generation: 1, slotSize: UInt32(geometry.slotSize))
+        return InfoHandle(
+            generation: 1, slotSize: UInt32(geometry.slotSize),
+            head: RecordHead.written(task, text, generation: 1, known: nil))
     }
 
     /// A file of one page is written completely or not at all, even if the process is killed, so it is written in
@@ -152,22 +162,35 @@ package enum InfoFile {
     ///     the record
     ///     has the current boot's id they would be valid again, for bytes that never reached the disk.
     ///   - open: keeps the file open between updates that follow each other closely; nil opens and closes it.
+    /// - Returns: the number of bytes written.
     /// - Throws: `.notFound` if the file is missing; `.noSpace` or `.disk`; `.tooLarge` for a record of more than 16
     ///   MiB.
+    @discardableResult
     package static func update(
         _ path: String, record: consuming TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
         rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
-    ) throws {
-        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
+    ) throws -> Int {
         let next = handle.generation + 1
+        let task = record.task
+        let head = handle.head.flatMap { $0.isThere(for: next) && $0.task == task ? $0 : nil }
+        let whole = head == nil ? nil : copy record
+        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize, isRest: head != nil)
+        let isTooLong = (head?.count ?? 0) + text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize)
+        if isTooLong, let whole {
+            handle.head = nil
+            return try update(
+                path, record: whole, handle: &handle, counters: counters, rangesChanged: rangesChanged,
+                dropsCounters: dropsCounters, open: open)
+        }
         if rangesChanged { try counters?.invalidateMirror() }
-        if text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize) {
-            try grow(
+        if isTooLong {
+            let count = try grow(
                 path, text, generation: next, handle: &handle, counters: counters, dropsCounters: dropsCounters)
+            handle.head = RecordHead.written(task, text, generation: next, known: nil)
             // The open file is the one that was just replaced.
             open?.close()
             if rangesChanged { counters?.validateMirror() }
-            return
+            return count
         }
         let geometry = InfoFormat.Geometry(slotSize: Int(handle.slotSize))
         let offset = geometry.slotOffset(generation: next)
@@ -175,8 +198,16 @@ package enum InfoFile {
         do {
             if dropsCounters { try dropCounters(descriptor, geometry, path: path) }
             try text.withMemory { slot in
-                InfoFormat.sealSlot(generation: next, slot)
-                try FileIO.write(UnsafeRawBufferPointer(slot), to: descriptor, at: offset, path: path)
+                InfoFormat.sealSlot(generation: next, slot, after: head)
+                let slot = UnsafeRawBufferPointer(slot)
+                guard let head else { return try FileIO.write(slot, to: descriptor, at: offset, path: path) }
+                // The slot is invalid from the first write to the second, as it is during a single one.
+                let numbers = InfoFormat.slotHeaderSize
+                try FileIO.write(
+                    UnsafeRawBufferPointer(rebasing: slot[numbers...]), to: descriptor,
+                    at: offset + numbers + head.count, path: path)
+                try FileIO.write(
+                    UnsafeRawBufferPointer(rebasing: slot[..<numbers]), to: descriptor, at: offset, path: path)
             }
         } catch {
             if open == nil { FileIO.close(descriptor) }
@@ -184,7 +215,9 @@ package enum InfoFile {
         }
         if open == nil { try FileIO.close(descriptor, written: path) }
         handle.generation = next
+        if head == nil { handle.head = RecordHead.written(task, text, generation: next, known: handle.head) }
         if rangesChanged { counters?.validateMirror() }
+        return text.count + InfoFormat.slotHeaderSize
     }
 
     /// Syncs the info file, and with `folder` its name as well (after `create`).
@@ -273,7 +306,7 @@ package enum InfoFile {
     private static func grow(
         _ path: String, _ text: borrowing JSONText, generation: UInt64, handle: inout InfoHandle,
         counters: LiveCounters?, dropsCounters: Bool
-    ) throws {
+    ) throws -> Int {
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         let previous = dropsCounters ? [] : (try? readCounters(path)) ?? []
         // An update does not create a file that was removed (`trash`).
@@ -285,6 +318,7 @@ package enum InfoFile {
             }
         }
         handle = InfoHandle(generation: generation, slotSize: UInt32(geometry.slotSize))
+        return geometry.fileSize
     }
 
     /// A complete file with one valid slot.

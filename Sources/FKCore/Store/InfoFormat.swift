@@ -97,13 +97,17 @@ package enum InfoFormat {
     }
 
     /// Writes generation, length and checksum in front of a payload that is in place and fills the rest of the slot.
-    static func sealSlot(generation: UInt64, _ slot: UnsafeMutableRawBufferPointer) {
+    ///
+    /// - Parameter head: the beginning of the payload, if the slot on the disk has it already; the default is nil.
+    static func sealSlot(
+        generation: UInt64, _ slot: UnsafeMutableRawBufferPointer, after head: RecordHead? = nil
+    ) {
         let payload = UnsafeRawBufferPointer(rebasing: slot[slotHeaderSize...])
+        let length = (head?.count ?? 0) + payload.count
         slot.storeBytes(of: generation.littleEndian, as: UInt64.self)
-        slot.storeBytes(of: UInt32(payload.count).littleEndian, toByteOffset: 8, as: UInt32.self)
-        slot.storeBytes(
-            of: checksum(head: UnsafeRawBufferPointer(slot), payload: payload).littleEndian, toByteOffset: 12,
-            as: UInt32.self)
+        slot.storeBytes(of: UInt32(length).littleEndian, toByteOffset: 8, as: UInt32.self)
+        let crc = checksum(UnsafeRawBufferPointer(slot), after: head, payload: payload)
+        slot.storeBytes(of: crc.littleEndian, toByteOffset: 12, as: UInt32.self)
     }
 
     /// The valid slots of a file, newest first. A slot is valid if it lies within the file, its generation belongs to
@@ -122,7 +126,7 @@ package enum InfoFormat {
                 length + slotHeaderSize <= geometry.slotSize, payload.upperBound <= file.count,
                 crc
                     == checksum(
-                        head: UnsafeRawBufferPointer(rebasing: file[offset..<offset + 12]),
+                        UnsafeRawBufferPointer(rebasing: file[offset..<offset + 12]),
                         payload: UnsafeRawBufferPointer(rebasing: file[payload]))
             else { continue }
             slots.append(Slot(generation: generation, payload: payload))
@@ -143,9 +147,12 @@ package enum InfoFormat {
     }
 
     /// The CRC-32C of generation, length and payload.
-    private static func checksum(head: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UInt32 {
+    private static func checksum(
+        _ numbers: UnsafeRawBufferPointer, after head: RecordHead? = nil, payload: UnsafeRawBufferPointer
+    ) -> UInt32 {
         var crc = CRC32C()
-        crc.update(UnsafeRawBufferPointer(rebasing: head[..<12]))
+        crc.update(UnsafeRawBufferPointer(rebasing: numbers[..<12]))
+        if let head { crc.append(head.checksum, count: Int64(head.count)) }
         crc.update(payload)
         return crc.value
     }

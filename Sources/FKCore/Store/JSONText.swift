@@ -12,17 +12,21 @@ package struct JSONText: ~Copyable {
     private var end: Int
     /// True if a comma must precede the next key or value.
     private var needsComma = false
+    /// The length of the text at the last `setMark`.
+    private(set) var mark = 0
 
     /// Creates an empty text.
     ///
     /// - Parameters:
     ///   - capacity: the expected length in bytes. The default is 1,024. The memory grows as needed.
     ///   - leading: the number of bytes to reserve in front of the text. The default is 0.
-    package init(capacity: Int = 1_024, leading: Int = 0) {
+    ///   - isRest: true for the rest of an object that has members already. The default is false.
+    package init(capacity: Int = 1_024, leading: Int = 0, isRest: Bool = false) {
         self.capacity = leading + max(64, capacity)
         memory = .allocate(byteCount: self.capacity, alignment: 8)
         self.leading = leading
         end = leading
+        needsComma = isRest
     }
 
     deinit { memory.deallocate() }
@@ -36,6 +40,14 @@ package struct JSONText: ~Copyable {
     func withMemory<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(UnsafeMutableRawBufferPointer(start: memory, count: end))
     }
+
+    /// Calls `body` with the text.
+    func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeRawBufferPointer(start: memory + leading, count: count))
+    }
+
+    /// Notes the present length.
+    mutating func setMark() { mark = count }
 
     /// Begins an object as the next value.
     package mutating func beginObject() { open(0x7b) }

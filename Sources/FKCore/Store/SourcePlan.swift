@@ -11,6 +11,9 @@ import FKMiddleware
 package struct SourcePlan: Sendable, Hashable {
     /// The maximum number of mirrors that servers may offer for a file.
     static let maxOffered = 8
+    /// The maximum number of mirrors that may deliver beside an address in one attempt, and of those that are compared with an
+    /// offered one. No attempt walks a longer plan.
+    static let maxBeside = 256
 
     let own: String
     let mirrors: [String]
@@ -27,8 +30,12 @@ package struct SourcePlan: Sendable, Hashable {
         return index <= mirrors.count ? mirrors[index - 1] : offered[index - 1 - mirrors.count]
     }
 
-    /// All addresses; some may be repeated.
-    package var urls: [String] { [own] + mirrors + offered }
+    /// The addresses that may deliver beside one of them: all, or in a long plan those that follow it, and the offered ones.
+    /// Some may be repeated.
+    func beside(_ index: Int) -> [String] {
+        guard mirrors.count > Self.maxBeside else { return [own] + mirrors + offered }
+        return (1...Self.maxBeside).map { self[(index + $0) % count] } + offered
+    }
 
     /// True for a mirror that a server has offered.
     func isOffered(_ url: String) -> Bool { offered.contains(url) && url != own && !mirrors.contains(url) }
@@ -44,7 +51,7 @@ extension TaskRecord {
     /// The mirrors join the plan, up to `SourcePlan.maxOffered`.
     mutating func offer(_ urls: [String]) {
         guard !urls.isEmpty, offered?.count ?? 0 < SourcePlan.maxOffered else { return }
-        var known = Set(plan.urls)
+        var known = Set(plan.beside(0))
         for url in urls where offered?.count ?? 0 < SourcePlan.maxOffered && known.insert(url).inserted {
             setOffered((offered ?? []) + [url])
         }

@@ -8,13 +8,20 @@ extension TaskRecord {
 
     /// The record as JSON in the memory that writes it.
     ///
-    /// - Parameter leading: the number of bytes to reserve in front of the text; the default is 0.
-    consuming func jsonText(leading: Int = 0) throws -> JSONText {
-        var text = JSONText(capacity: InfoFormat.usualSlotSize, leading: leading)
+    /// - Parameters:
+    ///   - leading: the number of bytes to reserve in front of the text; the default is 0.
+    ///   - isRest: true leaves out the id and the description (`RecordHead`). The default is false, and the mark of the text
+    ///     is then their end.
+    consuming func jsonText(leading: Int = 0, isRest: Bool = false) throws -> JSONText {
+        var text = JSONText(capacity: InfoFormat.usualSlotSize, leading: leading, isRest: isRest)
         // `write` would copy the record, because its visitor may change it.
         var record = self
-        text.beginObject()
-        try record.visitFields(&text)
+        if !isRest {
+            text.beginObject()
+            try record.visitHead(&text)
+            text.setMark()
+        }
+        try record.visitRest(&text)
         text.endObject()
         return text
     }

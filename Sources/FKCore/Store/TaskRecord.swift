@@ -131,8 +131,17 @@ extension TaskRecord: RecordObject {
 
     /// Every member of the payload. Common members come with a fast form, rare ones go through Foundation's encoder.
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitHead(&visitor)
+        try visitRest(&visitor)
+    }
+
+    /// The members of a `RecordHead`.
+    mutating func visitHead<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("id", &id)
         try visitor.field("task", &task)
+    }
+
+    mutating func visitRest<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("number", &number)
         try visitor.field("state", &state)
         try visitor.field("waiting", &_waiting)

@@ -48,7 +48,7 @@ extension TaskBook {
         if !entry.awaitsProof { entry.record.bootID = BootID.current }
         entry.record.bytesPerSecond = entry.recordedSpeed(in: entry.record.state, now: clock.now)
         do {
-            try InfoFile.update(
+            savedBytes += try InfoFile.update(
                 workPath.infoPath(entry.id), record: entry.record, handle: &entry.info,
                 counters: entry.awaitsProof ? nil : entry.run?.counters, rangesChanged: entry.rangesChanged,
                 dropsCounters: dropsCounters, open: entry.run?.openInfo)

@@ -34,6 +34,8 @@ final class TaskBook {
     var onLost: (_ id: TaskID, _ group: Int32) -> Void = { _, _ in }
 
     private(set) var tasks = TaskMap<TaskEntry>()
+    /// The bytes of all updates of records so far.
+    var savedBytes = 0
     /// The tasks of each URL, in memory or on disk; nil before the first search by URL.
     private var urls: URLTable?
     private var texts = SharedTexts()

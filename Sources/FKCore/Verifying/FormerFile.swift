@@ -35,16 +35,19 @@ extension TaskRecord {
         return record
     }
 
-    /// True if the finished file may be fetched again: the task is complete, or its refresh or repair has failed, was cancelled,
-    /// or was left by a process that has ended.
-    var mayRenew: Bool { state == .complete || former != nil && [.error, .cancel, .idle, .action].contains(state) }
+    /// True if the finished file may be fetched again: the task is complete, or its refresh or repair has failed, was cancelled
+    /// or suspended, or was left by a process that has ended.
+    var mayRenew: Bool {
+        state == .complete || former != nil && [.error, .cancel, .idle, .action, .suspend].contains(state)
+    }
 
     /// True if there was a finished file, and there may still be one.
     var hasFinished: Bool { state == .complete || former != nil }
 
-    /// The first entry of the plan that is asked. A repair asks a mirror first: the task's own server has sent the bytes.
+    /// The first entry of the plan that is asked. A repair asks a mirror first: the task's own server has sent the bytes. An
+    /// address in place of its URL has not.
     var firstOfPlan: Int {
-        guard let former, former.damaged != nil, former.source == nil else { return 0 }
+        guard let former, former.damaged != nil, former.source == nil, link == nil else { return 0 }
         return plan.count > 1 ? 1 : 0
     }
 

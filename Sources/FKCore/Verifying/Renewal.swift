@@ -62,8 +62,8 @@ package struct Renewal: Codable, Sendable, Hashable {
 }
 
 extension TaskControl {
-    /// Fetches finished files again. Tasks in other states are left out, except those whose refresh or repair has failed or was
-    /// cancelled.
+    /// Fetches finished files again. Tasks in other states are left out, except those whose refresh or repair has not ended. A
+    /// suspended one continues with the bytes that it has, if the same bytes of the file are asked for.
     ///
     /// The file stays as it is, under its name, until the new one is whole. Of a file with known damage the damaged bytes are
     /// fetched into a copy (`TaskRun.copyDamaged`), from a mirror first, if there is one; otherwise the whole file is fetched. A
@@ -77,8 +77,15 @@ extension TaskControl {
             guard let entry = try book.find(renewal.id), entry.run == nil, entry.record.mayRenew else { continue }
             entry.awaitsProof = false
             let isRepair = isRepairable(entry.record.ofFinished, renewal)
+            let damaged = isRepair ? renewal.damaged : nil
+            count += 1
+            if entry.record.state == .suspend, entry.record.former?.damaged == damaged {
+                join(entry, group: group)
+                queue(entry)
+                continue
+            }
             entry.record.removePart(of: book.workPath)
-            entry.record.renew(damaged: isRepair ? renewal.damaged : nil)
+            entry.record.renew(damaged: damaged)
             entry.dropBytes()
             let bytes = renewal.damaged.reduce(0) { $0 + $1.end - $1.start }
             book.appendHistory(
@@ -89,7 +96,6 @@ extension TaskControl {
             reporter.account(entry)
             join(entry, group: group)
             queue(entry)
-            count += 1
         }
         return count
     }
