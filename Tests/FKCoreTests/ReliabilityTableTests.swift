@@ -22,7 +22,8 @@ struct ReliabilityTableTests {
         39: [hostileNames], 41: [hostileNames], 42: [hostileNames], 43: [hostileNames], 44: [hostileNames],
         45: [hostileNames], 46: [hostileNames, "are cut at a character, keeping the extension"], 49: [hostileNames],
         57: [
-            "what is no file is neither replaced nor taken for the download", "a folder bears the name that was asked for",
+            "what is no file is neither replaced nor taken for the download",
+            "a folder bears the name that was asked for",
         ],
         58: ["another file system: copied, never over another file"],
         60: ["killed at the N-th call: the same command completes, nothing is left and nothing quarantined"],
@@ -82,7 +83,7 @@ struct ReliabilityTableTests {
     }
 
     @Test("each fault has a test that exists")
-    func named() throws {
+    func named() {
         let tests = Self.tests()
         for number in 1...120 {
             guard let names = Self.otherTests[number] else {
