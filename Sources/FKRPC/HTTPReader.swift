@@ -33,6 +33,9 @@ package struct HTTPReader: Sendable {
     /// The number of bytes that wait.
     package var count: Int { bytes.count - start }
 
+    /// The number of bytes in memory.
+    package var kept: Int { bytes.count }
+
     /// Takes bytes from the connection.
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
@@ -51,8 +54,9 @@ package struct HTTPReader: Sendable {
             drop(to: start + remaining)
             return .body(body)
         }
-        // Empty lines before a request are allowed.
-        while start < bytes.count, bytes[start] == 0x0d || bytes[start] == 0x0a { start += 1 }
+        // Empty lines before a request are allowed. They are not kept, because they may never end.
+        let first = bytes[start...].firstIndex { $0 != 0x0d && $0 != 0x0a } ?? bytes.count
+        if first > start { drop(to: first) }
         guard let end = headEnd() else { return count > Self.maxHead ? .fault(431) : .wait }
         guard end - start <= Self.maxHead else { return .fault(431) }
         let result = Self.head(bytes[start..<end])

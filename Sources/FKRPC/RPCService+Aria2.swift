@@ -115,11 +115,9 @@ extension RPCService {
 
     /// Bounds the answer to one request.
     func spend(rows count: Int) throws(RPCError) {
-        guard byteBudget > 0 else { throw Self.tooLong }
-        guard count <= rowBudget else {
+        guard Self.budget.take(rows: count) else {
             throw RPCError("The answer would have more than \(Self.maxRows) tasks: ask for fewer at once.")
         }
-        rowBudget -= count
     }
 
     private func servers(_ params: Parameters) throws(RPCError) -> JSON {

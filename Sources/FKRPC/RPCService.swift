@@ -29,10 +29,8 @@ package actor RPCService {
     static let maxRefused = 1_000
     /// Detects that the process that runs the downloads is stopped or hung.
     var engineWatch = EngineWatch(interval: 0.25)
-    /// Rows that the present request may still return.
-    var rowBudget = 0
-    /// 0 once an answer was too long, so that the calls after it cost nothing.
-    var byteBudget = 0
+    /// What the answer to the present request may still contain. Requests interleave, so each has its own.
+    @TaskLocal static var budget = AnswerBudget()
     private let reports = Locked<[DownloadInfo]>([])
     private let hasMissed = Locked(true)
     private var registration: Messager.Registration?
@@ -230,8 +228,10 @@ package actor RPCService {
 
     private func handle(_ json: JSON, from caller: RPCCaller) async -> RPCAnswer {
         await refresh()
-        rowBudget = Self.maxRows
-        byteBudget = Self.maxAnswer
+        return await Self.$budget.withValue(AnswerBudget()) { await answer(to: json, from: caller) }
+    }
+
+    private func answer(to json: JSON, from caller: RPCCaller) async -> RPCAnswer {
         guard let calls = json.array else { return await answer(await reply(to: json, from: caller)) }
         var replies: [Reply] = []
         for call in calls where call.object != nil { replies.append(await reply(to: call, from: caller)) }
@@ -290,6 +290,7 @@ package actor RPCService {
         _ method: String, _ params: [JSON], from caller: RPCCaller
     ) async -> (Result<JSON, RPCError>, isRefused: Bool) {
         do throws(RPCError) {
+            guard Self.budget.hasBytes else { throw Self.tooLong }
             if method == "system.multicall" { return try await multicall(params, from: caller) }
             if let value = Self.lists[method] { return (.success(try spend(value)), false) }
             var params = params
@@ -318,11 +319,7 @@ package actor RPCService {
     /// - Returns: the result, written.
     private func spend(_ result: JSON) throws(RPCError) -> JSON {
         let bytes = result.bytes
-        guard bytes.count <= byteBudget else {
-            byteBudget = 0
-            throw Self.tooLong
-        }
-        byteBudget -= bytes.count
+        guard Self.budget.take(bytes: bytes.count) else { throw Self.tooLong }
         return .text(bytes)
     }
 

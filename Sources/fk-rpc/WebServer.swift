@@ -1,4 +1,5 @@
 import CLibwebsockets
+import FKCore
 import FKMiddleware
 import FKRPC
 import Foundation
@@ -39,6 +40,7 @@ final class WebServer: @unchecked Sendable {
     private var connections: [OpaquePointer: Connection] = [:]
     private var byNumber: [UInt64: Connection] = [:]
     private var nextNumber: UInt64 = 1
+    private let maxConnections = max(2, min(WebLimits.connections, DescriptorBudget.systemLimit / 4))
 
     /// Opens the listening socket.
     ///
@@ -113,8 +115,9 @@ final class WebServer: @unchecked Sendable {
 
     // MARK: Connections
 
-    /// True if there may be another connection.
-    var hasRoom: Bool { connections.count < WebLimits.connections }
+    /// True if there may be another connection. Clients take at most a quarter of the process's descriptors: without a free
+    /// one, downloads stop, and libdispatch ends the process when it cannot open `/proc/TID/stat` of its threads.
+    var hasRoom: Bool { connections.count < maxConnections }
 
     func connection(_ wsi: OpaquePointer) -> Connection {
         if let known = connections[wsi] { return known }

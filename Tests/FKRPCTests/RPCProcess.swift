@@ -15,16 +15,22 @@ final class RPCProcess: Sendable {
         .deletingLastPathComponent()
     static let fk = build.appendingPathComponent("fk").path
 
-    /// - Parameter words: further options.
-    init(_ words: [String] = ["--no-secret"], folder: TemporaryFolder? = nil) async throws {
+    /// - Parameters:
+    ///   - words: further options.
+    ///   - descriptors: the limit of open files; nil for that of this process.
+    init(
+        _ words: [String] = ["--no-secret"], folder: TemporaryFolder? = nil, descriptors: Int? = nil
+    ) async throws {
         let folder = try folder ?? TemporaryFolder()
         self.folder = folder
         let name = "output-\(UUID().uuidString)"
         let output = folder.file(name).path
         try FileManager.default.createDirectory(at: folder.file("downloads"), withIntermediateDirectories: true)
         child = try ChildProcess(
-            [Self.fk, "rpc", "--work-path", folder.file("work").path, "-d", folder.file("downloads").path]
-                + ["--listen", "127.0.0.1:0"] + words,
+            (descriptors.map { ["/bin/sh", "-c", "ulimit -n \($0); exec \"$0\" \"$@\""] } ?? []) + [
+                Self.fk, "rpc", "--work-path", folder.file("work").path, "-d", folder.file("downloads").path,
+                "--listen", "127.0.0.1:0",
+            ] + words,
             folder: folder.path, output: .file(output))
         let found = try await eventually { () -> Int? in
             let text = String(decoding: (try? folder.read(name)) ?? [], as: UTF8.self)

@@ -45,6 +45,22 @@ struct RPCRequestTests {
         await fixture.close()
     }
 
+    @Test("requests in between do not lengthen the answer to a batch") func longAnswerBesideOthers() async throws {
+        let fixture = try await RPCFixture()
+        let batch = JSON.array(
+            Array(repeating: .members(["id": 1, "method": "aria2.getGlobalOption"]), count: 3_000))
+        let isDone = Observed(false)
+        let others = Task { [service = fixture.service] in
+            let body = Array(#"{"id":1,"method":"aria2.getVersion"}"#.utf8)
+            while !isDone.value { _ = await service.handle(body, from: RPCCaller()) }
+        }
+        let answer = await fixture.service.handle(batch.bytes, from: RPCCaller())
+        isDone.update { $0 = true }
+        await others.value
+        #expect(answer.body.count < RPCService.maxAnswer + 3_000 * 200)
+        await fixture.close()
+    }
+
     @Test("a batch is answered with 200 in its order, and elements that are no objects are left out") func batch()
         async throws
     {

@@ -206,6 +206,41 @@ struct RPCServerTests {
         try await server.end()
     }
 
+    @Test("clients without a request leave descriptors to downloads") func descriptors() async throws {
+        let server = try await RPCProcess(descriptors: 64)
+        let files = try FaultServer()
+        files.route("/a") { _ in .ok(Bytes.pattern(count: 100_000)) }
+        let answer = try await offPool { [port = server.port] in
+            let own = try RawClient(port: port)
+            _ = own.upgrade()
+            let others = (0..<100).compactMap { _ in try? RawClient(port: port) }
+            own.sendMessage(#"{"id":1,"method":"aria2.addUri","params":[["\#(files.url("/a"))"]]}"#)
+            var answer: String?
+            repeat { answer = own.receiveMessage() } while answer?.contains("onDownloadComplete") == false
+            withExtendedLifetime(others) {}
+            return answer
+        }
+        #expect(answer?.contains("onDownloadComplete") == true)
+        try await server.end()
+    }
+
+    @Test("SIGTERM ends fk rpc while servers redirect to endless URLs, quote them in refusals or never answer")
+    func hostileServers() async throws {
+        let server = try await RPCProcess()
+        let files = try FaultServer()
+        let signature = String(repeating: "y", count: 90_000)
+        let target = files.url("/refused?sig=\(signature)")
+        for index in 0..<20 { files.route("/\(index)") { _ in .redirect(to: target) } }
+        files.route("/refused") { _ in .status(503, body: Array(signature.utf8.prefix(512))) }
+        let gate = Gate()
+        files.route("/deaf") { _ in .ok(Bytes.pattern(count: 100)).stalling(at: 0, until: gate) }
+        for path in ["deaf"] + (0..<20).map({ "\($0)" }) {
+            _ = try await server.call("aria2.addUri", [.string(files.url("/\(path)"))])
+        }
+        await files.waitForRequests(30)
+        #expect(try await server.end() == 143)
+    }
+
     @Test("a client that never reads does not fill the memory") func deafClient() async throws {
         let server = try await RPCProcess()
         let client = try await offPool {

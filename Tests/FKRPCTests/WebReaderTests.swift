@@ -33,6 +33,17 @@ struct WebReaderTests {
         #expect(bodies == [[], Array("xyz".utf8), []])
     }
 
+    @Test("empty lines before a request are not kept") func emptyLines() {
+        var reader = HTTPReader(maxBody: 100)
+        for _ in 0..<100 {
+            reader.append([UInt8](repeating: 0x0a, count: 1_000))
+            #expect(reader.next() == .wait)
+        }
+        #expect(reader.kept == 0)
+        reader.append("GET /a HTTP/1.1\r\n\r\n".utf8)
+        if case .head(let request) = reader.next() { #expect(request.path == "/a") } else { Issue.record("no head") }
+    }
+
     @Test(
         "what two readers could understand differently is refused",
         arguments: [

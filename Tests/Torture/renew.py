@@ -1,4 +1,4 @@
-"""SIGKILL, EIO and ENOSPC at every call of a refresh: each file is the old one or the new one, whole, at any
+"""SIGKILL, EIO and ENOSPC at every call of a repair and of a refresh: each file is the old one or the new one, whole, at any
 moment, and the same command succeeds afterwards."""
 
 import os
@@ -15,6 +15,7 @@ from sweep import MODES
 NAMES = ["small.1024.plain", "large.2600000.plain"]
 RATE = 40_000_000
 WORKS = {
+    "repair": ("verify", "--all", "--repair", "--no-progress"),
     "refresh": ("barrel", "refresh", "b", "--no-progress"),
 }
 ERRORS = [(error, lasts) for error in ("EIO", "ENOSPC") for lasts in ("once", "on")]

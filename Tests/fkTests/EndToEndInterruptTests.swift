@@ -100,6 +100,38 @@ import Testing
         #expect(server.requests.last?["Range"] == "bytes=1000000-")
     }
 
+    @Test("SIGTERM ends fk get while servers redirect to endless URLs, quote them in refusals or never answer")
+    func hostileServers() async throws {
+        let signature = String(repeating: "y", count: 90_000)
+        let target = server.url("/refused?sig=\(signature)")
+        for index in 0..<20 { server.route("/\(index)") { _ in .redirect(to: target) } }
+        server.route("/refused") { _ in .status(503, body: Array(signature.utf8.prefix(512))) }
+        server.serve("/deaf", body, stallingAt: 0, gate)
+        let running = try sandbox.start(
+            ["get", "-j", "30", "--retry", "1000", server.url("/deaf")] + (0..<20).map { server.url("/\($0)") })
+        await server.waitForRequests(30)
+        running.signal(SIGTERM)
+        #expect(await running.end().status == 143)
+    }
+
+    @Test("SIGTERM ends fk get whose output nobody reads") func deafReader() async throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        defer { for end in ends { close(end) } }
+        _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+        let zeros = [UInt8](repeating: 0, count: 4_096)
+        while write(ends[1], zeros, zeros.count) > 0 {}
+        _ = fcntl(ends[1], F_SETFL, 0)
+        server.serve("/f", body, stallingAt: 1_000_000, gate)
+        let child = try ChildProcess(
+            [FKProgram.path, "get", "--json", server.url("/f")],
+            environment: FKProgram.environment(["FK_WORK_PATH": sandbox.workPath]), folder: sandbox.files,
+            output: .descriptor(ends[1]), errors: .null)
+        await server.waitForRequests(1)
+        kill(child.pid, SIGTERM)
+        #expect(try await offPool { child.end() } == 143)
+    }
+
     @Test("A second Ctrl-C ends it at once, and the bytes are there all the same") func twice() async throws {
         let (url, running) = try await begun()
         running.signal(SIGINT)

@@ -6,7 +6,7 @@ import Foundation
 /// The system's limit sets the first number. If descriptors run out nevertheless, because connections or the
 /// application use them, the number falls to the tasks that ran at that moment. It then rises by one every `patience`
 /// seconds.
-struct DescriptorBudget {
+package struct DescriptorBudget {
     /// Descriptors for everything but tasks: streams, lock, folders, and those of the transport.
     static let reserved = 24
     /// Descriptors for a task: a part file, a connection, the info file with the live counters, and the part file once more
@@ -42,7 +42,8 @@ struct DescriptorBudget {
         relaxDue = now + Self.patience
     }
 
-    private static var systemLimit: Int {
+    /// The system's limit on open descriptors of this process.
+    package static var systemLimit: Int {
         var limit = rlimit()
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

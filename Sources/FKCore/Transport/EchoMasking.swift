@@ -7,23 +7,37 @@ import Foundation
 
 /// Masks the secrets of a request in a server's response. Error pages often quote the token, the login or the
 /// signature that the server refused.
+///
+/// It runs on the transport's thread, beside all other transfers, so its work is limited. The text is the start of an
+/// error page, at most 512 bytes, and the places of secrets have at most `maxPlaces` bytes. The slowest input found takes
+/// 5 ms of a processor.
 struct EchoMasking: Sendable {
     let request: URLRequest
     /// The lower-case names of the secret header fields.
     let secretHeaders: Set<String>
 
-    /// Masks a text.
+    /// The maximum length in bytes of all places of secrets together: both URLs and the secret header fields. Common
+    /// servers accept no longer requests, but a redirect may lead to a URL of 300 KiB.
+    static let maxPlaces = 8 << 10
+
+    /// Masks a text. It becomes `***` as a whole if the places of secrets are longer than `maxPlaces`.
     ///
     /// - Parameters:
     ///   - text: the beginning of a page; it may end in the middle of a secret.
     ///   - url: the last URL of the transfer, because a redirect may contain a signature of its own.
     func mask(_ text: String, url: String?) -> String {
+        let urls = [request.url?.absoluteString, url].compactMap(\.self)
+        let fields = (request.allHTTPHeaderFields ?? [:]).filter { name, _ in
+            let name = name.lowercased()
+            return Self.alwaysSecret.contains(name) || secretHeaders.contains(name)
+        }.values
+        guard (urls + fields).reduce(0, { $0 + $1.utf8.count }) <= Self.maxPlaces else { return "***" }
         let bytes = Array(text.utf8)
         // Each secret begins with one of these, if it occurs at all. Most do not, whatever their number and length.
         var beginnings: Set<UInt32> = []
         for index in bytes.indices.dropLast(Self.minLength - 1) { beginnings.insert(Self.beginning(bytes[index...])) }
         var hidden: [Range<Int>] = []
-        for secret in secrets(url) {
+        for secret in Self.secrets(urls, fields) {
             // Longer than the text, only its beginning can be the text's end.
             let secret = Array(secret.utf8.prefix(bytes.count + 1))
             guard secret.count >= Self.minLength, beginnings.contains(Self.beginning(secret[...])) else { continue }
@@ -68,17 +82,15 @@ struct EchoMasking: Sendable {
         if length >= minLength { found.append(bytes.count - length..<bytes.count) }
     }
 
-    private func secrets(_ url: String?) -> Set<String> {
+    private static func secrets(_ urls: [String], _ fields: some Sequence<String>) -> Set<String> {
         var found: Set<String> = []
-        for url in [request.url?.absoluteString, url].compactMap({ $0 }) { found.formUnion(Self.secrets(of: url)) }
-        for (name, value) in request.allHTTPHeaderFields ?? [:] {
-            let name = name.lowercased()
-            guard Self.alwaysSecret.contains(name) || secretHeaders.contains(name) else { continue }
+        for url in urls { found.formUnion(secrets(of: url)) }
+        for value in fields {
             found.insert(value)
             // The token without its scheme, and the value of a cookie without its name.
-            found.formUnion(value.utf8.split { Self.separators.contains($0) }.compactMap { String(Substring($0)) })
+            found.formUnion(value.utf8.split { separators.contains($0) }.compactMap { String(Substring($0)) })
         }
-        return found.filter { $0.utf8.count >= Self.minLength && !Self.schemes.contains($0.lowercased()) }
+        return found.filter { $0.utf8.count >= minLength && !schemes.contains($0.lowercased()) }
     }
 
     private static func secrets(of url: String) -> [String] {

@@ -23,7 +23,8 @@ enum DescriptorLimit {
 
     /// The reason why the process cannot work; nil if it has enough descriptors.
     ///
-    /// Call it after `raise` and before anything opens a file: without a descriptor the system's libraries end the process.
+    /// Call it after `raise` and before anything opens a file. Without a free descriptor, libdispatch ends the process: once
+    /// a second it opens `/proc/TID/stat` of its busy threads, and traps if that fails.
     static var shortage: String? {
         guard let limit = current else { return nil }
         let most = Int32(clamping: limit.rlim_cur)

@@ -14,6 +14,9 @@ import Synchronization
 /// the parent process ignored (`nohup`, a background job of a script) stays ignored. Child processes are not
 /// affected: unlike blocked signals, handlers do not survive `exec`.
 ///
+/// SIGTERM ends the process within 3 seconds, whatever it waits for: a reader of standard output that does not read, a
+/// callback, a disk. What takes longer is left to the next run, as after a kill.
+///
 /// Create only one per process: a second one would take the signals from the first.
 final class SignalTrap: Sendable {
     /// The exit status after this signal: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
@@ -33,13 +36,21 @@ final class SignalTrap: Sendable {
         let thread = Thread {
             var number: UInt8 = 0
             let count = withUnsafeMutableBytes(of: &number) { Glue.read(readEnd, $0) }
-            if count == 1 { onSignal(Int32(number)) }
+            guard count == 1 else { return }
+            onSignal(Int32(number))
+            guard Int32(number) == SIGTERM else { return }
+            Thread.sleep(forTimeInterval: Self.patience)
+            TerminalGuard.restore()
+            _exit(Self.exitStatus(SIGTERM))
         }
         thread.name = "fk.signals"
         thread.stackSize = 256 << 10
         thread.start()
         for number in signals { Self.catchUnlessIgnored(number) }
     }
+
+    /// Seconds from SIGTERM to the end of the process.
+    private static let patience = 2.5
 
     /// Makes writing to a closed pipe or socket, and writing beyond the limit on file sizes, fail with an error
     /// instead of ending the process.
