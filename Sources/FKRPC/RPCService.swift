@@ -33,6 +33,8 @@ package actor RPCService {
     @TaskLocal static var budget = AnswerBudget()
     private let reports = Locked<[DownloadInfo]>([])
     private let hasMissed = Locked(true)
+    /// How often all tasks are being read at the moment.
+    private var readings = 0
     private var registration: Messager.Registration?
     private var ticker: Task<Void, Never>?
     private var refusals = 0
@@ -98,8 +100,15 @@ package actor RPCService {
             defer { missed = false }
             return missed
         }
-        if mustReadAll { readAll() }
-        takeReports()
+        if mustReadAll {
+            // The record of a task that has just begun still says that it waits. Reports after this list stay until then.
+            readings += 1
+            let running = (try? await downloader.messager.running()) ?? []
+            readings -= 1
+            readAll()
+            for info in running where table.rows[info.id]?.state.isQueued == true { note(table.take(info)) }
+        }
+        if readings == 0 { takeReports() }
     }
 
     private func takeReports() {

@@ -31,6 +31,26 @@ struct RPCMethodTests {
         await fixture.close()
     }
 
+    @Test("a download that has just begun is active for a service that starts then") func justBegun() async throws {
+        let fixture = try await RPCFixture()
+        let hold = DispatchSemaphore(value: 0)
+        fixture.server.route("/a.bin") { [body] _ in
+            hold.wait()
+            return .ok(body)
+        }
+        let gid = try await fixture.call("aria2.addUri", [.string(fixture.server.url("/a.bin"))])
+        try await fixture.wait(try #require(gid.string), for: "active")
+        let second = RPCService(
+            fixture.downloader, RPCSettings(folders: [fixture.downloads], secret: nil),
+            workPath: fixture.folder.file("work").path)
+        await second.start()
+        let answer = await second.handle(Array(#"{"id":1,"method":"aria2.tellActive","params":[["gid"]]}"#.utf8))
+        #expect(JSON(parsing: answer.body)?["result"] == .array([.members(["gid": gid])]))
+        hold.signal()
+        await second.stop()
+        await fixture.close()
+    }
+
     @Test("a limit that a running download gets is shown at once") func liveLimit() async throws {
         let fixture = try await RPCFixture()
         let gate = Gate()
