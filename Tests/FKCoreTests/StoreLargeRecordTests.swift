@@ -60,6 +60,22 @@ struct StoreLargeRecordTests {
         #expect(try update(6) < 2_000)
     }
 
+    @Test("after a failed write of another description its slot is written whole again")
+    mutating func failed() throws {
+        for attempts in 1..<4 { try update(attempts) }
+        let (mirrors, away) = (record.task.mirrors, path + ".away")
+        try FileIO.rename(path, to: away)
+        record.task.mirrors.removeLast()
+        #expect(throws: DownloadError.self) { try InfoFile.update(path, record: record, handle: &handle) }
+        // The write ended in the middle of the description.
+        var content = try bytes(away)
+        let offset = InfoFormat.Geometry(slotSize: Int(handle.slotSize)).slotOffset(generation: handle.generation + 1)
+        content.replaceSubrange(offset + 1_000..<offset + 1_100, with: repeatElement(0, count: 100))
+        try write(content, path)
+        record.task.mirrors = mirrors
+        for attempts in 4..<8 { try update(attempts) }
+    }
+
     @Test("a rest that outgrows its slot moves the record to a larger file")
     mutating func grows() throws {
         for attempts in 1..<4 { try update(attempts) }

@@ -72,8 +72,7 @@ extension Engine {
             case .run(let selector): return .done(note: try control.admit(selector, group: group))
             case .limit(let rate, let barrel): return .done(note: try limits.set(rate, barrel: barrel))
             case .renew(let renewals):
-                let count = try control.renew(renewals, group: group)
-                return .done(note: "\(Plural.count(count, "file")) to be fetched again")
+                return .done(.count(try control.renew(renewals, group: group)))
             case .addProgram(let program): return .done(note: try programs.add(program))
             case .removeProgram(let name): return .done(note: try programs.remove(named: name))
             case .setLimits(let maxAction, let rateLimit):

@@ -172,12 +172,14 @@ package enum InfoFile {
     ) throws -> Int {
         let next = handle.generation + 1
         let task = record.task
-        let head = handle.head.flatMap { $0.isThere(for: next) && $0.task == task ? $0 : nil }
+        let known = handle.head
+        let head = known.flatMap { $0.isThere(for: next) && $0.task == task ? $0 : nil }
         let whole = head == nil ? nil : copy record
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize, isRest: head != nil)
         let isTooLong = (head?.count ?? 0) + text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize)
+        // After a failed write of a whole record nothing is known of its slot.
+        if head == nil || isTooLong { handle.head = nil }
         if isTooLong, let whole {
-            handle.head = nil
             return try update(
                 path, record: whole, handle: &handle, counters: counters, rangesChanged: rangesChanged,
                 dropsCounters: dropsCounters, open: open)
@@ -215,7 +217,7 @@ package enum InfoFile {
         }
         if open == nil { try FileIO.close(descriptor, written: path) }
         handle.generation = next
-        if head == nil { handle.head = RecordHead.written(task, text, generation: next, known: handle.head) }
+        if head == nil { handle.head = RecordHead.written(task, text, generation: next, known: known) }
         if rangesChanged { counters?.validateMirror() }
         return text.count + InfoFormat.slotHeaderSize
     }

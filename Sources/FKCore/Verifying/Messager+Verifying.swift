@@ -48,9 +48,9 @@ extension Control {
     /// Fetches damaged and missing files again, and queues their tasks. Of a damaged file only the damaged ranges are fetched,
     /// into a copy, from a mirror first if there is one. The copy replaces the file once it has the right digest or checksums.
     /// Otherwise the task fails with `.changedOnServer`, and the file stays as it was. Files that are right or unverifiable
-    /// are ignored.
+    /// are ignored. A suspended repair of the same damage continues with the bytes that it has.
     ///
-    /// - Returns: the number of files that are fetched.
+    /// - Returns: the number of files that are fetched. Tasks that run meanwhile are left out.
     @discardableResult
     public func repair(_ files: [VerifiedFile]) async throws(DownloadError) -> Int {
         try await renew(files.compactMap(\.renewal))
@@ -76,8 +76,11 @@ extension Control {
 
     private func renew(_ renewals: [Renewal]) async throws(DownloadError) -> Int {
         guard !renewals.isEmpty else { return 0 }
-        if case .failed(let error) = await engine.perform(.renew(renewals), own: nil) { throw error }
-        return renewals.count
+        switch await engine.perform(.renew(renewals), own: nil) {
+        case .failed(let error): throw error
+        case .count(let count): return count
+        default: return renewals.count
+        }
     }
 }
 
