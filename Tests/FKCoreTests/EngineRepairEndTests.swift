@@ -20,11 +20,9 @@ struct EngineRepairEndTests {
     }
 
     /// A server without ranges.
-    private static func whole(_ content: [UInt8]) -> FakeTransport.Answer {
-        .init([
-            .head(ResponseHead(status: 200, fields: [.init("Content-Length", "\(content.count)")], url: "http://h/")),
-            .bytes(content),
-        ])
+    private static func whole(_ content: [UInt8], hasLength: Bool = true) -> FakeTransport.Answer {
+        let fields = hasLength ? [ResponseHead.Field("Content-Length", "\(content.count)")] : []
+        return .init([.head(ResponseHead(status: 200, fields: fields, url: "http://h/")), .bytes(content)])
     }
 
     /// The server after the file was fetched.
@@ -123,12 +121,17 @@ struct EngineRepairEndTests {
         #expect(try bench.out("a") == Self.other && bench.names == ["a"])
     }
 
-    @Test("a server that knows no ranges sends the whole file: it is the same, and the file is repaired")
-    func withoutRanges() async throws {
-        let (bench, id) = try await bench(etag: nil) { _ in Self.whole(Self.content) }
+    @Test(
+        "a server that knows no ranges sends the whole file once: it is the same, and the file is repaired",
+        arguments: [true, false])
+    func withoutRanges(hasLength: Bool) async throws {
+        let (bench, id) = try await bench(etag: nil) { _ in Self.whole(Self.content, hasLength: hasLength) }
+        let before = bench.transport.requests.count
         _ = try await bench.control.repair(try await verify(bench))
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
+        // A range, which is not served, and the file.
+        #expect(bench.transport.requests.count == before + 2)
     }
 
     @Test("a damaged file that somebody has edited is kept under another name once it is repaired, and not before")

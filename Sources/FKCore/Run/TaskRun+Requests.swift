@@ -250,6 +250,7 @@ extension TaskRun {
             ledger?.restart()
             files.counters.store(0, receiver.position)
             receiver.assign(index: 0)
+            laneSet.lane(of: receiver)?.index = 0
         default: return
         }
         adoptValidator(of: head)
