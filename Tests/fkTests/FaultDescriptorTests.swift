@@ -41,6 +41,23 @@ struct FaultDescriptorTests {
         #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
     }
 
+    @Test(
+        "when the whole system is out of files, a line says so, and nothing begins",
+        .enabled(if: Program.find("strace") != nil))
+    func systemLimit() async throws {
+        let sandbox = try Sandbox()
+        let result = try await FKProgram.run(
+            try #require(Program.find("strace")),
+            [
+                "-f", "-o", "/dev/null", "-P", "/", "-e", "trace=openat", "-e", "inject=openat:error=ENFILE:when=5+",
+                FKProgram.path, "list",
+            ],
+            environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        #expect(result.status == 1 && result.output.isEmpty)
+        #expect(
+            result.errors == "fk: fk needs 19 open files, and the system allows 4: Too many open files in system.\n")
+    }
+
     @Test("a connection without a descriptor waits, and is no attempt", .enabled(if: Program.find("strace") != nil))
     func noSocket() async throws {
         let sandbox = try Sandbox()
@@ -50,7 +67,8 @@ struct FaultDescriptorTests {
         let result = try await FKProgram.run(
             try #require(Program.find("strace")),
             [
-                "-f", "-o", "/dev/null", "-e", "trace=none", "-e", "inject=socket:error=EMFILE:when=1", FKProgram.path,
+                "-f", "-o", "/dev/null", "-e", "trace=socket", "-e", "inject=socket:error=EMFILE:when=1",
+                FKProgram.path,
                 "get", server.url("/a"), "-d", sandbox.files, "--retry", "0",
             ],
             environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)

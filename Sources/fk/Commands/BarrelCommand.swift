@@ -172,7 +172,9 @@ struct BarrelQueryCommand: Command {
     }
 
     private func list(_ reader: StoreReader, _ names: [String]) -> Int32 {
-        let views = names.compactMap { try? BarrelView(reader, $0) }
+        let views = names.compactMap { name in
+            try? BarrelView(reader, name) { Answers(global, context).warn([$0.description]) }
+        }
         if global.json {
             JSONOutput(context.output).document(views.map(BarrelDocument.init))
             return ExitStatus.done
@@ -198,15 +200,20 @@ struct BarrelQueryCommand: Command {
     }
 
     private func show(_ reader: StoreReader, _ name: String) throws -> Int32 {
+        var status = ExitStatus.done
+        let problem: (DownloadError) -> Void = { error in
+            status = ExitStatus.taskFailed
+            Answers(global, context).warn([error.description])
+        }
         if global.json {
-            let (view, records) = try BarrelView.read(reader, name)
+            let (view, records) = try BarrelView.read(reader, name, problem: problem)
             var members = JSONOutput(context.output).beginDocument(BarrelDocument(view), "members")
             records.forEachPortion { members.write($0, TaskDocument.json) }
             members.end()
-            return ExitStatus.done
+            return status
         }
         var table = TaskTable(global, context)
-        let (view, records) = try BarrelView.read(reader, name) { table.measure($0) }
+        let (view, records) = try BarrelView.read(reader, name, problem: problem) { table.measure($0) }
         table.write(records)
         if let origin = view.options.origin {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
@@ -216,7 +223,7 @@ struct BarrelQueryCommand: Command {
         context.output.writeLine(
             Escaping.visible(
                 "\(view.name): \(view.complete) of \(view.total) complete\(failed), " + view.amount(atLeast)))
-        return ExitStatus.done
+        return status
     }
 
     private func export(_ reader: StoreReader, _ options: BarrelExportOptions) throws -> Int32 {
@@ -246,14 +253,17 @@ struct BarrelView {
 
     /// Reads a barrel and the records of its members.
     ///
-    /// - Parameter seen: called for each record, in order.
+    /// - Parameters:
+    ///   - problem: called for each member whose info file cannot be read.
+    ///   - seen: called for each record, in order.
     /// - Returns: the sums, and the members.
     static func read(
-        _ reader: StoreReader, _ name: String, seen: (TaskRecord) -> Void = { _ in }
+        _ reader: StoreReader, _ name: String, problem: @escaping (DownloadError) -> Void,
+        seen: (TaskRecord) -> Void = { _ in }
     ) throws -> (BarrelView, RecordList) {
         let (barrel, ids) = try reader.barrelIDs(name)
         var view = BarrelView(name: name, options: barrel.options)
-        let records = RecordList(reader, inOrder: ids) { record in
+        let records = RecordList(reader, inOrder: ids, problem: problem) { record in
             view.add(record)
             seen(record)
         }
@@ -265,7 +275,11 @@ struct BarrelView {
         self.options = options
     }
 
-    init(_ reader: StoreReader, _ name: String) throws { self = try Self.read(reader, name).0 }
+    init(
+        _ reader: StoreReader, _ name: String, problem: @escaping (DownloadError) -> Void = { _ in }
+    ) throws {
+        self = try Self.read(reader, name, problem: problem).0
+    }
 
     private mutating func add(_ record: TaskRecord) {
         total += 1

@@ -21,22 +21,30 @@ enum DescriptorLimit {
         _ = setrlimit(resource, &limit)
     }
 
-    /// The reason why the process cannot work; nil if it has enough descriptors.
+    /// The reason why the process cannot work; nil if it can open enough files.
     ///
-    /// Call it after `raise` and before anything opens a file. Without a free descriptor, libdispatch ends the process: once
-    /// a second it opens `/proc/TID/stat` of its busy threads, and traps if that fails.
+    /// Call it after `raise` and before anything else opens a file: libdispatch ends the process when it cannot make its
+    /// queue of events at the start, or, once a second, open `/proc/TID/stat` of its busy threads.
     static var shortage: String? {
-        guard let limit = current else { return nil }
-        let most = Int32(clamping: limit.rlim_cur)
-        var number: Int32 = 0
-        var free = 0
-        while number < most, free < needed {
-            if fcntl(number, F_GETFD) < 0 { free += 1 }
-            number += 1
+        var opened: [Int32] = []
+        defer { for descriptor in opened { close(descriptor) } }
+        while opened.count < needed {
+            let descriptor = open("/", O_RDONLY | O_CLOEXEC)
+            let code = errno
+            guard descriptor < 0 else {
+                opened.append(descriptor)
+                continue
+            }
+            guard code == EMFILE, let limit = current else {
+                let reason = String(cString: strerror(code))
+                return "fk needs \(needed) open files, and the system allows \(opened.count): \(reason)."
+            }
+            let most = Int(clamping: limit.rlim_cur)
+            return
+                "The limit of open files is \(most), and \(most - opened.count) are in use. fk needs \(needed) more: "
+                + "raise the limit to \(most - opened.count + needed) (ulimit -n)."
         }
-        guard free < needed else { return nil }
-        return "The limit of open files is \(most), and \(Int(most) - free) are in use. fk needs \(needed) more: "
-            + "raise the limit to \(Int(most) - free + needed) (ulimit -n)."
+        return nil
     }
 
     private static var current: rlimit? {
