@@ -21,10 +21,10 @@ RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-f
 # The few items of ICU's data that fk asks for, in the place of 34 MB. The file has flags of the linker; none on macOS.
 ICU := .build/icu/flags
 BIN := .build/release/fk
-VERSION := $(shell sed -n 's/.*static let text = "\(.*\)".*/\1/p' Sources/FKCore/Version.swift)
+VERSION := $(shell sed -n 's/.*static let text = "\(.*\)".*/\1/p' Sources/FKCore/Model/Version.swift)
 # The day of the release, from which packages take the times of their files.
 export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date = "\(.*\)".*/\1/p' \
-  Sources/FKCore/Version.swift)" +%s 2>/dev/null)
+  Sources/FKCore/Model/Version.swift)" +%s 2>/dev/null)
 
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24

@@ -7,6 +7,7 @@ let package = Package(
     products: [
         .library(name: "FKMiddleware", targets: ["FKMiddleware"]),
         .library(name: "FKCore", targets: ["FKCore"]),
+        .library(name: "FKManifests", targets: ["FKManifests"]),
         .executable(name: "fk", targets: ["fk"]),
         .executable(name: "fk-rpc", targets: ["fk-rpc"]),
     ],
@@ -23,15 +24,31 @@ let package = Package(
         .target(
             name: "FKMiddleware",
             dependencies: [.target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
+        // FKCore's inner targets, from the bottom up; the compiler holds the borders.
         .target(
-            name: "FKCore",
+            name: "FKModel", dependencies: ["CSystem", "FKMiddleware"], path: "Sources/FKCore/Model"),
+        .target(
+            name: "FKTransport",
             dependencies: [
-                "CSystem", "FKMiddleware", .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
-            ]),
-        .executableTarget(name: "fk", dependencies: ["FKCore", "FKMiddleware"]),
-        .target(name: "FKRPC", dependencies: ["FKCore", "FKMiddleware"]),
+                "CSystem", "FKModel", "FKMiddleware",
+                .target(name: "CLibcurl", condition: .when(platforms: [.linux, .macOS])),
+            ],
+            path: "Sources/FKCore/Transport"),
+        .target(
+            name: "FKManifests", dependencies: ["FKTransport", "FKModel", "FKMiddleware"],
+            path: "Sources/FKCore/Manifests"),
+        .target(
+            name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store"),
+        .target(
+            name: "FKEngine", dependencies: ["CSystem", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
+            path: "Sources/FKCore/Engine"),
+        .target(
+            name: "FKCore", dependencies: ["FKEngine", "FKManifests", "FKMiddleware"], path: "Sources/FKCore",
+            exclude: ["Model", "Transport", "Manifests", "Store", "Engine"]),
+        .executableTarget(name: "fk", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
+        .target(name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
         .executableTarget(
-            name: "fk-rpc", dependencies: ["FKRPC", "FKCore", "FKMiddleware", "CLibwebsockets"],
+            name: "fk-rpc", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware", "CLibwebsockets"],
             resources: [.embedInCode("Page")]),
         .executableTarget(
             name: "CustomMiddleware", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/CustomMiddleware"),
@@ -41,7 +58,8 @@ let package = Package(
         .executableTarget(
             name: "TwoProcesses", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TwoProcesses"),
         .executableTarget(name: "OneFile", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/OneFile"),
-        .executableTarget(name: "FetchList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FetchList"),
+        .executableTarget(
+            name: "FetchList", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], path: "Examples/FetchList"),
         .executableTarget(name: "FreshLink", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FreshLink"),
         .executableTarget(name: "PhotoList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PhotoList"),
         .executableTarget(
@@ -50,14 +68,21 @@ let package = Package(
         .executableTarget(name: "SwiftProgram", path: "Examples/SwiftProgram"),
         .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
         .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
-        .target(name: "TestSupport", dependencies: ["FKCore", "FKMiddleware"], path: "Tests/TestSupport"),
+        .target(
+            name: "TestSupport", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
-        .testTarget(name: "FKCoreTests", dependencies: ["FKCore", "FKMiddleware", "TestSupport"]),
-        // Sees what an application sees: neither internal nor package declarations.
-        .testTarget(name: "FKCorePublicTests", dependencies: ["FKCore", "FKMiddleware"], packageAccess: false),
         .testTarget(
-            name: "FKRPCTests", dependencies: ["fk", "fk-rpc", "FKRPC", "FKCore", "FKMiddleware", "TestSupport"]),
-        .testTarget(name: "fkTests", dependencies: ["fk", "FKCore", "TestSupport"]),
+            name: "FKCoreTests",
+            dependencies: [
+                "FKCore", "FKEngine", "FKStore", "FKManifests", "FKTransport", "FKModel", "FKMiddleware", "TestSupport",
+            ]),
+        // Sees what an application sees: neither internal nor package declarations.
+        .testTarget(
+            name: "FKCorePublicTests", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], packageAccess: false),
+        .testTarget(
+            name: "FKRPCTests",
+            dependencies: ["fk", "fk-rpc", "FKRPC", "FKCore", "FKManifests", "FKMiddleware", "TestSupport"]),
+        .testTarget(name: "fkTests", dependencies: ["fk", "FKCore", "FKManifests", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -6,6 +6,7 @@
 // name. FOLDER/files.lock then has the digest of every file. Exit status: 0 when every file of the list is there.
 
 import FKCore
+import FKManifests
 import FKMiddleware
 import Foundation
 

@@ -1,2 +1,2 @@
-/// Control, Messager and Builder take and return task ids, so who imports FKCore alone can name their type.
-@_exported import struct FKMiddleware.TaskID
+// Who imports FKCore alone can name the types of its interface. Lists are FKManifests, which an application imports by itself.
+@_exported import FKEngine

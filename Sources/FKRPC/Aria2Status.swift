@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
 /// A task as aria2's methods show it. Every value is a string.

@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 
 /// aria2's global options: the values that this program starts with, and those that clients have set since. They apply to
 /// tasks that are added later, until the process ends.

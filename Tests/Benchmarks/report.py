@@ -104,7 +104,7 @@ def write_markdown(folder):
     """The results of the folder's results.json as a page of the documents."""
     document = json.loads((folder / "results.json").read_text())
     about, measured = document["machine"], document["fk"].removeprefix("fk ")
-    current = re.search(r'static let text = "(.*)"', (ROOT / "Sources/FKCore/Version.swift").read_text())[1]
+    current = re.search(r'static let text = "(.*)"', (ROOT / "Sources/FKCore/Model/Version.swift").read_text())[1]
     lines = [
         "# Benchmarks", "",
         f"`make bench` wrote this page on {document['date']}. It measured fk {measured} on {about['processor']}, {about['cores']} cores, "

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Client: waiting until no task can run", .timeLimit(.minutes(10)))
 struct ClientOpenTasksTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 @Suite("Lists that are handed in")
 struct ClientTaskSpoolTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKStore
 
 @Suite("Control: rate limits and tasks in a state", .timeLimit(.minutes(10)))
 struct ControlLimitTests {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKTransport
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -4,6 +4,10 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
+@testable import FKTransport
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

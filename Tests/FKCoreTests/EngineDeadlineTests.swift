@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Engine: deadlines and stalls of single tasks", .timeLimit(.minutes(10)))
 struct EngineDeadlineTests {

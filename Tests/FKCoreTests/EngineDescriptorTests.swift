@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Engine: out of descriptors", .timeLimit(.minutes(10)))
 struct EngineDescriptorTests {

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKTransport
 
 @Suite("Engine: names and destinations", .timeLimit(.minutes(10)))
 struct EngineDestinationTests {

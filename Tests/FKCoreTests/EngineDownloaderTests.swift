@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKStore
 
 @Suite("Engine: a downloader's life", .timeLimit(.minutes(10)))
 struct EngineDownloaderTests {

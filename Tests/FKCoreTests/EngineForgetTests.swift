@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKStore
 
 @Suite("Engine: forget", .timeLimit(.minutes(10)))
 struct EngineForgetTests {

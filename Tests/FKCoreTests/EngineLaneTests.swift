@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKTransport
 
 /// Several connections for one file. The first one asks for the whole and is held in its middle by a gate; the further
 /// ones ask for ranges.

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Engine: what a middleware that moves the file leaves to the engine", .timeLimit(.minutes(10)))
 struct EngineLeftBehindTests {

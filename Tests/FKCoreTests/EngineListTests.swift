@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Engine: waiting and running lists", .timeLimit(.minutes(10)))
 struct EngineListTests {

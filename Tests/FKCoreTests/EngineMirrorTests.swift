@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKManifests
+@testable import FKModel
 
 /// The plan A, B: A's connection is lost half way, B goes on, or begins again where the files are not the same.
 @Suite("Engine: bytes across mirrors", .timeLimit(.minutes(10)))

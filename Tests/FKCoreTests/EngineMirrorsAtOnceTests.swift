@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKTransport
 
 /// One file from A and B at once: A's first connection is held in its middle by a gate.
 @Suite("Engine: several mirrors at once", .timeLimit(.minutes(10)))

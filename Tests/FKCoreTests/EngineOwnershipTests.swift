@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKStore
 
 /// Only the holder of the work path's lock writes in it, and only to carry something out.
 @Suite("Engine: who may write", .timeLimit(.minutes(10)))

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 /// A body without a length is cut, and the rest comes in parts whose `Content-Range` has the total `*`.
 @Suite("Engine: parts of a file of unknown length", .timeLimit(.minutes(10)))

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKStore
 
 @Suite("Engine: files with digests of pieces", .timeLimit(.minutes(10)))
 struct EnginePieceFileTests {

@@ -4,6 +4,10 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
+@testable import FKTransport
 
 /// A list has given SHA-256 digests of pieces of 256 KiB.
 @Suite("Engine: pieces with digests from a list", .timeLimit(.minutes(10)))

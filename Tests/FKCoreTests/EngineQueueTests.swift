@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("Engine: queue, slots and hosts", .timeLimit(.minutes(10)))
 struct EngineQueueTests {

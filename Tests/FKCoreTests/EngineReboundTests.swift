@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// After a power cut the first engine ends as well, before it has got a byte.
 @Suite("Engine: an engine that ends early after a power cut", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 /// A task whose address a.example has given half of the file gets another one, b.example.
 @Suite("Engine: relink", .timeLimit(.minutes(10)))

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Engine: whose file a refresh or repair finds", .timeLimit(.minutes(10)))
 struct EngineRenewalTests {

@@ -4,6 +4,10 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
+@testable import FKTransport
 
 @Suite("Engine: the damaged file stays until its repair is proven", .timeLimit(.minutes(10)))
 struct EngineRepairEndTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Engine: verifying, repairing and refreshing finished files", .timeLimit(.minutes(10)))
 struct EngineRepairTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Engine: what is reported, and what is kept for it", .timeLimit(.minutes(10)))
 struct EngineReportTests {

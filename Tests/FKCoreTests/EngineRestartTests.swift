@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Engine: closing, dying and coming back", .timeLimit(.minutes(10)))
 struct EngineRestartTests {

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKTransport
 
 /// What a second attempt makes of what the first one left, end to end. The rules themselves are tested as values.
 @Suite("Engine: resuming", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("Engine: failures and retries", .timeLimit(.minutes(10)))
 struct EngineRetryTests {

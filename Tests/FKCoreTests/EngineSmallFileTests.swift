@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKStore
+@testable import FKTransport
 
 /// Files of at most 256 KiB, which are written without the engine being asked first.
 @Suite("Engine: small files that take their time", .timeLimit(.minutes(10)))

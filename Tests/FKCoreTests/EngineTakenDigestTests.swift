@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 /// A task has half of its file, and its digest is taken away.
 @Suite("Engine: a digest that is taken away", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 /// Verbs that come while an attempt is not in its body but somewhere else on its way.
 @Suite("Engine: verbs at every stage of an attempt", .timeLimit(.minutes(10)))

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Engine: verbs in every state", .timeLimit(.minutes(10)))
 struct EngineVerbTests {

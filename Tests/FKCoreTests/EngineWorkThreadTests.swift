@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKTransport
 
 @Suite("Threads that can be waited for", .timeLimit(.minutes(10)))
 struct EngineWorkThreadTests {

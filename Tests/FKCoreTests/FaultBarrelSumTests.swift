@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// Row 115: a sum of lengths that are not all known.
 @Suite("Faults: members of unknown length", .timeLimit(.minutes(10)))

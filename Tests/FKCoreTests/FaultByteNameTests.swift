@@ -4,6 +4,10 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
+@testable import FKTransport
 
 /// Row 92: names of folders, files and barrels are bytes. `é` as one scalar (NFC) and as a letter with a mark (NFD) are equal
 /// to a `String`, and two names to Linux.

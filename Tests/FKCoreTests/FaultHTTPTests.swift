@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// Rows 1 to 10: one file, no range, a server that does not keep to HTTP.
 @Suite("Faults: answers that are not what they say", .timeLimit(.minutes(10)))

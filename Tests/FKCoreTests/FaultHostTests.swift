@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// Row 113: what a host asks for holds for all of its tasks, and each of them can say so.
 @Suite("Faults: hosts that ask to be left alone", .timeLimit(.minutes(10)))

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// Rows 114 and 119: limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
 @Suite("Faults: limits", .timeLimit(.minutes(10)))

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKTransport
 
 /// Many tasks against a server that fails one request in five. Tests/Torture/load.py does the same with ten thousand.
 @Suite("Faults: many tasks, a bad server", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKStore
 
 /// Row 29: the first address breaks off and is gone, and another one goes on with what it holds for the same file.
 @Suite("Faults: mirrors that disagree", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 /// Rows 39 to 51, on a real disk: whatever a server calls a file, it arrives as one harmless name in the folder that was
 /// asked for, and nothing else is touched. `RulesNameTests` has the rules as values.

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// Row 94: somebody else has made what bears the part file's name.
 @Suite("Faults: a part file of somebody else", .timeLimit(.minutes(10)))

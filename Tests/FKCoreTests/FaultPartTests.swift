@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 /// Row 70: somebody else writes to the part file between two attempts, or shortens it.
 @Suite("Faults: the part file is edited", .timeLimit(.minutes(10)))

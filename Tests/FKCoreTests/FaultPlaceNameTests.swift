@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 /// Rows 96 and 97, as rules and through the library: a name that a list gives stays below its folder, and a path that is not
 /// text is refused.

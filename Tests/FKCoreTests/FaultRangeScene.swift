@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 /// In which state of a download a server begins to answer its range requests wrongly.
 struct RangeShape: Sendable, CustomTestStringConvertible {

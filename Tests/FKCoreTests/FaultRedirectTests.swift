@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKTransport
 
 /// Rows 31 to 38, with real servers. `RedirectRules` decides; the rules themselves are tested as values.
 @Suite("Faults: redirects", .timeLimit(.minutes(10)))

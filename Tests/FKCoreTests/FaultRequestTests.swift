@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 /// Rows 99 to 102 in one process: the engine is a bench, other processes are mailboxes on its work path.
 @Suite("Faults: requests of other processes", .timeLimit(.minutes(10)))

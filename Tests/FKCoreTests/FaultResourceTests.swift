@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 /// Rows 73 to 76: servers that would go on for ever. Every one of them ends by a limit.
 @Suite("Faults: servers without an end", .timeLimit(.minutes(10)))

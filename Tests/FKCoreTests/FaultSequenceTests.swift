@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 /// Waits and sequences end: with what they follow, with whoever waits, and at once where there is nothing to follow.
 @Suite("Faults: waits and sequences that end", .timeLimit(.minutes(10)))

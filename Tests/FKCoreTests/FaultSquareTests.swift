@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 /// Row 117: the work grows with the number of tasks and not with its square. Counted is work, not time.
 @Suite("Faults: many tasks in one barrel, many files of one name", .timeLimit(.minutes(10)))

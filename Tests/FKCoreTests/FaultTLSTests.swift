@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 /// Row 77: nobody is believed to be the server who cannot prove it.
 @Suite("Faults: certificates", .timeLimit(.minutes(10)))

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 /// Info files with a right checksum that say what is not so: bytes that were never received, a file that is not there, a
 /// length that is not the file's.

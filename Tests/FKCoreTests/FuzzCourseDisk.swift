@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 
 @testable import FKCore
+@testable import FKModel
 
 /// What may be on the disk in a course: every file with a visible name, and whose it is.
 struct CourseDisk {

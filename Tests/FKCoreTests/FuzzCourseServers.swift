@@ -3,6 +3,8 @@ import Foundation
 import TestSupport
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKTransport
 
 /// The servers of a course: each host has one version of the file at a time, and says what it says about it.
 final class CourseServers: Sendable {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKTransport
 
 /// Header fields that decide something: whatever they hold, they are understood within their bounds or not at all.
 @Suite("Fuzzed headers")

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
+@testable import FKModel
 
 /// Lists from anywhere: what is read of them is safe, what is wrong with them can be shown, and the XML reader never
 /// takes what Foundation's does not.

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 /// Nasty names on the way to the disk, into folders full of traps.
 @Suite("Fuzzed publishing", .timeLimit(.minutes(10)))

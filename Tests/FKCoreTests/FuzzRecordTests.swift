@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 /// Records whose JSON was damaged. An info file's checksum usually refuses them first.
 @Suite("Fuzzed records")

@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
 @testable import FKMiddleware
+@testable import FKModel
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Values of infos and settings", .timeLimit(.minutes(10)))
 struct InfoValueTests {

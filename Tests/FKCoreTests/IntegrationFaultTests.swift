@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

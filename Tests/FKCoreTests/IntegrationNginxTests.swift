@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("Integration: a downloader over URLSession", .timeLimit(.minutes(10)))
 struct IntegrationURLSessionTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 /// The connections of one file against a simple model of a file and a server.
 @Suite("Lanes of one file")

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
 
 @Suite("Manifests: checksum lists") struct ManifestChecksumTests {
     private static let hex = SampleDigest.sha256

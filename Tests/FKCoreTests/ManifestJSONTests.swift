@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
 
 @Suite("Manifests: JSON, lock files and hub trees") struct ManifestJSONTests {
     private static let hex = SampleDigest.sha256

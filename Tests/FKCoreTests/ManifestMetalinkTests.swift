@@ -2,6 +2,8 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
+@testable import FKModel
 
 @Suite("Manifests: Metalink") struct ManifestMetalinkTests {
     private static let hex = SampleDigest.sha256

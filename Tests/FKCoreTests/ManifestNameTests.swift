@@ -2,6 +2,8 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
+@testable import FKModel
 
 @Suite("Manifests: names") struct ManifestNameTests {
     /// Names that are refused, and why.

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import FKCore
+@testable import FKManifests
 
 extension Manifest {
     /// Parses a text.

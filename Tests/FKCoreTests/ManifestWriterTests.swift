@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
 
 @Suite("Manifests: writing") struct ManifestWriterTests {
     private static func manifest() -> Manifest {

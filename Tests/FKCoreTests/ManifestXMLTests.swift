@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
 
 #if canImport(FoundationXML)
     import FoundationXML

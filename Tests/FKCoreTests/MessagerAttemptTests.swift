@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Messager: attempts", .timeLimit(.minutes(10)))
 struct MessagerAttemptTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("Messager: three callbacks and queries of a task", .timeLimit(.minutes(10)))
 struct MessagerCallbackTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 @Suite("Messager: receipts", .timeLimit(.minutes(10)))
 struct MessagerReceiptTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKTransport
 
 /// Features of earlier downloaders that no other suite is about.
 @Suite("What earlier downloaders do", .timeLimit(.minutes(10)))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 /// Programs as the system runs them.
 @Suite("Running middleware programs", .timeLimit(.minutes(10)))

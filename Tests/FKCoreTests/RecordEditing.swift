@@ -2,6 +2,7 @@ import FKMiddleware
 import Foundation
 
 @testable import FKCore
+@testable import FKModel
 
 extension TaskRecord {
     /// Changes fields that only transitions of the record change in production: tests make records that an engine only

@@ -3,6 +3,9 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Lists of records")
 struct RecordListTests {

@@ -3,6 +3,8 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Record queries: which, in which order, which page")
 struct RecordQueryTests {

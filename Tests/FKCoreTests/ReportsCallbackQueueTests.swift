@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("The queue of callbacks")
 struct ReportsCallbackQueueTests {

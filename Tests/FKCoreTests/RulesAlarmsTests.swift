@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("Rules: alarms of the engine's timer")
 struct RulesAlarmsTests {

@@ -3,6 +3,9 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Rules: one attempt, and the work of its run")
 struct RulesAttemptTests {

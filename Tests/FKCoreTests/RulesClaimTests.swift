@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Rules: whose file is at a place, and what each verb may do to it")
 struct RulesClaimTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 @Suite("Rules: pages that come with an error", .timeLimit(.minutes(10)))
 struct RulesErrorPageTests {

@@ -2,6 +2,7 @@ import FKMiddleware
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite("How many connections a file gets")
 struct RulesLaneTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("Ranges of options")
 struct RulesOptionRangeTests {

@@ -2,6 +2,8 @@ import FKMiddleware
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
 
 @Suite("A web page in the place of a file") struct RulesPageTests {
     private func head(_ type: String?, _ more: [ResponseHead.Field] = []) -> ResponseHead {

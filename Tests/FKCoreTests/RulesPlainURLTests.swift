@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 @Suite("The short cut for URLs that are normal already")
 struct RulesPlainURLTests {

@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Rules: what a file that was never synced has to show after another boot")
 struct RulesProofTests {

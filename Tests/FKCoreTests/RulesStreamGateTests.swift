@@ -1,6 +1,8 @@
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKTransport
 
 @Suite("Rules: how many transfers share the connections to a server")
 struct RulesStreamGateTests {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKEngine
 
 @Suite struct RulesTaskIDTableTests {
     private func id(_ number: Int) -> TaskID { TaskID(url: "http://example.com/\(number)") }

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKStore
 
 @Suite("Shards") struct ShardTests {
     private let ids = (0..<20_000).map { TaskID(url: "https://example.com/file/\($0)") }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 @Suite("CRC-32C")
 struct StoreCRC32CTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 @Suite("Index of finished members")
 struct StoreFinishedIndexTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 /// What a reader makes of files that were torn, cut or damaged: an older or the newer generation, or a typed error.
 @Suite("Damaged info files")

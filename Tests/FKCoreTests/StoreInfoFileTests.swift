@@ -3,6 +3,8 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 #if canImport(Glibc)
     import Glibc

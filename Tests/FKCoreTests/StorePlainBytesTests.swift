@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 @Suite("Store: bytes that a JSON string contains without an escape")
 struct StorePlainBytesTests {

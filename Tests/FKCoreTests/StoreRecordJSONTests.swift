@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 
 extension TaskRecord: CustomTestStringConvertible {
     public var testDescription: String { "task \(number)" }

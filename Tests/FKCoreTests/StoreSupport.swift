@@ -2,6 +2,8 @@ import FKMiddleware
 import Foundation
 
 @testable import FKCore
+@testable import FKModel
+@testable import FKStore
 
 /// A work path in a new temporary folder, removed with the object.
 final class ScratchWorkPath: Sendable {

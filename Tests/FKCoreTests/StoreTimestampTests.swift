@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKStore
 
 @Suite("Timestamps") struct StoreTimestampTests {
     @Test("They are those of Foundation, from the Gregorian calendar to 9999") func same() {

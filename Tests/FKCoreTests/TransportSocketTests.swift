@@ -3,6 +3,7 @@
     import Testing
 
     @testable import FKCore
+    @testable import FKTransport
 
     @Suite("Transport: sockets and the wake signal")
     struct TransportSocketTests {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKManifests
+@testable import FKModel
 @testable import fk
 
 /// Lists from anywhere: what is read of them is clean, and what is wrong with them can be shown on a terminal.

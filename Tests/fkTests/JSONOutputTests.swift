@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 @testable import fk
 
 @Suite("JSON output") struct JSONOutputTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKModel
 @testable import fk
 
 @Suite("fk metrics", .timeLimit(.minutes(10))) struct MetricsTests {

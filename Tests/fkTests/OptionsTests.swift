@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 import Foundation
 import Testing

@@ -1,3 +1,4 @@
+import FKManifests
 import FKMiddleware
 import Foundation
 

@@ -396,23 +396,3 @@ struct TakeoverDuty: Equatable {
         return hasTakenOver
     }
 }
-
-extension DownloadInfo {
-    /// The info of a task as its info file shows it to another process.
-    package init(_ record: TaskRecord) {
-        self.init(
-            id: record.id, url: record.task.url, state: record.state,
-            count: ByteCount(received: record.received, expected: record.expected))
-        error = record.error
-        attempts = record.attempts
-        path = record.state == .complete ? record.path : nil
-        fileName = record.path?.lastPathPart ?? record.task.fileName
-        barrels = record.barrels
-        if record.state == .idle { wait = record.waiting }
-        lastByteAt = record.lastByteAt
-        if record.task.hasOptions, let most = record.task.options.maxAttempts {
-            maxAttempts = max(most, record.plan.count)
-        }
-        if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }
-    }
-}

@@ -163,7 +163,7 @@ package final class TaskSpool: Sendable {
         func write(to text: inout JSONText) throws {
             text.beginObject()
             text.key("task")
-            try task.write(to: &text)
+            try task.writeJSON(to: &text)
             if isShared {
                 text.key("checksum")
                 text.value(checksum?.description ?? "")
@@ -194,7 +194,7 @@ package final class TaskSpool: Sendable {
             var scanner = JSONScanner(bytes)
             try scanner.beginObject()
             try scanner.need("task")
-            let task = try TaskDescription.read(&scanner)
+            let task = try TaskDescription.readJSON(&scanner)
             var checksum: String?
             var size: Int64?
             if scanner.has("checksum") {

@@ -33,7 +33,7 @@ extension Engine {
     /// - Throws: an error if the info file cannot be read.
     package func record(_ id: TaskID) throws -> TaskRecord? { try book.find(id)?.record }
 
-    func records(_ query: RecordQuery) throws -> RecordPage { try book.records(query) }
+    package func records(_ query: RecordQuery) throws -> RecordPage { try book.records(query) }
 
     /// The tasks that hold a slot, in the order of submission, with fresh speeds.
     package func runningInfos() -> [DownloadInfo] {
@@ -78,7 +78,7 @@ extension Engine {
     package func barrelNames() throws -> [String] { try barrels.names() }
 
     /// The URLs of the members in the order in which they joined.
-    func barrelURLs(_ name: String) throws -> [String] { try barrels.members(name).map(\.url) }
+    package func barrelURLs(_ name: String) throws -> [String] { try barrels.members(name).map(\.url) }
 
     // MARK: Listeners
 
@@ -108,7 +108,7 @@ extension Engine {
     }
 
     /// - Parameter end: for a sequence; called once after the last info, when no attempt runs and none follows.
-    func observeAttempts(
+    package func observeAttempts(
         _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) throws -> UInt64 {
@@ -117,7 +117,7 @@ extension Engine {
     }
 
     /// Registers a listener for every change of state of every task. An engine of this process misses no change.
-    func observeStates(
+    package func observeStates(
         missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) -> UInt64 {
         let number = reporter.observers.number()

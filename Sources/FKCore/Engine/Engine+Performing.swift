@@ -213,22 +213,22 @@ extension Engine {
     // MARK: At once
 
     /// Makes existing tasks members of a barrel. Their states do not change.
-    func join(_ selectors: [TaskSelector], barrelNamed name: String) throws -> Int {
+    package func join(_ selectors: [TaskSelector], barrelNamed name: String) throws -> Int {
         try control.join(selectors, barrel: name)
     }
 
-    func remove(_ urls: [String], fromBarrel name: String) throws -> String {
+    package func remove(_ urls: [String], fromBarrel name: String) throws -> String {
         try control.remove(urls, fromBarrel: name)
     }
 
-    func deleteBarrel(_ name: String) throws -> String { try control.deleteBarrel(name) }
+    package func deleteBarrel(_ name: String) throws -> String { try control.deleteBarrel(name) }
 
-    func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) throws -> Int {
+    package func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) throws -> Int {
         try tenure.checkOpen()
         return try book.setAttributes(selector, attributes)
     }
 
-    func markUsed(_ selector: TaskSelector) throws -> Int {
+    package func markUsed(_ selector: TaskSelector) throws -> Int {
         try tenure.checkOpen()
         return try book.markUsed(selector)
     }

@@ -33,20 +33,20 @@ package actor Engine {
     /// The middlewares of this engine's downloader.
     nonisolated package let chains: MiddlewareChains
     nonisolated let inbox: EngineInbox
-    nonisolated let callbacks: CallbackQueue
+    package nonisolated let callbacks: CallbackQueue
     /// Computes digests and syncs files.
     nonisolated let diskWork = DispatchQueue(label: "fk.disk", attributes: .concurrent)
     /// True once closing has begun. Safe from any thread.
-    nonisolated let hasClosed = Locked(false)
-    let scope: Scope
+    package nonisolated let hasClosed = Locked(false)
+    package let scope: Scope
 
     let tenure: Tenure
     let schedule: Schedule
-    let book: TaskBook
+    package let book: TaskBook
     let reporter: Reporter
     /// The state and services that runs share.
     let room: RunRoom
-    let control: TaskControl
+    package let control: TaskControl
     let programs: ProgramRoom
     var post: PostBox
     /// The reasons for waiting that were last written for other processes.
@@ -57,8 +57,8 @@ package actor Engine {
     /// Called before the work path is released.
     private var lastWork: (@Sendable () async -> Void)?
 
-    var clock: any EngineClock { schedule.clock }
-    var barrels: Barrels { book.barrels }
+    package var clock: any EngineClock { schedule.clock }
+    package var barrels: Barrels { book.barrels }
     var problems: Problems { book.problems }
     var limits: RateLimits { room.limits }
 
@@ -77,7 +77,7 @@ package actor Engine {
     /// - Parameters:
     ///   - crowd: the number of tasks that stay in memory; nil for the usual one.
     ///   - isChecked: true if the settings were validated and the work path was opened just now.
-    init(
+    package init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
         callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false
     ) throws {
@@ -187,7 +187,7 @@ package actor Engine {
     }
 
     /// Sets what is done when this engine has written its last record and still owns the work path.
-    func beforeRelease(_ work: @escaping @Sendable () async -> Void) { lastWork = work }
+    package func beforeRelease(_ work: @escaping @Sendable () async -> Void) { lastWork = work }
 
     private func beginClosing() {
         guard !tenure.isClosing else { return }

@@ -21,7 +21,7 @@ extension EngineClock {
     ///
     /// - Parameter longest: the maximum in seconds. Without it, a wall clock that was set back would cause a wait of
     ///   hours.
-    func deadline(of date: Date, atMost longest: @autoclosure () -> Double) -> Int64? {
+    package func deadline(of date: Date, atMost longest: @autoclosure () -> Double) -> Int64? {
         let now = now
         let seconds = date.timeIntervalSince(self.date)
         return seconds > 0 ? now + Int64(min(seconds, longest()) * 1e9) : nil

@@ -5,8 +5,9 @@ import FKMiddleware
 /// A verb waits until the attempt that it stops has ended, and `close()` until all attempts have ended. If a
 /// middleware that the attempt waits for called either one, it would wait for itself. So neither waits inside such a
 /// call: the request is accepted, and takes effect when the middleware has returned.
-final class MiddlewareCall: Sendable {
-    enum Kind: Sendable {
+package final class MiddlewareCall: Sendable {
+    /// Who waits for the call.
+    package enum Kind: Sendable {
         /// A request or response middleware. An attempt waits for it.
         case chain
         /// A callback on the callback queue. Only later callbacks wait for it.
@@ -47,7 +48,7 @@ final class MiddlewareCall: Sendable {
     }
 
     /// Adds a line to the history of the task whose chain runs. Elsewhere it does nothing.
-    static func note(_ name: String, _ what: String) {
+    package static func note(_ name: String, _ what: String) {
         guard let current, current.kind == .chain else { return }
         current.notes.withLock { $0.append(Note(name: name, what: what)) }
     }
@@ -60,13 +61,13 @@ final class MiddlewareCall: Sendable {
     }
 
     /// True inside a call of this engine and kind that has not returned yet.
-    static func isInside(_ engine: ObjectIdentifier, _ kind: Kind) -> Bool {
+    package static func isInside(_ engine: ObjectIdentifier, _ kind: Kind) -> Bool {
         running(engine)?.kind == kind
     }
 
     /// The task whose chain this is, inside a chain of this engine that has not returned yet. To wait for its end here
     /// would be to wait for oneself.
-    static func ownTask(_ engine: ObjectIdentifier) -> TaskID? { running(engine)?.task }
+    package static func ownTask(_ engine: ObjectIdentifier) -> TaskID? { running(engine)?.task }
 
     private static func running(_ engine: ObjectIdentifier) -> MiddlewareCall? {
         guard let current, current.engine == engine, !current.isOver.withLock({ $0 }) else { return nil }

@@ -12,12 +12,3 @@ func typed<Value>(
         throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
     }
 }
-
-/// The same for a call that does not wait.
-func typedNow<Value>(_ body: () throws -> Value) throws(DownloadError) -> Value {
-    do {
-        return try body()
-    } catch {
-        throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
-    }
-}

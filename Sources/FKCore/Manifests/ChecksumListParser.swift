@@ -198,7 +198,7 @@ extension ChecksumLine {
 
 extension String {
     /// The text without leading and trailing blanks and tabs.
-    var trimmingBlanks: String {
+    package var trimmingBlanks: String {
         let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
         guard let start = utf8.firstIndex(where: { !isBlank($0) }), let end = utf8.lastIndex(where: { !isBlank($0) })
         else { return "" }

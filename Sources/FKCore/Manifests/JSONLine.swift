@@ -1,11 +1,11 @@
 /// Writes an object on one line, member by member. Nil members are omitted.
-struct JSONLine {
+package struct JSONLine {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
     /// The complete object.
-    var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
+    package var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
     /// The complete object with a line end.
-    var ended: [UInt8] { closed + [0x0a] }
+    package var ended: [UInt8] { closed + [0x0a] }
 
     mutating func add(_ name: String, _ value: String?) {
         guard let value else { return }
@@ -25,12 +25,12 @@ struct JSONLine {
     }
 
     /// Adds each digest under the name of its algorithm.
-    mutating func add(_ digests: [ManifestDigest]) {
+    package mutating func add(_ digests: [ManifestDigest]) {
         for digest in digests { add(digest.algorithm.rawValue, digest.hex) }
     }
 
     /// Adds each mirror as a text, or as an object if it has more than a URL.
-    mutating func add(mirrors: ArraySlice<Manifest.Source>) {
+    package mutating func add(mirrors: ArraySlice<Manifest.Source>) {
         guard !mirrors.isEmpty else { return }
         begin("mirrors")
         list(mirrors) { source, bytes in
@@ -58,7 +58,7 @@ struct JSONLine {
     }
 
     /// The array of pieces alone.
-    static func pieces(_ pieces: Manifest.Pieces) -> [UInt8] {
+    package static func pieces(_ pieces: Manifest.Pieces) -> [UInt8] {
         var line = JSONLine()
         line.add([pieces])
         return Array(line.closed.dropFirst(#"{"pieces":"#.utf8.count).dropLast())

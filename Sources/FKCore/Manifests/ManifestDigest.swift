@@ -78,7 +78,7 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(algorithm.rawValue)=\(hex)" }
 
     /// The fault of a text that is not a digest of the algorithm.
-    static func fault(in text: some StringProtocol, _ algorithm: Algorithm) -> String {
+    package static func fault(in text: some StringProtocol, _ algorithm: Algorithm) -> String {
         let digits = algorithm.byteCount * 2
         guard text.utf8.count == digits else {
             return "a \(algorithm.rawValue) digest has \(digits) hexadecimal digits, and \(text.utf8.count) characters "
@@ -88,10 +88,10 @@ public struct ManifestDigest: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The lower-case hexadecimal digits of bytes, two for each byte.
-    static func hex(_ bytes: some Collection<UInt8>) -> String { Digester.hex(bytes) }
+    package static func hex(_ bytes: some Collection<UInt8>) -> String { Digester.hex(bytes) }
 
     /// The bytes of hexadecimal digits; nil for any other text.
-    static func bytes(hex: some StringProtocol) -> [UInt8]? {
+    package static func bytes(hex: some StringProtocol) -> [UInt8]? {
         var result: [UInt8] = []
         result.reserveCapacity(hex.utf8.count / 2)
         var high: UInt8?
@@ -112,7 +112,7 @@ extension [ManifestDigest] {
     /// Inserts a digest in order of strength.
     ///
     /// - Returns: false if the list contains another digest of the same algorithm.
-    mutating func add(_ digest: ManifestDigest) -> Bool {
+    package mutating func add(_ digest: ManifestDigest) -> Bool {
         if let same = first(where: { $0.algorithm == digest.algorithm }) { return same == digest }
         let place = firstIndex { $0.algorithm.strength < digest.algorithm.strength } ?? endIndex
         insert(digest, at: place)

@@ -36,7 +36,7 @@ extension Manifest {
         }
 
         /// True for forms that are parsed as a whole.
-        var isDocument: Bool { self == .metalink4 || self == .metalink3 || self == .json || self == .hubTree }
+        package var isDocument: Bool { self == .metalink4 || self == .metalink3 || self == .json || self == .hubTree }
 
         /// The default of `Reading.skipsBadEntries`. It is false for lists of URLs and checksums, where a
         /// bad line often means a list of another form.

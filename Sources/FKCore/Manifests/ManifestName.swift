@@ -34,7 +34,7 @@ package enum ManifestName {
     }
 
     /// The name without `.` parts and doubled slashes, so that all names of one file are equal.
-    static func plain(_ name: String) -> String {
+    package static func plain(_ name: String) -> String {
         let all = name.utf8.split(separator: slash, omittingEmptySubsequences: false)
         guard all.contains(where: { $0.isEmpty || $0.elementsEqual(".".utf8) }) else { return name }
         return parts(of: name).joined(separator: "/")

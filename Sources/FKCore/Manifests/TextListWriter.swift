@@ -40,7 +40,7 @@ package enum TextListWriter {
     }
 
     /// True if aria2 reads the text as it is.
-    static func isHeld(_ text: String) -> Bool {
+    package static func isHeld(_ text: String) -> Bool {
         guard let first = text.utf8.first, let last = text.utf8.last else { return false }
         return ![first, last].contains { $0 == 0x20 || $0 == 0x09 }
             && !text.utf8.contains { $0 == 0x0a || $0 == 0x0d }

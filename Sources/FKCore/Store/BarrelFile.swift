@@ -13,7 +13,7 @@ import Foundation
 package enum BarrelFile {
     static let format = 1
     /// Larger files are not read.
-    static let maxSize = 1 << 30
+    package static let maxSize = 1 << 30
 
     private struct Header: Codable {
         var format: Int
@@ -45,7 +45,7 @@ package enum BarrelFile {
     ///     checksum comes first, and passes the same ones each time.
     /// - Throws: same as the other `write`; the error of `forEach`.
     /// - Returns: the number of bytes written, and the offset of the first member's line.
-    static func write(
+    package static func write(
         _ barrel: BarrelRecord, count: Int, in workPath: WorkPath,
         forEach: ((TaskID, UnsafeBufferPointer<UInt8>) throws -> Void) throws -> Void
     ) throws -> (size: Int, begin: Int) {
@@ -111,7 +111,7 @@ package enum BarrelFile {
     ///     counts only if no error is thrown: the checksum is known at the end.
     /// - Returns: the barrel without members.
     /// - Throws: same as `read`; the error of `member`.
-    static func scan(
+    package static func scan(
         _ name: String, in workPath: WorkPath, began: (Int) -> Void = { _ in },
         _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
     ) throws -> BarrelRecord {
@@ -121,7 +121,7 @@ package enum BarrelFile {
     /// The settings of a barrel.
     ///
     /// - Throws: same as `read`.
-    static func options(_ name: String, in workPath: WorkPath) throws -> BarrelOptions {
+    package static func options(_ name: String, in workPath: WorkPath) throws -> BarrelOptions {
         try scan(name, in: workPath) { _, _, _ in }.options
     }
 
@@ -183,18 +183,20 @@ package enum BarrelFile {
 
     /// Marks that members are joining or leaving. While the mark exists, the records of the tasks are newer than the
     /// barrel's file.
-    static func mark(_ name: String, in workPath: WorkPath) throws {
+    package static func mark(_ name: String, in workPath: WorkPath) throws {
         let empty: [UInt8] = []
         do {
             try empty.withUnsafeBytes { try FileIO.create(markPath(name, in: workPath), $0) }
         } catch let error as DownloadError where error.code == .fileExists {}
     }
 
-    static func isMarked(_ name: String, in workPath: WorkPath) -> Bool {
+    /// True if members are joining or leaving, or were when their process ended.
+    package static func isMarked(_ name: String, in workPath: WorkPath) -> Bool {
         access(markPath(name, in: workPath), F_OK) == 0
     }
 
-    static func removeMark(_ name: String, in workPath: WorkPath) { unlink(markPath(name, in: workPath)) }
+    /// Removes that mark.
+    package static func removeMark(_ name: String, in workPath: WorkPath) { unlink(markPath(name, in: workPath)) }
 
     private static func markPath(_ name: String, in workPath: WorkPath) -> String {
         workPath.barrelPath(name) + ".changing"

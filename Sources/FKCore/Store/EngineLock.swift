@@ -34,7 +34,7 @@ package final class EngineLock: Sendable {
 
         /// The same JSON as `StoreJSON` writes, without the first use of an encoder, which takes half a millisecond of every
         /// start.
-        var json: [UInt8] {
+        package var json: [UInt8] {
             var text = JSONText(capacity: 512)
             text.beginObject()
             if let beat {

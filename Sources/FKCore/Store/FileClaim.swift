@@ -28,7 +28,7 @@ package enum FileClaim: String, Sendable, Hashable, CaseIterable {
     case gone
 
     /// An entry of a folder, as it was found.
-    struct Found: Hashable {
+    package struct Found: Hashable {
         /// False for a folder, a symlink or any other entry.
         var isRegular = true
         var identity: FileIdentity
@@ -41,7 +41,7 @@ package enum FileClaim: String, Sendable, Hashable, CaseIterable {
         }
 
         /// What is at that path; nil if nothing is.
-        init?(_ path: String) {
+        package init?(_ path: String) {
             var status = stat()
             guard lstat(path, &status) == 0 else { return nil }
             isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -105,7 +105,7 @@ package enum FileClaim: String, Sendable, Hashable, CaseIterable {
 
 extension FileClaim {
     /// What a verb does to a file at a place.
-    enum Act: Sendable, Hashable {
+    package enum Act: Sendable, Hashable {
         /// Nothing: it stays as it is, under its name.
         case leave
         /// The name is free: the new file takes it.
@@ -134,13 +134,15 @@ extension FileClaim {
     /// | unpublish, reject: before the task is complete | move | leave | leave | leave |
     /// | reuse, proof | read | leave | leave | leave |
     /// | removal of files set aside and left behind | remove | leave | leave | leave |
-    enum Deed: Sendable, Hashable, CaseIterable {
+    package enum Deed: Sendable, Hashable, CaseIterable {
+        /// The names of the table.
         case publish, overwrite, refresh, repair, forget, trash, cancel, recovery, unpublish, reject, reuse, proof
+        /// The two removals of its last row.
         case removeSetAside, removeLeftBehind
     }
 
     /// The table of `Deed`.
-    func act(_ deed: Deed) -> Act {
+    package func act(_ deed: Deed) -> Act {
         switch (deed, self) {
         case (.publish, .gone), (.overwrite, .gone), (.refresh, .gone), (.repair, .gone): .take
         case (.overwrite, _), (.refresh, .ours), (.repair, .ours): .replace
@@ -170,7 +172,7 @@ extension TaskRecord {
     /// Whose file is at the path of the finished one.
     ///
     /// - Parameter owner: of the work path; nil, the default, for a process that does not own it.
-    func claim(_ path: String, _ owner: FileOwner? = nil) -> FileClaim {
+    package func claim(_ path: String, _ owner: FileOwner? = nil) -> FileClaim {
         FileClaim.judge(FileClaim.Found(path), claimed, owner)
     }
 
@@ -183,7 +185,7 @@ extension TaskRecord {
 
     /// Whose file has a name that only this task uses. Rejected bytes that an earlier version has set aside without
     /// recording them have one.
-    func claimUnrecorded(_ path: String) -> FileClaim {
+    package func claimUnrecorded(_ path: String) -> FileClaim {
         guard let found = FileClaim.Found(path) else { return .gone }
         var status = stat()
         guard found.isRegular, lstat(path, &status) == 0, status.st_uid == geteuid() else { return .foreign }
@@ -193,7 +195,7 @@ extension TaskRecord {
 
 extension SetAsideFile {
     /// Whose file is there now.
-    var claim: FileClaim {
+    package var claim: FileClaim {
         guard let found = FileClaim.Found(path) else { return .gone }
         return found.isRegular && found.identity.matches(written) ? .ours : .foreign
     }

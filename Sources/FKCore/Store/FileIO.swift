@@ -47,7 +47,7 @@ package enum FileIO {
     }
 
     /// Opens a folder close-on-exec. A symbolic link is refused.
-    static func openFolder(_ path: String) throws -> Int32 { try openAny(path, O_RDONLY | O_DIRECTORY) }
+    package static func openFolder(_ path: String) throws -> Int32 { try openAny(path, O_RDONLY | O_DIRECTORY) }
 
     /// Opens a file or folder, without waiting.
     private static func openAny(_ path: String, _ flags: Int32, mode: mode_t = 0) throws -> Int32 {
@@ -139,7 +139,7 @@ package enum FileIO {
     }
 
     /// Creates a new file that `fill` writes, as `create` does.
-    static func create(_ path: String, setsMode: Bool = true, fill: (Int32) throws -> Void) throws {
+    package static func create(_ path: String, setsMode: Bool = true, fill: (Int32) throws -> Void) throws {
         let descriptor = try open(path, O_WRONLY | O_CREAT | O_EXCL)
         do {
             if setsMode { _ = fchmod(descriptor, 0o600) }
@@ -166,7 +166,7 @@ package enum FileIO {
     }
 
     /// Replaces a file as a whole by the file that `make` creates as `aside`.
-    static func replace(
+    package static func replace(
         _ path: String, aside: String, by make: () throws -> Void, beforeRename: () throws -> Void = {}
     ) throws {
         unlink(aside)

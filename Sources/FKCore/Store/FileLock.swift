@@ -2,9 +2,9 @@ import FKMiddleware
 import Foundation
 
 /// Asks the kernel whether a process holds a lock (`flock`).
-enum FileLock {
+package enum FileLock {
     /// The errors of a file system that has no locks.
-    static let unsupported: Set<Int32> = [ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL]
+    package static let unsupported: Set<Int32> = [ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL]
 
     /// True while a process holds the lock of a file. False if the file is missing or may not be opened, or its file system
     /// has no locks.
@@ -13,7 +13,7 @@ enum FileLock {
     /// would show running downloads as stopped. The next call asks again.
     ///
     /// - Parameter kind: `LOCK_SH` finds an exclusive lock, `LOCK_EX` finds a shared one too.
-    static func isHeld(_ path: String, _ kind: Int32) -> Bool {
+    package static func isHeld(_ path: String, _ kind: Int32) -> Bool {
         let descriptor: Int32
         do {
             descriptor = try FileIO.open(path, kind == LOCK_EX ? O_RDWR : O_RDONLY)

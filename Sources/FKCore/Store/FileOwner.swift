@@ -8,7 +8,7 @@ import Foundation
 /// After a power cut, a file may have its final name while the record that names its owner is lost: a name is written
 /// to the file system's journal, the bytes of a record are not. The mark is written to the journal as well, before
 /// the name. File systems without extended attributes have no marks; the file then counts as another owner's.
-struct FileOwner: Sendable {
+package struct FileOwner: Sendable {
     /// The mark of a file.
     enum Mark: Hashable {
         /// The file system has no such attributes, or they cannot be read.
@@ -42,14 +42,14 @@ struct FileOwner: Sendable {
 
     /// Identifies the work path among others with the same tasks. nil if the work path cannot have attributes; then
     /// no file is marked.
-    let workPath: String?
+    package let workPath: String?
 
     init(workPath: String?) { self.workPath = workPath }
 
     /// Reads the work path's own attribute, or sets a new one. It is set once and moves with the folder.
     ///
     /// - Parameter folder: the work path. The caller must own its engine.
-    init(of folder: String) {
+    package init(of folder: String) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
             workPath = nil
@@ -65,7 +65,7 @@ struct FileOwner: Sendable {
     }
 
     /// Marks a file. Call it after the last write.
-    func mark(_ file: Int32, _ identity: FileIdentity, as id: TaskID) {
+    package func mark(_ file: Int32, _ identity: FileIdentity, as id: TaskID) {
         guard let workPath else { return }
         // Appended one by one: an interpolation takes three times as long, and each finished file has a mark.
         var text = id.short
@@ -79,11 +79,11 @@ struct FileOwner: Sendable {
 
     /// True if a task of this work path wrote the file and it was not written to since. A power cut may have
     /// shortened it.
-    func proves(_ file: Int32, _ id: TaskID) -> Bool { provenTask(file) == id.short }
+    package func proves(_ file: Int32, _ id: TaskID) -> Bool { provenTask(file) == id.short }
 
     /// `TaskID.short` of the task of this work path that wrote the file, if it was not written to since; nil
     /// otherwise.
-    func provenTask(_ file: Int32) -> String? {
+    package func provenTask(_ file: Int32) -> String? {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
         return provenTask(Self.read(file, Self.nameText), FileIdentity(status))
@@ -102,9 +102,11 @@ struct FileOwner: Sendable {
 
     static func mark(of path: String) -> Mark { withFile(path) { read($0, nameText) } ?? .unknown }
 
-    static func clear(_ path: String) { _ = withFile(path) { clear($0) } }
+    /// Removes the mark of a file.
+    package static func clear(_ path: String) { _ = withFile(path) { clear($0) } }
 
-    static func clear(_ file: Int32) { _ = fk_remove_attribute(file, pointer(nameText)) }
+    /// The same for an open file.
+    package static func clear(_ file: Int32) { _ = fk_remove_attribute(file, pointer(nameText)) }
 
     private static func withFile<Result>(_ path: String, _ body: (Int32) -> Result) -> Result? {
         let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)

@@ -10,12 +10,14 @@ import Foundation
 /// | has another inode or task mark, or a time outside the task's work | complete: it has another owner now |
 /// | has another length | fetched again |
 /// | has the length | its digest or its checksums are compared; fetched again if they differ or are unknown |
-enum FileProof: Hashable {
+package enum FileProof: Hashable {
     /// The file was taken away.
     case complete
     /// Another file has the name, or this one was written to.
     case anothers
+    /// It is not the whole file: fetch it again.
     case torn
+    /// Its bytes decide.
     case compare
 
     /// The seconds by which a folder's time may be later than the record's without a change after the rename.
@@ -27,7 +29,7 @@ enum FileProof: Hashable {
     ///   - file: nil if there is no entry with the name.
     ///   - folderChanged: when a name was last added to or removed from its folder; nil if the folder is missing.
     ///   - isComparable: true if a digest or checksums of the whole file are known.
-    static func judge(
+    package static func judge(
         _ file: FileClaim.Found?, of record: TaskRecord, folderChanged: Date?, isComparable: Bool
     ) -> FileProof {
         guard let file else {
@@ -53,7 +55,7 @@ extension TaskRecord {
 
 extension FileProof {
     /// When the folder of a file last changed; nil if it is missing.
-    static func folderChanged(_ path: String) -> Date? {
+    package static func folderChanged(_ path: String) -> Date? {
         var status = stat()
         guard stat(path.folderPart, &status) == 0 else { return nil }
         return Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)

@@ -230,15 +230,15 @@ struct FinishedBlocks {
 }
 
 /// The finished tasks that a run has heard of, in a file without a name beside the index that they are for.
-final class FinishedSpool {
+package final class FinishedSpool {
     private let path: String
     private let descriptor: Int32
     private let writer: FinishedWriter
     /// The number of entries.
-    private(set) var count = 0
+    package private(set) var count = 0
 
     /// - Throws: `.noSpace` or `.disk`.
-    init(_ barrel: String, in workPath: WorkPath) throws {
+    package init(_ barrel: String, in workPath: WorkPath) throws {
         path = workPath.donePath(barrel) + ".new"
         _ = try FileIO.remove(path)
         descriptor = try FileIO.open(path, O_RDWR | O_CREAT | O_EXCL)
@@ -249,7 +249,7 @@ final class FinishedSpool {
     deinit { FileIO.close(descriptor) }
 
     /// - Throws: `.noSpace` or `.disk`.
-    func append(_ info: DownloadInfo) throws {
+    package func append(_ info: DownloadInfo) throws {
         guard let entry = FinishedEntry(info) else { return }
         try writer.append(entry)
         count += 1

@@ -36,14 +36,14 @@ package struct FinishedIndex: Sendable {
     }
 
     /// Reads the index a portion at a time.
-    func reader() -> FinishedReader { FinishedReader(path, workPath) }
+    package func reader() -> FinishedReader { FinishedReader(path, workPath) }
 
     /// Replaces the index by the entries that are still right and those of `found`.
     ///
     /// The records must not be changed meanwhile by this process. If anything fails, the old index stays: it is right too.
     ///
     /// - Parameter isFinished: false leaves a task out.
-    func add(_ found: FinishedSpool, where isFinished: (TaskID) -> Bool) {
+    package func add(_ found: FinishedSpool, where isFinished: (TaskID) -> Bool) {
         guard let stamps = InfoStamps(workPath), NetworkFileSystem.name(of: workPath.root) == nil else { return }
         // The times of files advance in steps: a change within the same step would not show.
         usleep(Stamp.step)
@@ -76,7 +76,7 @@ package struct FinishedIndex: Sendable {
 }
 
 /// Reads the entries of an index whose records have not changed. It opens no info file.
-final class FinishedReader {
+package final class FinishedReader {
     private let stamps: InfoStamps?
     private let descriptor: Int32
     private var blocks: FinishedBlocks?
@@ -91,7 +91,7 @@ final class FinishedReader {
     deinit { if descriptor >= 0 { FileIO.close(descriptor) } }
 
     /// The next tasks, in the order of the file; none at the end.
-    func next(atMost limit: Int) -> [DownloadInfo] {
+    package func next(atMost limit: Int) -> [DownloadInfo] {
         var infos: [DownloadInfo] = []
         infos.reserveCapacity(limit)
         while infos.count < limit, let (entry, _) = nextEntry() { infos.append(entry.info) }
@@ -163,5 +163,5 @@ final class InfoStamps {
 
 extension WorkPath {
     /// The index of the finished members of a barrel (`FinishedIndex`).
-    func donePath(_ barrel: String) -> String { barrelPath(barrel) + ".done" }
+    package func donePath(_ barrel: String) -> String { barrelPath(barrel) + ".done" }
 }

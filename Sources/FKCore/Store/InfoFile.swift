@@ -18,6 +18,15 @@ package struct InfoHandle: Sendable, Equatable {
     /// The beginning of a large record that this writer has written; nil for a usual one.
     var head: RecordHead?
 
+    /// Creates the handle of a task without a file.
+    package init() { self.init(generation: 0, slotSize: 0) }
+
+    init(generation: UInt64, slotSize: UInt32, head: RecordHead? = nil) {
+        self.generation = generation
+        self.slotSize = slotSize
+        self.head = head
+    }
+
     /// Compares what the file has, and not what the writer remembers.
     package static func == (one: Self, other: Self) -> Bool {
         one.generation == other.generation && one.slotSize == other.slotSize
@@ -45,7 +54,7 @@ package final class OpenInfoFile {
     deinit { close() }
 
     /// The descriptor for reading and writing; opens the file if necessary.
-    func descriptor(_ path: String) throws -> Int32 {
+    package func descriptor(_ path: String) throws -> Int32 {
         if descriptor < 0 {
             descriptor = try FileIO.open(path, O_RDWR)
             self.path = path

@@ -13,12 +13,12 @@ import FKMiddleware
 /// Docs/InfoFile.md lists all offsets.
 package enum InfoFormat {
     /// `FK-INFO` and a line feed. Magic, version and the header's CRC keep their offsets in all later versions.
-    static let magic: UInt64 = 0x0a4f_464e_492d_4b46
+    package static let magic: UInt64 = 0x0a4f_464e_492d_4b46
     static let version: UInt32 = 1
     static let headerSize = 64
     /// The size of generation, length and CRC before a slot's payload.
     static let slotHeaderSize = 16
-    static let usualSlotSize = 1_760
+    static let usualSlotSize = TaskRecord.usualPayload
     /// The number of counter words.
     package static let counterCount = 64
     /// The maximum size of a payload in bytes. Larger ones are neither written nor parsed.
@@ -53,7 +53,7 @@ package enum InfoFormat {
     }
 
     /// One valid slot. Its payload is `file[payload]`.
-    struct Slot: Hashable, Sendable {
+    package struct Slot: Hashable, Sendable {
         var generation: UInt64
         var payload: Range<Int>
     }

@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// Reads the lines of a file one after the other, with a checksum over them. It holds a portion of the file.
-final class LineReader {
+package final class LineReader {
     private let path: String
     private let descriptor: Int32
     private let maxLine: Int
@@ -18,7 +18,9 @@ final class LineReader {
     ///   - offset: where the first line begins; the default is the beginning of the file.
     ///   - portion: the bytes that are read at once.
     ///   - maxLine: the longest line in bytes, with its line feed. The file ends before a longer one.
-    init(_ path: String, _ descriptor: Int32, from offset: Int = 0, portion: Int = 1 << 18, maxLine: Int = 4 << 20) {
+    package init(
+        _ path: String, _ descriptor: Int32, from offset: Int = 0, portion: Int = 1 << 18, maxLine: Int = 4 << 20
+    ) {
         self.path = path
         self.descriptor = descriptor
         self.maxLine = maxLine
@@ -29,18 +31,18 @@ final class LineReader {
     deinit { buffer.deallocate() }
 
     /// The offset in the file of the next line.
-    var offset: Int { end - rest.count }
+    package var offset: Int { end - rest.count }
 
     /// True if bytes without a line feed follow the last line.
     var hasRest: Bool { !rest.isEmpty }
 
     /// The CRC-32C of all lines since `startChecksum()`.
-    var checksum: UInt32 { crc.value }
+    package var checksum: UInt32 { crc.value }
 
     func startChecksum() { crc = CRC32C() }
 
     /// Passes the next line without its line feed to `body`; nil at the end of the file.
-    func next<Value>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Value) throws -> Value? {
+    package func next<Value>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Value) throws -> Value? {
         var searched = 0
         while true {
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[rest])

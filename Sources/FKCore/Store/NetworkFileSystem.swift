@@ -50,7 +50,7 @@ package enum NetworkFileSystem {
     static func name(ofMagic magic: UInt32) -> String? { magics[magic] }
 
     /// - Parameter type: as mount(8) prints it.
-    static func name(ofType type: String) -> String? {
+    package static func name(ofType type: String) -> String? {
         switch type {
         case "nfs", "nfs4": "NFS"
         case "smbfs", "cifs": "SMB"
@@ -65,7 +65,7 @@ package enum NetworkFileSystem {
     /// The type of the mount that contains the path: that of the deepest mount point.
     ///
     /// - Parameter mounts: the lines of /proc/mounts. Spaces in mount points are written as \040.
-    static func type(of path: String, in mounts: String) -> String? {
+    package static func type(of path: String, in mounts: String) -> String? {
         var best: (length: Int, type: String)?
         for line in mounts.split(separator: "\n") {
             let fields = line.split(separator: " ")
@@ -79,7 +79,7 @@ package enum NetworkFileSystem {
     }
 
     /// What to say once about a work path on a network file system; nil for a local one.
-    static func warning(_ workPath: WorkPath) -> String? {
+    package static func warning(_ workPath: WorkPath) -> String? {
         name(of: workPath.root).map {
             "The work path \(workPath.root) is on a network file system (\($0)). Its locks may not reach other machines: use "
                 + "it from one machine at a time, or choose a work path on a local disk. The files themselves may be there."

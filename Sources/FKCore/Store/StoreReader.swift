@@ -89,7 +89,7 @@ package struct StoreReader: Sendable {
     /// The tasks that a selector names, in the order of submission; a barrel's in the order in which they joined.
     ///
     /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel.
-    func records(matching selector: TaskSelector) throws -> [TaskRecord] {
+    package func records(matching selector: TaskSelector) throws -> [TaskRecord] {
         switch selector {
         case .all: try records()
         case .state(let state): try records().filter { $0.state == state }
@@ -193,7 +193,7 @@ package struct StoreReader: Sendable {
     /// - Parameters:
     ///   - bytes: leaves out records without these bytes; nil, the default, reads all.
     ///   - found: receives the place of a task in `ids`, and its record.
-    func readAll(
+    package func readAll(
         _ ids: [TaskID], containing bytes: [UInt8]? = nil, problem: (DownloadError) -> Void,
         found: (Int, TaskRecord) -> Void
     ) {
@@ -208,7 +208,7 @@ package struct StoreReader: Sendable {
     }
 
     /// Reads the submission numbers of tasks, in the order of `ids`. An unreadable task has the highest number.
-    func readNumbers(_ ids: [TaskID], found: (Int, UInt64) -> Void) {
+    package func readNumbers(_ ids: [TaskID], found: (Int, UInt64) -> Void) {
         inBlocks(
             ids,
             { id in

@@ -39,7 +39,7 @@ package final class SubmissionCounter: Sendable {
     }
 
     /// The number that `next` would return.
-    var upcoming: UInt64 { state.withLock(\.next) }
+    package var upcoming: UInt64 { state.withLock(\.next) }
 
     /// The next number, 1 for the first task of a work path.
     ///

@@ -2,10 +2,10 @@ import Foundation
 
 /// Tells whether new files of mode 0600 get that mode: whether the umask takes no permission from their owner. Almost every
 /// umask is such a one, and setting the mode of an info file takes a fifth of the time of writing it.
-enum UsualMask {
+package enum UsualMask {
     /// The answer for files that the calling thread makes now; false where the umask cannot be read without changing it. It
     /// takes 20 us, so it is for many files.
-    static var keepsOwner: Bool {
+    package static var keepsOwner: Bool {
         #if os(Linux)
             // The line is `Umask:` and an octal number (proc(5), since Linux 4.7).
             guard let text = try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8) else {
@@ -18,7 +18,7 @@ enum UsualMask {
     }
 
     /// - Parameter status: the content of the status file of a thread.
-    static func keepsOwner(status: String) -> Bool {
+    package static func keepsOwner(status: String) -> Bool {
         // Bytes: with characters it took a fiftieth of a small file's time, although it is read once for 64 files.
         let name = "Umask:".utf8
         guard let line = status.utf8.split(separator: UInt8(ascii: "\n")).first(where: { $0.starts(with: name) }),

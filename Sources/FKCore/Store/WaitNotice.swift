@@ -15,6 +15,13 @@ package struct WaitNotice: Codable, Sendable, Hashable {
         package var seconds: Double?
         /// The host's maximum of connections, if all are in use.
         package var limit: Int?
+
+        /// Creates a reason; by default none at all.
+        package init(until: Date? = nil, seconds: Double? = nil, limit: Int? = nil) {
+            self.until = until
+            self.seconds = seconds
+            self.limit = limit
+        }
     }
 
     /// The number of slots, if all are taken; nil while one is free.
@@ -47,7 +54,7 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     }
 
     /// The speed of a running task in bytes per second; nil while no byte arrives.
-    func rate(of id: TaskID) -> Int64? { rates?[id.hex].flatMap { $0 > 0 ? $0 : nil } }
+    package func rate(of id: TaskID) -> Int64? { rates?[id.hex].flatMap { $0 > 0 ? $0 : nil } }
 
     /// Why a queued task waits; the record's own reason if the notice has none.
     package func waiting(of record: TaskRecord, now: Date) -> Waiting? {

@@ -59,7 +59,7 @@ package struct WorkPath: Sendable, Hashable {
     // MARK: Names
 
     /// The names of two files that every work path has.
-    static let (layoutName, lockName) = ("layout", "engine.lock")
+    package static let (layoutName, lockName) = ("layout", "engine.lock")
 
     /// The file with the version of the layout.
     package var layoutPath: String { root + "/" + Self.layoutName }

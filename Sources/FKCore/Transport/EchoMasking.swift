@@ -11,10 +11,16 @@ import Foundation
 /// It runs on the transport's thread, beside all other transfers, so its work is limited. The text is the start of an
 /// error page, at most 512 bytes, and the places of secrets have at most `maxPlaces` bytes. The slowest input found takes
 /// 5 ms of a processor.
-struct EchoMasking: Sendable {
+package struct EchoMasking: Sendable {
     let request: URLRequest
     /// The lower-case names of the secret header fields.
     let secretHeaders: Set<String>
+
+    /// Creates a masking of the secrets of a request.
+    package init(request: URLRequest, secretHeaders: Set<String>) {
+        self.request = request
+        self.secretHeaders = secretHeaders
+    }
 
     /// The maximum length in bytes of all places of secrets together: both URLs and the secret header fields. Common
     /// servers accept no longer requests, but a redirect may lead to a URL of 300 KiB.
@@ -25,11 +31,11 @@ struct EchoMasking: Sendable {
     /// - Parameters:
     ///   - text: the beginning of a page; it may end in the middle of a secret.
     ///   - url: the last URL of the transfer, because a redirect may contain a signature of its own.
-    func mask(_ text: String, url: String?) -> String {
+    package func mask(_ text: String, url: String?) -> String {
         let urls = [request.url?.absoluteString, url].compactMap(\.self)
         let fields = (request.allHTTPHeaderFields ?? [:]).filter { name, _ in
             let name = name.lowercased()
-            return Self.alwaysSecret.contains(name) || secretHeaders.contains(name)
+            return HeaderField.alwaysSecret.contains(name) || secretHeaders.contains(name)
         }.values
         guard (urls + fields).reduce(0, { $0 + $1.utf8.count }) <= Self.maxPlaces else { return "***" }
         let bytes = Array(text.utf8)
@@ -108,7 +114,5 @@ struct EchoMasking: Sendable {
     private static let separators = Set(" ;,=".utf8)
     /// Shorter secrets occur by chance in other words.
     private static let minLength = 4
-    /// Fields that are secret whoever sets them.
-    static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
     private static let schemes: Set<String> = ["basic", "bearer", "digest", "token"]
 }

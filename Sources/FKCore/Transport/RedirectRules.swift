@@ -34,7 +34,7 @@ package struct RedirectRules: Sendable {
     /// The number of redirects followed so far.
     package private(set) var count = 0
     /// The fields of the redirects followed so far that describe the file (`ResponseHead.carried`), at most 100.
-    private(set) var carried: [ResponseHead.Field] = []
+    package private(set) var carried: [ResponseHead.Field] = []
     private static let carriedNames = ["Link", "X-Linked-ETag", "X-Linked-Size"]
 
     /// Creates the rules for one transfer.

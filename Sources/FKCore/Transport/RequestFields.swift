@@ -8,7 +8,7 @@ import Foundation
 extension URLRequest {
     /// Adds a header field. It keeps a value that cannot be sent, so that the request is refused instead of sent
     /// without it: Foundation's own method silently drops such a value.
-    mutating func add(_ field: ResponseHead.Field) {
+    package mutating func add(_ field: ResponseHead.Field) {
         if HTTPToken.isFieldValue(field.value) {
             addValue(field.value, forHTTPHeaderField: field.name)
         } else {
@@ -19,7 +19,7 @@ extension URLRequest {
     /// Checks all header fields.
     ///
     /// - Throws: `.invalidArgument` with the name of the field that cannot be sent, never with its value.
-    func checkFields() throws(DownloadError) {
+    package func checkFields() throws(DownloadError) {
         for (name, value) in allHTTPHeaderFields ?? [:] {
             guard let fault = ResponseHead.Field(name, value).fault else { continue }
             throw DownloadError(
@@ -30,7 +30,7 @@ extension URLRequest {
 
     /// The same request for middlewares. It keeps values that cannot be sent (`add`). A request that a middleware
     /// creates itself is Foundation's own again.
-    var keepingFields: URLRequest {
+    package var keepingFields: URLRequest {
         #if canImport(FoundationNetworking)
             KeepingRequest(self) as URLRequest
         #else

@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
 /// `fk barrel export`: prints the members of a barrel as a list.

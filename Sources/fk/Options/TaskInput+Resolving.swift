@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
 /// What has to be asked from servers before the tasks are made.

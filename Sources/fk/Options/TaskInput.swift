@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
 /// The options that describe downloads, and the resulting tasks, for `get`, `barrel create` and `barrel add`.

@@ -1,0 +1,96 @@
+import FKMiddleware
+import Foundation
+
+/// The barrels of a work path: reads, creates and saves them. A barrel file is the source of truth for membership; a
+/// task's record repeats it for display. Confined to the engine.
+package final class Barrels {
+    private let workPath: WorkPath
+    private let clock: any EngineClock
+    private let tenure: Tenure
+    private let problems: Problems
+    var book: BarrelBook
+    var awaited: AwaitedMembers
+
+    init(_ workPath: WorkPath, tenure: Tenure, problems: Problems, clock: any EngineClock) {
+        self.workPath = workPath
+        self.tenure = tenure
+        self.problems = problems
+        self.clock = clock
+        book = BarrelBook(workPath)
+        awaited = AwaitedMembers(workPath)
+    }
+
+    /// The names of all barrels, sorted.
+    ///
+    /// - Throws: `.disk` if their folder cannot be listed.
+    package func names() throws -> [String] { try BarrelFile.list(in: workPath) }
+
+    /// Creates a barrel, or replaces the settings of an existing one. Returns false if it existed.
+    package func create(_ name: String, options: BarrelOptions) throws -> Bool {
+        try BarrelName.validate(name)
+        try options.options?.validate()
+        let isNew = !workPath.hasBarrel(name)
+        var options = options
+        options.rateLimit = try options.rateLimit ?? open(name, creating: true).options.rateLimit
+        book.setOptions(options, of: name)
+        return isNew
+    }
+
+    /// Opens a barrel in the book, reading its file if needed.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel and `creating` is false.
+    @discardableResult
+    package func open(_ name: String, creating: Bool) throws -> BarrelEntry {
+        guard tenure.mayWrite else { return try BarrelEntry(name, in: workPath) }
+        if let barrel = book[name] { return barrel }
+        try BarrelName.validate(name)
+        var barrel: BarrelEntry
+        do {
+            barrel = try BarrelEntry(name, in: workPath)
+        } catch let error as DownloadError where error.code == .notFound && creating {
+            let record = BarrelRecord(name: name, created: clock.date)
+            try BarrelFile.write(record, in: workPath)
+            barrel = BarrelEntry(record: record)
+        } catch let error as DownloadError where error.code == .corruptInfo {
+            let path = workPath.barrelPath(name)
+            let report = Quarantine.move(path, in: workPath, because: error)
+            problems.append(report.message)
+            throw report
+        }
+        if BarrelFile.isMarked(name, in: workPath) {
+            try barrel.reconcile(in: workPath)
+            BarrelFile.removeMark(name, in: workPath)
+        }
+        book.open(barrel)
+        return barrel
+    }
+
+    /// The ids of the members in the order in which they joined.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
+    package func ids(_ name: String) throws -> [TaskID] { try open(name, creating: false).ids }
+
+    /// The members in the order in which they joined.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel.
+    package func members(_ name: String) throws -> [BarrelMember] { try open(name, creating: false).members() }
+
+    /// Saves the barrels that are due at the end of a request, each once.
+    package func save() {
+        if tenure.mayWrite { book.saveDue().forEach { problems.append($0) } }
+    }
+
+    func saveAll() {
+        if tenure.mayWrite { book.saveAll().forEach { problems.append($0) } }
+    }
+}
+
+extension BarrelOptions {
+    /// Completes a new member with the barrel's settings where it has none.
+    package func completing(_ task: TaskDescription) -> TaskDescription {
+        var task = task
+        if task.directory == nil { task.directory = directory }
+        if let options, task.options == TaskOptions() { task.options = options }
+        return task
+    }
+}

@@ -1,0 +1,20 @@
+import FKMiddleware
+import Foundation
+
+extension Configure {
+    /// Checks every setting. `Downloader.init` and `Downloader.update` call it.
+    ///
+    /// - Throws: `.invalidArgument` with the first setting outside its range, its value and the range. A work path that is
+    ///   no file URL is such a setting.
+    public func validate() throws(DownloadError) {
+        guard workPath.isFileURL else {
+            throw DownloadError(
+                .invalidArgument, "workPath is \(URLMasking.mask(workPath.absoluteString)), and must be a file URL.")
+        }
+        try OptionRange.check(
+            OptionRange.fault("rateLimit", rateLimit, in: 0...) ?? OptionRange.fault("connections", connections)
+                ?? OptionRange.fault("maxConnectionsPerHost", maxConnectionsPerHost, in: 1...256)
+                ?? OptionRange.fault("progressInterval", seconds: progressInterval.inSeconds, in: 0.2...2)
+                ?? OptionRange.fault("minFree", minFree, in: 0...) ?? retry.fault ?? transport.fault)
+    }
+}

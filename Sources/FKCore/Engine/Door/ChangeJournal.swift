@@ -1,0 +1,235 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A change that the owner of a work path reports to its followers.
+package enum Change: Codable, Sendable, Hashable {
+    /// A task has a new state.
+    case state(DownloadInfo)
+    /// An attempt of a task with this URL has begun or ended.
+    case attempt(AttemptInfo, url: String)
+
+    /// The task.
+    package var id: TaskID {
+        switch self {
+        case .state(let info): info.id
+        case .attempt(let info, _): info.id
+        }
+    }
+}
+
+/// The lock that tells the owner of a work path whether other processes follow it.
+///
+/// Each follower holds a shared lock (`flock`) on `<root>/followers`. The lock ends with its process.
+package final class FollowerLock: Sendable {
+    private let descriptor: Int32
+
+    /// Acquires the lock. It may wait for an instant, while an owner looks.
+    ///
+    /// - Throws: `.disk` and similar codes if the file cannot be opened.
+    package init(_ workPath: WorkPath) throws {
+        descriptor = try FileIO.open(workPath.followersPath, O_RDWR | O_CREAT)
+        while flock(descriptor, LOCK_SH) != 0, errno == EINTR {}
+    }
+
+    deinit { FileIO.close(descriptor) }
+
+    /// True while a process follows the work path.
+    package static func isHeld(_ workPath: WorkPath) -> Bool { FileLock.isHeld(workPath.followersPath, LOCK_EX) }
+}
+
+/// The changes that the owner of a work path writes for its followers, in `<root>/changes`. It is open only while
+/// there are followers.
+///
+/// The file has one JSON object a line. The first line names the owner and the part. A part that has reached
+/// `maxPart` bytes is replaced by the next one, with a rename. A reader that still has the old one open reads it to
+/// its end first. A reader that misses a part knows it by the number.
+///
+/// Confined to the engine. The file is not synced, because no follower survives a power cut.
+final class ChangeJournal {
+    /// The first line of a part.
+    struct Header: Codable, Hashable {
+        /// Differs for each owner.
+        var owner: String
+        /// Counts the parts of this owner.
+        var part: Int
+    }
+
+    /// The size in bytes from which a part is replaced by the next one.
+    static let maxPart = 4 << 20
+
+    private let workPath: WorkPath
+    private let owner = UUID().uuidString
+    private var part = 0
+    private var descriptor: Int32 = -1
+    private var size = 0
+    private var pending: [UInt8] = []
+
+    init(_ workPath: WorkPath) { self.workPath = workPath }
+
+    deinit { if descriptor >= 0 { FileIO.close(descriptor) } }
+
+    /// True while changes are written.
+    var isOpen: Bool { descriptor >= 0 }
+
+    /// Begins the first part, if none is open.
+    ///
+    /// - Throws: `.noSpace` or `.disk`.
+    func open() throws { if !isOpen { try beginPart() } }
+
+    private func beginPart() throws {
+        part += 1
+        let header = try StoreJSON.encode(Header(owner: owner, part: part)) + [0x0a]
+        let aside = workPath.changesPath + ".new"
+        _ = try FileIO.remove(aside)
+        let next = try FileIO.open(aside, O_RDWR | O_CREAT | O_EXCL)
+        do {
+            try header.withUnsafeBytes { try FileIO.write($0, to: next, at: 0, path: aside) }
+            try FileIO.rename(aside, to: workPath.changesPath)
+        } catch {
+            FileIO.close(next)
+            throw error
+        }
+        if descriptor >= 0 { FileIO.close(descriptor) }
+        descriptor = next
+        size = header.count
+    }
+
+    /// Adds a change. `flush` writes it.
+    func append(_ change: Change) {
+        guard isOpen, let line = try? StoreJSON.encode(change) else { return }
+        pending += line
+        pending.append(0x0a)
+    }
+
+    /// Writes the changes that were added. If the disk refuses, they are lost, and the next part tells followers
+    /// so by its number.
+    func flush() {
+        guard !pending.isEmpty else { return }
+        defer { pending.removeAll(keepingCapacity: pending.count < 1 << 16) }
+        guard isOpen else { return }
+        do {
+            try pending.withUnsafeBytes {
+                try FileIO.write($0, to: descriptor, at: size, path: workPath.changesPath)
+            }
+            size += pending.count
+            if size >= Self.maxPart { try beginPart() }
+        } catch {
+            close()
+            part += 1
+        }
+    }
+
+    /// Ends the journal, and removes its file unless somebody reads it. The next follower opens it again.
+    func end() {
+        guard isOpen else { return }
+        flush()
+        close()
+        // Changes up to the next part are written nowhere.
+        part += 1
+        if !FollowerLock.isHeld(workPath) { _ = try? FileIO.remove(workPath.changesPath) }
+    }
+
+    private func close() {
+        FileIO.close(descriptor)
+        descriptor = -1
+        pending = []
+    }
+}
+
+/// Reads the changes of a work path's owner.
+package struct ChangeReader {
+    /// The changes since the last read.
+    package struct News {
+        /// In the order in which they happened.
+        package var changes: [Change] = []
+        /// True if changes before these may be missing: the reader or the owner is new, or parts were missed.
+        package var hasGap = false
+    }
+
+    private let path: String
+    private var file: OpenPart?
+    private var header: ChangeJournal.Header?
+
+    /// Closes the file with the last copy of the reader.
+    private final class OpenPart {
+        let descriptor: Int32
+        let inode: UInt64
+        var offset: Int64 = 0
+        var rest: [UInt8] = []
+
+        init?(_ path: String) {
+            guard let descriptor = try? FileIO.open(path, O_RDONLY) else { return nil }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else {
+                FileIO.close(descriptor)
+                return nil
+            }
+            self.descriptor = descriptor
+            inode = UInt64(status.st_ino)
+        }
+
+        deinit { FileIO.close(descriptor) }
+
+        /// The complete lines since the last read.
+        func lines() -> [ArraySlice<UInt8>] {
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = buffer.withUnsafeMutableBytes { bytes in
+                    pread(descriptor, bytes.baseAddress!, bytes.count, off_t(offset))
+                }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { break }
+                offset += Int64(count)
+                rest += buffer[..<count]
+            }
+            guard let end = rest.lastIndex(of: 0x0a) else { return [] }
+            let lines = rest[..<end].split(separator: 0x0a)
+            rest.removeSubrange(...end)
+            return lines
+        }
+    }
+
+    package init(_ workPath: WorkPath) { path = workPath.changesPath }
+
+    /// True if an owner has written changes for followers since the reader exists.
+    package var isConnected: Bool { header != nil }
+
+    /// The changes since the last read. The first call reads the file from its beginning.
+    package mutating func read() -> News {
+        var news = News()
+        if let file { take(file.lines(), into: &news) }
+        var status = stat()
+        guard stat(path, &status) == 0, file?.inode != UInt64(status.st_ino) else { return news }
+        // The owner writes nothing to a part that it has replaced.
+        if let file { take(file.lines(), into: &news) }
+        guard let next = OpenPart(path) else { return news }
+        file = next
+        let before = header
+        header = nil
+        take(next.lines(), into: &news)
+        if let header, let before, header.owner == before.owner, header.part == before.part + 1 { return news }
+        news.hasGap = true
+        return news
+    }
+
+    private mutating func take(_ lines: [ArraySlice<UInt8>], into news: inout News) {
+        for line in lines {
+            if header == nil {
+                header = try? StoreJSON.decode(ChangeJournal.Header.self, from: Array(line))
+            } else if let change = try? StoreJSON.decode(Change.self, from: Array(line)) {
+                news.changes.append(change)
+            } else {
+                // A line that this version cannot read.
+                news.hasGap = true
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import FKMiddleware
+import Foundation
+
+/// Everything stored about a task, as a value to show, search and sort (`RecordQuery`).
+public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
+    /// The task's id.
+    public var id: TaskID
+    /// The submission number: unique in the work path, ascending.
+    public var number: UInt64
+    /// The URL that the task was created with, percent-encoded.
+    public var url: String
+    /// The URLs that are tried after `url`.
+    public var mirrors: [String]
+    /// The host of `url`, in lower case and without its port; empty if the URL has none.
+    public var host: String
+    /// The name of the finished file. Until it is complete, the name that was set, or the one from the server or the
+    /// URL.
+    public var name: String
+    /// The extension of `name` in lower case, without the dot; empty if it has none.
+    public var format: String
+    /// The media type that the server reported, in lower case and without parameters; nil while unknown.
+    public var mimeType: String?
+    /// The length of the file in bytes; nil until a server has reported it.
+    public var size: Int64?
+    /// Bytes in the part file or the finished file.
+    public var received: Int64
+    /// The state of the task.
+    public var state: DownloadState
+    /// The last error, in state `.error` and while a retry is due; else nil.
+    public var error: DownloadError?
+    /// Whether the task continues automatically in a new engine.
+    public var downloadType: DownloadType
+    /// Tasks with a higher priority start earlier.
+    public var priority: Int
+    /// The application's own key-value pairs.
+    public var attributes: [String: String]
+    /// The barrels that the task is a member of.
+    public var barrels: [String]
+    /// The number of attempts started so far.
+    public var attempts: Int
+    /// Bytes per second: smoothed while the task runs, otherwise the average of its last attempt; 0 before the first.
+    public var bytesPerSecond: Int64
+    /// When the task was created.
+    public var created: Date
+    /// When its first attempt started; nil before that.
+    public var started: Date?
+    /// When the task completed or finally failed; nil until then.
+    public var finished: Date?
+    /// When the application last marked the file as used (`Control.markUsed`); nil if it never did.
+    public var lastUsed: Date?
+    /// The path of the finished file; nil until the task is complete.
+    public var path: String?
+
+    /// The finished file; nil until the task is complete.
+    public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+
+    /// `received / size`, in 0...1; nil while the length is unknown. An empty file counts as 1.
+    public var fraction: Double? { ByteCount(received: received, expected: size).fraction }
+
+    /// `fraction` in percent, 0 to 100; nil while the length is unknown.
+    public var percentage: Double? { fraction.map { $0 * 100 } }
+
+    /// Creates the public record of a stored one.
+    package init(_ record: TaskRecord) {
+        id = record.id
+        number = record.number
+        url = record.task.url
+        mirrors = record.task.mirrors
+        host = Self.host(of: record.task.url)
+        path = record.state == .complete ? record.path : nil
+        name =
+            path?.lastPathPart ?? record.task.fileName
+            ?? FileNameRules.name(url: record.task.url, head: record.response)
+        format = Self.format(of: name)
+        mimeType = record.response?["Content-Type"].flatMap(Self.mediaType)
+        size = record.expected
+        received = record.received
+        state = record.state
+        error = record.error
+        downloadType = record.task.type
+        priority = record.task.priority
+        attributes = record.task.attributes
+        barrels = record.barrels
+        attempts = record.attempts
+        bytesPerSecond = record.bytesPerSecond ?? 0
+        created = record.created
+        started = record.started
+        finished = record.finished
+        lastUsed = record.lastUsed
+    }
+
+    /// The host of a URL, without userinfo and port.
+    package static func host(of url: String) -> String {
+        let host = URLParts(url).hostPort
+        if host.hasPrefix("["), let end = host.firstIndex(of: "]") { return String(host[...end]).lowercased() }
+        return host.split(separator: ":", omittingEmptySubsequences: false).first.map { $0.lowercased() } ?? ""
+    }
+
+    package static func format(of name: String) -> String {
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "" }
+        return name[name.index(after: dot)...].lowercased()
+    }
+
+    private static func mediaType(_ value: String) -> String? {
+        let type = value.prefix { $0 != ";" && $0 != "," }.trimmingCharacters(in: .whitespaces).lowercased()
+        return type.isEmpty ? nil : type
+    }
+}

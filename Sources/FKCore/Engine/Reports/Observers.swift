@@ -1,0 +1,308 @@
+import FKMiddleware
+import Foundation
+
+/// The listeners. Confined to the engine, which calls them itself, in order. A listener never blocks: it fills a
+/// sequence, ends a wait, or passes a value to a queue (`CallbackTarget`).
+package struct Observers {
+    /// The task or the tasks of one URL.
+    package enum Target: Hashable {
+        case url(String)
+        case id(TaskID)
+
+        /// The URL; nil for an id.
+        package var url: String? { if case .url(let url) = self { url } else { nil } }
+
+        package var selector: TaskSelector {
+            switch self {
+            case .url(let url): .url(url)
+            case .id(let id): .id(id)
+            }
+        }
+
+        /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for several tasks.
+        package init(_ selector: TaskSelector) throws {
+            switch selector {
+            case .url(let url): self = .url(try URLNormalizer.normalize(url))
+            case .id(let id): self = .id(id)
+            case .barrel, .state, .all:
+                throw DownloadError(.invalidArgument, "Info callbacks are for one task: give its URL or id.")
+            }
+        }
+    }
+
+    /// The last counts that a listener received for each task; a URL may have several tasks. All values called
+    /// "previous" come from here.
+    package struct ReportedBytes {
+        private var received: [TaskID: Int64] = [:]
+
+        /// The count before, 0 the first time. `count` is stored in its place.
+        package mutating func previous(of id: TaskID, now count: Int64) -> Int64 {
+            received.updateValue(count, forKey: id) ?? 0
+        }
+
+        package mutating func forget(_ id: TaskID) { received[id] = nil }
+    }
+
+    package final class TaskListener {
+        package let number: UInt64
+        package let callback: @Sendable (DownloadInfo) -> Void
+        package var reported = ReportedBytes()
+        package init(number: UInt64, callback: @escaping @Sendable (DownloadInfo) -> Void) {
+            self.number = number
+            self.callback = callback
+        }
+    }
+
+    package final class BarrelListener {
+        package let number: UInt64
+        package let name: String
+        package let callback: @Sendable (BarrelInfo) -> Void
+        private var last: BarrelInfo?
+        package init(number: UInt64, name: String, callback: @escaping @Sendable (BarrelInfo) -> Void) {
+            self.number = number
+            self.name = name
+            self.callback = callback
+        }
+
+        /// The sum as the listener receives it; nil if it has received the same one. A rate that falls is another sum:
+        /// otherwise a listener would show the rate of a barrel's last bytes for as long as it is silent.
+        package func report(_ info: BarrelInfo) -> BarrelInfo? {
+            var same = info
+            same.count.previousReceived = last?.count.previousReceived ?? 0
+            guard same != last else { return nil }
+            var info = info
+            info.count.previousReceived = last?.count.received ?? 0
+            last = info
+            return info
+        }
+    }
+
+    package final class AttemptListener {
+        package let number: UInt64
+        package let target: Target
+        package let callback: @Sendable (AttemptInfo) -> Void
+        package var reported = ReportedBytes()
+        package init(number: UInt64, target: Target, callback: @escaping @Sendable (AttemptInfo) -> Void) {
+            self.number = number
+            self.target = target
+            self.callback = callback
+        }
+    }
+
+    /// A caller that waits until each of its tasks has settled, or until no task can run any more. Those that wait for one task
+    /// are apart: an application may have one for each of its tasks, and each end of a task must find its own at once.
+    struct Wait {
+        let number: UInt64
+        /// The tasks that have not settled; nil for a wait until no task can run.
+        var open: Set<TaskID>?
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    /// Creates an empty list.
+    package init() {}
+
+    private var nextNumber: UInt64 = 0
+    package private(set) var tasks: [Target: [TaskListener]] = [:]
+    /// The targets of the listeners in `tasks`, by their numbers.
+    private var targets: [UInt64: Target] = [:]
+    package private(set) var barrels: [BarrelListener] = []
+    package private(set) var attempts: [AttemptListener] = []
+    package private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
+    private var drained: [UInt64: @Sendable () -> Void] = [:]
+    /// The closures that end sequences, by the numbers of their listeners.
+    private var ends: [UInt64: @Sendable () -> Void] = [:]
+    private var waits: [Wait] = []
+    /// The callers that wait for one task, by their numbers.
+    private var waitsForOne: [TaskID: [UInt64: CheckedContinuation<Void, Never>]] = [:]
+    private var tasksOfWaits: [UInt64: TaskID] = [:]
+
+    /// True if there are listeners for the polled callbacks.
+    var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
+
+    package mutating func number() -> UInt64 {
+        nextNumber += 1
+        return nextNumber
+    }
+
+    /// True if nobody listens or waits.
+    package var isEmpty: Bool { !wantsReports && states.isEmpty && drained.isEmpty && ends.isEmpty && waitCount == 0 }
+
+    /// The number of callers that wait.
+    var waitCount: Int { waits.count + tasksOfWaits.count }
+
+    /// True if a listener follows this target.
+    package func follows(_ target: Target) -> Bool {
+        tasks[target] != nil || attempts.contains { $0.target == target }
+    }
+
+    // MARK: Registering
+
+    /// - Parameter end: for a sequence; called once after the last value, when no other can follow.
+    package mutating func add(_ listener: TaskListener, for target: Target, end: (@Sendable () -> Void)?) {
+        tasks[target, default: []].append(listener)
+        targets[listener.number] = target
+        ends[listener.number] = end
+    }
+
+    package mutating func add(_ listener: BarrelListener, end: (@Sendable () -> Void)?) {
+        barrels.append(listener)
+        ends[listener.number] = end
+    }
+
+    package mutating func add(_ listener: AttemptListener, end: (@Sendable () -> Void)?) {
+        attempts.append(listener)
+        ends[listener.number] = end
+    }
+
+    /// Adds a listener for every change of state of every task.
+    package mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable (DownloadInfo) -> Void) {
+        states[number] = callback
+    }
+
+    /// Tells the listeners for every change of state.
+    package func tell(_ change: DownloadInfo) { for listener in states.values { listener(change) } }
+
+    /// Adds a listener for each time that no task can run any more.
+    package mutating func addDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
+        drained[number] = callback
+    }
+
+    /// Adds a listener that hears no values any more and is only ended.
+    mutating func addSilent(_ end: (@Sendable () -> Void)?) -> UInt64 {
+        let number = number()
+        ends[number] = end
+        return number
+    }
+
+    package mutating func remove(_ number: UInt64) {
+        if let target = targets.removeValue(forKey: number) {
+            tasks[target]?.removeAll { $0.number == number }
+            if tasks[target]?.isEmpty == true { tasks[target] = nil }
+        }
+        barrels.removeAll { $0.number == number }
+        attempts.removeAll { $0.number == number }
+        states[number] = nil
+        drained[number] = nil
+        ends[number] = nil
+    }
+
+    /// - Returns: closures that end the sequences.
+    package mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
+        let listeners = tasks.removeValue(forKey: target) ?? []
+        for listener in listeners { targets[listener.number] = nil }
+        let numbers = listeners.map(\.number) + attempts.filter { $0.target == target }.map(\.number)
+        attempts.removeAll { $0.target == target }
+        return numbers.compactMap { ends.removeValue(forKey: $0) }
+    }
+
+    // MARK: Sequences
+
+    /// True if a sequence of infos listens.
+    func hasInfoSequences(_ target: Target) -> Bool {
+        !ends.isEmpty && tasks[target]?.contains { ends[$0.number] != nil } ?? false
+    }
+
+    /// True if a sequence of attempts listens.
+    func hasAttemptSequences(_ target: Target) -> Bool {
+        !ends.isEmpty && attempts.contains { $0.target == target && ends[$0.number] != nil }
+    }
+
+    /// True if a sequence of a barrel's sums listens.
+    func hasSequences(ofBarrel name: String) -> Bool {
+        !ends.isEmpty && barrels.contains { $0.name.isExactly(name) && ends[$0.number] != nil }
+    }
+
+    /// Removes the sequences of infos; callbacks stay.
+    ///
+    /// - Returns: as `removeAll`.
+    package mutating func endInfoSequences(_ target: Target) -> [@Sendable () -> Void] {
+        let over = (tasks[target] ?? []).map(\.number).filter { ends[$0] != nil }
+        return end(over)
+    }
+
+    /// Removes the sequences of attempts; callbacks stay.
+    package mutating func endAttemptSequences(_ target: Target) -> [@Sendable () -> Void] {
+        end(attempts.filter { $0.target == target && ends[$0.number] != nil }.map(\.number))
+    }
+
+    /// Removes the sequences of a barrel's sums; callbacks stay.
+    package mutating func endSequences(ofBarrel name: String) -> [@Sendable () -> Void] {
+        end(barrels.filter { $0.name.isExactly(name) && ends[$0.number] != nil }.map(\.number))
+    }
+
+    private mutating func end(_ numbers: [UInt64]) -> [@Sendable () -> Void] {
+        let bodies = numbers.compactMap { ends[$0] }
+        numbers.forEach { remove($0) }
+        return bodies
+    }
+
+    // MARK: Everything
+
+    /// - Returns: as `removeAll`.
+    package mutating func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
+        let bodies = barrels.filter { $0.name.isExactly(name) }.compactMap { ends.removeValue(forKey: $0.number) }
+        barrels.removeAll { $0.name.isExactly(name) }
+        return bodies
+    }
+
+    /// Removes all listeners and ends all waits.
+    ///
+    /// - Returns: as `removeAll`.
+    package mutating func finish() -> [@Sendable () -> Void] {
+        waits.forEach { $0.continuation.resume() }
+        waitsForOne.values.forEach { $0.values.forEach { $0.resume() } }
+        defer { self = Observers() }
+        return Array(ends.values)
+    }
+
+    // MARK: Waiting
+
+    /// The tasks that callers wait for.
+    package var waitedFor: Set<TaskID> { waits.reduce(into: Set(waitsForOne.keys)) { $0.formUnion($1.open ?? []) } }
+
+    /// Adds a waiting caller.
+    ///
+    /// - Parameters:
+    ///   - ids: at least one task; nil waits until no task can run any more.
+    ///   - number: the number for `endWait`.
+    package mutating func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
+        if let ids, let id = ids.first, ids.count == 1 {
+            waitsForOne[id, default: [:]][number] = continuation
+            tasksOfWaits[number] = id
+        } else {
+            waits.append(Wait(number: number, open: ids.map { Set($0) }, continuation: continuation))
+        }
+    }
+
+    /// Ends the wait of a caller.
+    package mutating func endWait(_ number: UInt64) {
+        guard let id = tasksOfWaits.removeValue(forKey: number) else { return endWaits { $0.number == number } }
+        waitsForOne[id]?.removeValue(forKey: number)?.resume()
+        if waitsForOne[id]?.isEmpty == true { waitsForOne[id] = nil }
+    }
+
+    package mutating func settled(_ id: TaskID) {
+        for (number, continuation) in waitsForOne.removeValue(forKey: id) ?? [:] {
+            tasksOfWaits[number] = nil
+            continuation.resume()
+        }
+        guard !waits.isEmpty else { return }
+        for index in waits.indices { waits[index].open?.remove(id) }
+        endWaits { $0.open?.isEmpty == true }
+    }
+
+    /// Ends the waits for an empty queue. Returns the listeners to call.
+    package mutating func queueDrained() -> [@Sendable () -> Void] {
+        endDrainedWaits()
+        return Array(drained.values)
+    }
+
+    /// Ends the waits for an empty queue.
+    package mutating func endDrainedWaits() { endWaits { $0.open == nil } }
+
+    private mutating func endWaits(where isOver: (Wait) -> Bool) {
+        guard waits.contains(where: isOver) else { return }
+        for wait in waits where isOver(wait) { wait.continuation.resume() }
+        waits.removeAll(where: isOver)
+    }
+}

@@ -1,0 +1,77 @@
+import FKMiddleware
+
+/// Ends sequences: after their last value, or immediately if there was none.
+extension Reporter {
+    func endListeners(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
+
+    /// Ends the sequences that wait only for this settled task.
+    func endSequences(of entry: TaskEntry) {
+        for target in [Observers.Target.id(entry.id), .url(entry.record.task.url)] {
+            endInfoSequences(target)
+            endAttemptSequences(target)
+        }
+        endBarrelSequences(of: entry)
+    }
+
+    /// A task that is being stopped or trashed is judged when that has ended.
+    func endBarrelSequences(of entry: TaskEntry) {
+        guard entry.run == nil, entry.isThere else { return }
+        for name in entry.record.barrels { endBarrelSequences(name) }
+    }
+
+    /// Ends sequences of infos if every task they follow is complete, in error, cancelled or gone.
+    func endInfoSequences(_ target: Observers.Target) {
+        guard observers.hasInfoSequences(target), followed(target).allSatisfy(\.record.state.isOver) else { return }
+        endListeners(observers.endInfoSequences(target))
+    }
+
+    /// Ends sequences of attempts under the same condition, if no attempt runs.
+    ///
+    /// - Parameter entry: the task whose last attempt was just reported. A suspended task then ends the sequences as
+    ///   well.
+    func endAttemptSequences(_ target: Observers.Target, behindAttemptOf entry: TaskEntry? = nil) {
+        guard observers.hasAttemptSequences(target) else { return }
+        let isOver = followed(target).allSatisfy { other in
+            if other === entry { return true }
+            guard other.run == nil else { return false }
+            return other.record.state.isOver || entry != nil && other.record.state == .suspend
+        }
+        if isOver { endListeners(observers.endAttemptSequences(target)) }
+    }
+
+    private func followed(_ target: Observers.Target) -> [TaskEntry] {
+        switch target {
+        case .id(let id): (try? book.find(id)).map { [$0] } ?? []
+        case .url(let url): (try? book.find(.url(url))) ?? []
+        }
+    }
+
+    /// True while members are being trashed. The last sum is the one without them.
+    private func isTrashing(membersOf name: String) -> Bool {
+        schedule.running.values.contains { !$0.isThere && $0.record.barrels.containsExactly(name) }
+    }
+
+    /// Ends sequences of a barrel's sums if no member can run any more, with the sum at that time.
+    func endBarrelSequences(_ name: String) {
+        guard observers.hasSequences(ofBarrel: name), !isTrashing(membersOf: name), let info = try? barrelInfo(name),
+            info.isOver
+        else { return }
+        for listener in observers.barrels where listener.name.isExactly(name) { tell(listener, info) }
+        endListeners(observers.endSequences(ofBarrel: name))
+    }
+}
+
+extension DownloadState {
+    /// True if the task does not run again unless it is queued again.
+    package var isOver: Bool {
+        switch self {
+        case .complete, .error, .cancel, .unknown: true
+        case .prepare, .idle, .action, .suspend: false
+        }
+    }
+}
+
+extension BarrelInfo {
+    /// True if no member can run any more.
+    package var isOver: Bool { states.allSatisfy { $0.key.isSettled || $0.value == 0 } }
+}

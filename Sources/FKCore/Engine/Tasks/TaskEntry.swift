@@ -1,0 +1,212 @@
+import FKMiddleware
+import Foundation
+
+/// A task in the engine's memory. Confined to the engine.
+package final class TaskEntry {
+    package let id: TaskID
+    package var record: TaskRecord
+    package var info: InfoHandle
+    /// The `HostName.site` of the next URL. It does not change while the task is queued or has a slot.
+    package var host: String
+    /// The run that has its slot, also while it stops; nil without one.
+    var run: TaskRun?
+    /// True if this engine may run it. An engine for chosen tasks also knows others.
+    var isAdmitted = false
+    /// True if this engine created it: then no earlier attempt has left a part file.
+    package let isNew: Bool
+    /// The index of the next URL in the plan.
+    var urlIndex = 0
+    /// True if the record has changed since the last write.
+    var isDirty = false
+    /// True if the record was repaired only in memory (`TaskBook.recover`).
+    var isRecovered = false
+    /// True if ranges were added, dropped or restarted since the last write.
+    package var rangesChanged = false
+    /// True if no live counter was ever written to the info file, so the record needs none.
+    var hasCleanCounters: Bool
+    /// True if the task was complete in another boot and its file is to be compared. Until then the record on disk says
+    /// `complete` with the other boot, and the task is queued or running only in memory.
+    var awaitsProof = false
+    /// True if it was requested again while its file is missing and the comparison has begun.
+    var isMissed = false
+    /// The task is being forgotten, and its finished file stays.
+    var keepsFile = false
+    /// The task is being forgotten, and the finished file that a refresh or repair was to replace stays.
+    var keepsRenewed = false
+    /// The places from which response middlewares have moved the file, as they were left there.
+    package private(set) var left: [SetAsideFile] = []
+    /// The received bytes in the last report to download middlewares.
+    package var reported: Int64 = 0
+    /// True if it counts among the tasks that can still run.
+    var isOpen = false
+    /// The command whose limits apply (`CommandGroups`).
+    package var group = CommandGroups.none
+    /// The group of its slot.
+    var slotGroup = CommandGroups.none
+    /// The rate limit of this task only; nil without one.
+    var limiter: RateLimiter?
+    /// The values that barrels and totals last counted for this task.
+    var accounted = Account()
+
+    /// The values of a task that barrels and totals count.
+    package struct Account: Equatable {
+        package var received: Int64 = 0
+        package var expected: Int64 = 0
+        /// True if the length is unknown. `expected` is then the number of received bytes.
+        package var isLengthUnknown = false
+        package var state: DownloadState?
+
+        /// Creates values, by default those of a task that counts nowhere.
+        package init(
+            received: Int64 = 0, expected: Int64 = 0, isLengthUnknown: Bool = false, state: DownloadState? = nil
+        ) {
+            self.received = received
+            self.expected = expected
+            self.isLengthUnknown = isLengthUnknown
+            self.state = state
+        }
+    }
+
+    /// - Parameter site: returns the host of the next URL; the default computes it.
+    package init(
+        record: consuming TaskRecord, info: InfoHandle, isNew: Bool, site: (String) -> String = { HostName.site($0) }
+    ) {
+        id = record.id
+        self.info = info
+        self.isNew = isNew
+        hasCleanCounters = isNew
+        urlIndex = record.nextURLIndex
+        host = site(record.plan[urlIndex])
+        self.record = record
+    }
+
+    /// The state for decisions about verbs: a task whose file is compared counts as complete.
+    package var standing: DownloadState { awaitsProof && record.state != .unknown ? .complete : record.state }
+
+    /// False for a task that is trashed or forgotten.
+    package var isThere: Bool { record.state != .unknown }
+
+    /// The URL of the next attempt.
+    package var nextURL: String { record.plan[urlIndex % record.plan.count] }
+
+    /// The received bytes now.
+    package var received: Int64 { TaskRecord.received(record.ranges, counters: run?.counters) }
+
+    /// The smoothed speed in bytes per second; 0 while it does not run.
+    package var bytesPerSecond: Double { run?.speed.bytesPerSecond ?? 0 }
+
+    /// The speed for the record: smoothed while the task runs, the average of the attempt at its end. It does not change
+    /// between attempts.
+    func recordedSpeed(in state: DownloadState, now: Int64) -> Int64? {
+        guard let run, record.isForeign != true else { return record.bytesPerSecond }
+        // Nothing is sampled without listeners. Then the average so far counts.
+        if state == .action, run.speed.bytesPerSecond >= 1 { return Int64(run.speed.bytesPerSecond) }
+        return run.attempt.averageSpeed(received: received, now: now) ?? record.bytesPerSecond
+    }
+
+    package var account: Account {
+        let received = received
+        return Account(
+            received: received, expected: max(record.expected ?? 0, received),
+            isLengthUnknown: record.expected == nil && record.state != .complete && record.state != .unknown,
+            state: record.state)
+    }
+
+    /// The task as middlewares see it.
+    package var context: TaskContext? {
+        URL(string: record.task.url).map {
+            TaskContext(
+                id: id, originalURL: $0, attempt: record.attempts, barrels: record.barrels,
+                attributes: record.task.attributes)
+        }
+    }
+
+    /// The middlewares of a chain that handle this task. Nothing is made where none is registered.
+    ///
+    /// - Parameter url: the URL whose host counts; nil, the default, takes the task's own.
+    package func middlewares<Middleware>(of chain: MiddlewareChain<Middleware>, url: String? = nil) -> [Middleware] {
+        chain.ordered(for: context, url: url.flatMap { URL(string: $0) })
+    }
+
+    /// True if a middleware of that chain handles this task.
+    func isHandled<Middleware>(by chain: MiddlewareChain<Middleware>) -> Bool { !chain.isEmpty(for: context) }
+
+    /// The digest that the finished file must have: the task's own, otherwise that of a server; nil without one.
+    var expectedDigest: Checksum? {
+        record.task.option { $0.checksum } ?? record.validator?.digest
+    }
+
+    /// Updates the record in memory with the facts of the run, before it is read.
+    package func refresh() {
+        run?.takeInlineHead()
+        run?.noteBytes()
+    }
+
+    /// True if a list has given digests for the pieces of the file.
+    var hasPieceDigests: Bool { record.task.option { $0.pieces } != nil }
+
+    // MARK: Changes
+
+    /// Changes the state in memory. Returns false if it had that state already.
+    package func set(_ state: DownloadState) -> Bool {
+        guard record.state != state else { return false }
+        record.state = state
+        isDirty = true
+        if state != .action { run?.speed = SpeedMeter() }
+        return true
+    }
+
+    /// Adds what a middleware has decided to the task's history. The same decision stands there once, with its last time:
+    /// a chain runs for every request of every connection.
+    package func noteDecision(of name: String, _ what: String, at date: Date) {
+        record.noteDecision(Verdict(time: date, by: name, what: what))
+        isDirty = true
+    }
+
+    /// Adds a line to the task's history, which keeps the newest eight.
+    package func appendHistory(by: String, _ what: String, at date: Date) {
+        if by == "resume" { run?.noteDrop(because: what) }
+        record.appendHistory(Verdict(time: date, by: by, what: what))
+        isDirty = true
+    }
+
+    /// Stores the live counters of its run in the record.
+    func foldCounters() {
+        guard let counters = run?.counters else { return }
+        record.fold(counters)
+        isDirty = true
+    }
+
+    /// Forgets all received bytes.
+    package func dropBytes() {
+        for index in record.ranges.indices { run?.counters?.store(index, 0) }
+        record.dropBytes()
+        rangesChanged = true
+    }
+
+    /// The finished file has other places, which are removed after the record is written.
+    package func leaveBehind(_ files: [SetAsideFile]) {
+        left = files
+        record.leaveBehind(files.map(\.path))
+    }
+
+    /// Resets the count of attempts. The next one begins with the plan's first entry.
+    package func freshen() {
+        record.freshen()
+        urlIndex = record.firstOfPlan
+    }
+
+    /// The finished file is to be compared. The task needs a slot for that, as for a fetch.
+    func demandProof() {
+        record.state = .idle
+        record.forgetPart()
+        awaitsProof = true
+    }
+
+    /// The finished file is missing or differs from the received bytes.
+    package func forgetFile() {
+        awaitsProof = false
+        dropBytes()
+        record.forgetFile()
+    }
+}

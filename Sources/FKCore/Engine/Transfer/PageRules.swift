@@ -1,0 +1,48 @@
+import FKMiddleware
+
+/// Decides whether an answer is a web page in the place of a file, such as a login form.
+///
+/// | the file's name | Content-Type `text/html` or `application/xhtml+xml` |
+/// | --- | --- |
+/// | an archive, image, medium, package or document (`a.zip`, `a.tar.gz`) | refused |
+/// | without an extension, or with another one (`a`, `a.html`, `a.php`, `a.txt`) | accepted |
+///
+/// Other types are accepted: many servers send `text/plain` or nothing for files that they do not know.
+package enum PageRules {
+    /// The extensions of files that are never web pages.
+    static let binaryExtensions: Set<String> = [
+        "7z", "aac", "aab", "apk", "appimage", "avi", "avif", "bin", "br", "bz2", "cab", "ckpt", "cpio", "crate", "deb",
+        "dmg", "docx", "exe", "flac", "gem", "gguf", "gif", "gz", "h5", "heic", "ico", "img", "ipa", "iso", "jar",
+        "jpeg",
+        "jpg", "lz", "lz4", "lzma", "m4a", "m4v", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "msi", "nc", "npy", "npz",
+        "odt", "ogg", "onnx", "opus", "otf", "parquet", "pdf", "pkg", "png", "pptx", "pt", "pth", "qcow2", "rar", "rpm",
+        "safetensors", "snap", "sqlite", "tar", "tbz2", "tgz", "tif", "tiff", "ttf", "txz", "vdi", "vhd", "vmdk", "war",
+        "wasm", "wav", "webm", "webp", "whl", "woff", "woff2", "xlsx", "xz", "zip", "zst",
+    ]
+
+    /// The error for a page in the place of a file; nil if the answer may be the file.
+    ///
+    /// - Parameters:
+    ///   - name: the name that the URL alone gives to the file.
+    ///   - head: the answer, with any status that brings bytes.
+    package static func error(_ name: String, _ head: ResponseHead) -> DownloadError? {
+        guard let type = head.first("Content-Type").map(mediaType), isPage(type), isBinary(name) else { return nil }
+        return DownloadError(
+            .protocolViolation,
+            "The server sent a web page (\(type)) instead of the file \(name): perhaps a login or an error page. Open the URL "
+                + "in a browser, and give the login or cookie that it wants.",
+            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, isRetryable: head.first("Retry-After") != nil)
+    }
+
+    private static func isPage(_ type: String) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
+
+    /// True for a name with the extension of a file that is never a web page.
+    package static func isBinary(_ name: String) -> Bool {
+        guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex else { return false }
+        return binaryExtensions.contains(name[name.index(after: dot)...].lowercased())
+    }
+
+    private static func mediaType(_ value: String) -> String {
+        value.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }.lowercased()
+    }
+}

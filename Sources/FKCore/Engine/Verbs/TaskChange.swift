@@ -1,0 +1,77 @@
+import FKMiddleware
+
+/// New settings of an existing task. Settings that are nil stay.
+public struct TaskChange: Codable, Sendable, Hashable {
+    /// The task.
+    public var id: TaskID
+    /// The new options, which replace all stored ones; nil, the default, keeps those.
+    public var options: TaskOptions?
+    /// The new mirrors, percent-encoded; nil, the default, keeps the stored ones.
+    public var mirrors: [String]?
+    /// The new priority. Tasks with a higher one start earlier. nil, the default, keeps the stored one.
+    public var priority: Int?
+
+    /// Creates a change that changes nothing yet.
+    public init(_ id: TaskID) { self.id = id }
+}
+
+extension TaskControl {
+    /// Changes settings of existing tasks.
+    ///
+    /// - Throws: the errors of `Control.change`.
+    package func change(_ changes: [TaskChange]) throws -> String {
+        try tenure.checkOpen()
+        var checked: [(TaskEntry, TaskDescription)] = []
+        checked.reserveCapacity(changes.count)
+        for change in changes {
+            guard let entry = try book.findSome(.id(change.id)).first, entry.standing != .unknown else {
+                throw DownloadError(.notFound, "There is no task \(change.id.short).")
+            }
+            checked.append((entry, try change.applied(to: entry.record.task)))
+        }
+        for (entry, task) in checked where task != entry.record.task { apply(task, to: entry) }
+        return "\(Plural.count(changes.count, "task")) changed"
+    }
+
+    private func apply(_ task: TaskDescription, to entry: TaskEntry) {
+        let known = entry.record.task
+        entry.record.task = task
+        entry.isDirty = true
+        var moved = known
+        moved.priority = task.priority
+        guard moved != task else { return changePlace(of: entry) }
+        switch entry.record.state {
+        case .idle: return requeue(entry)
+        case .action:
+            switch AskedAgain.running(known, task) {
+            case .adjust: adjust(entry, from: known.options)
+            case .restart: entry.run?.restart()
+            default: break
+            }
+        default: break
+        }
+        // A client that reads the record after the answer finds the change, and a kill does not lose it.
+        book.write(entry)
+    }
+
+    private func changePlace(of entry: TaskEntry) {
+        if schedule.ready.contains(entry.id) { schedule.ready.push(schedule.element(of: entry)) }
+        book.write(entry)
+    }
+}
+
+extension TaskChange {
+    /// The description after the change.
+    fileprivate func applied(to task: TaskDescription) throws(DownloadError) -> TaskDescription {
+        var task = task
+        if let options {
+            try options.validate()
+            task.options = options
+        }
+        if let mirrors {
+            task.mirrors = try mirrors.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
+        }
+        if let priority { task.priority = priority }
+        return task
+    }
+}

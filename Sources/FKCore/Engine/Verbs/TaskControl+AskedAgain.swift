@@ -1,0 +1,128 @@
+import FKMiddleware
+import Foundation
+
+/// Existing tasks that are requested again. `AskedAgain` decides, and this performs.
+extension TaskControl {
+    /// Stores the options of the new request and applies them.
+    ///
+    /// - Returns: the checksum to compare with the finished file first (`compare`); nothing is stored then. nil if there is
+    ///   nothing to compare.
+    func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Checksum? {
+        // A file that awaits its proof counts as finished.
+        let (task, effect) = try AskedAgain.decide(
+            entry.record.task, in: entry.standing, file: finishedFile(of: entry), length: entry.record.expected,
+            asked: asked)
+        if case .compare(let checksum) = effect { return checksum }
+        demandProofAgain(of: entry)
+        try book.addAttributes(of: asked, to: entry)
+        let old = entry.record.task.options
+        store(task, in: entry)
+        switch effect {
+        case .nothing, .compare: break
+        case .adjust: adjust(entry, from: old)
+        case .restart: entry.run?.restart()
+        case .requeue: requeue(entry)
+        case .queue: queue(entry, mayRun: mayRun || entry.isAdmitted)
+        case .fetchAgain:
+            if entry.awaitsProof {
+                forgetMissing(entry)
+            } else {
+                dropBytes(of: entry)
+                entry.record.forgetResult()
+                queue(entry, mayRun: mayRun || entry.isAdmitted)
+            }
+        }
+        return nil
+    }
+
+    /// Compares the finished file of an existing task with the checksum of the request.
+    ///
+    /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then.
+    package func compare(
+        _ comparison: Comparison, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
+    ) async -> DownloadError? {
+        let id = results[comparison.position].id
+        do {
+            guard let path = try book.find(id)?.record.path else { throw Self.changedMeanwhile }
+            let checksum = comparison.checksum
+            let digest = try await offThread { () throws(DownloadError) in
+                do {
+                    return try Digester.hex(ofFile: URL(fileURLWithPath: path), checksum.algorithm)
+                } catch {
+                    throw DownloadError(
+                        wrapping: error, code: .destination, message: "The finished file \(path) cannot be read.")
+                }
+            }
+            try tenure.checkOpen()
+            // The task may have changed while the file was read.
+            guard let entry = try book.find(id), entry.record.path == path,
+                entry.awaitsProof || entry.record.state == .complete
+            else { throw Self.changedMeanwhile }
+            guard digest == checksum.hex else {
+                throw DownloadError(
+                    .checksumMismatch,
+                    "\(path) is not the file expected: its \(checksum.algorithm.rawValue) is \(digest), not "
+                        + "\(checksum.hex). It stays as it is: trash the task to fetch it again.",
+                    url: URLMasking.mask(comparison.task.url))
+            }
+            book.appendHistory(entry, by: "checksum", checksum.matchNote)
+            let (task, _) = try AskedAgain.decide(
+                entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
+                asked: comparison.task)
+            try book.addAttributes(of: comparison.task, to: entry)
+            store(task, in: entry)
+            book.write(entry)
+            return nil
+        } catch {
+            return DownloadError(wrapping: error, code: .disk, message: "The finished file could not be compared.")
+        }
+    }
+
+    private static let changedMeanwhile = DownloadError(
+        .cancelled, "The task changed while its finished file was read: ask again.", isRetryable: true)
+
+    private func offThread<Value: Sendable>(
+        isolation: isolated (any Actor)? = #isolation,
+        _ work: @escaping @Sendable () throws(DownloadError) -> Value
+    ) async throws(DownloadError) -> Value {
+        try await withCheckedContinuation { continuation in
+            room.diskWork.async { continuation.resume(returning: Result { () throws(DownloadError) in try work() }) }
+        }.get()
+    }
+
+    /// The finished file compared with the record: place and length. A response middleware may have changed the length.
+    private func finishedFile(of entry: TaskEntry) -> AskedAgain.File {
+        let record = entry.record
+        guard let path = record.path, let expected = record.expected else { return .gone }
+        var status = stat()
+        guard stat(path, &status) == 0 else { return .gone }
+        if record.isForeign == true { return .foreign }
+        // The proof decides about a file that awaits it.
+        let isOwn =
+            Int64(status.st_size) == expected || entry.awaitsProof || entry.isHandled(by: book.chains.response)
+        return isOwn ? .own : .gone
+    }
+
+    /// Stores a description. `addAttributes` adds its attributes; they do not replace the stored ones.
+    private func store(_ task: TaskDescription, in entry: TaskEntry) {
+        var task = task
+        task.attributes = entry.record.task.attributes
+        guard task != entry.record.task else { return }
+        entry.record.task = task
+        entry.isDirty = true
+        // A complete task may leave the memory at any time.
+        if entry.record.state != .action { book.write(entry) }
+    }
+
+    /// Applies the stored options to the running attempt.
+    func adjust(_ entry: TaskEntry, from old: TaskOptions) {
+        guard let run = entry.run else { return }
+        let new = entry.record.task.options
+        // The digest is computed already or is in progress. Another one needs another attempt.
+        if new.checksum != old.checksum, run.lanes.isEmpty { return run.restart() }
+        if entry.record.version.isUnproven { return run.restart() }
+        if new.deadline != old.deadline { schedule.watchDeadline(of: entry) }
+        if new.rateLimit != old.rateLimit { room.limits.apply(to: entry) }
+        if new.connections != old.connections { run.setConnections(room.limits.connections(of: entry)) }
+    }
+}

@@ -1,0 +1,47 @@
+import FKMiddleware
+import Foundation
+
+/// Tasks that are not complete at their deadline (`TaskOptions.deadline`).
+extension TaskControl {
+    /// Fails a task whose deadline has passed. A task that was suspended meanwhile stays suspended: it fails when it
+    /// is about to start.
+    package func expire(_ id: TaskID) {
+        guard let entry = book[id] ?? book.unrest(id), entry.standing == .idle || entry.standing == .action else {
+            return
+        }
+        // The wall clock may have been set back, and the deadline may have been moved.
+        guard let error = entry.missedDeadline(at: clock.date) else { return schedule.watchDeadline(of: entry) }
+        schedule.withdraw(id)
+        entry.record.expire(error, at: clock.date)
+        book.appendHistory(entry, by: "deadline", error.message)
+        reporter.change(entry, to: .error)
+        guard let run = entry.run else {
+            book.write(entry)
+            ResponseChainEnd.tell(error, of: entry, head: entry.record.response, book.chains)
+            return book.retire(entry)
+        }
+        run.expire(error)
+    }
+}
+
+extension TaskEntry {
+    /// The error of a task that is past its deadline; nil for any other.
+    func missedDeadline(at date: Date) -> DownloadError? {
+        guard record.task.hasOptions, let deadline = record.task.options.deadline, deadline <= date else { return nil }
+        return DownloadError(
+            .deadlineExceeded,
+            "The file was not complete at its deadline, \(Timestamp.seconds(deadline)): prepare the task again with "
+                + "a later `options.deadline`, or without one.",
+            url: URLMasking.mask(record.task.url))
+    }
+}
+
+extension Schedule {
+    /// Has `Alarms` report the task at its deadline, if it has one.
+    func watchDeadline(of entry: TaskEntry) {
+        guard entry.record.task.hasOptions, let deadline = entry.record.task.options.deadline else { return }
+        let seconds = min(max(deadline.timeIntervalSince(clock.date), 0), 1e9)
+        alarms.expiries.push(entry.id, due: clock.now + Int64((seconds * 1e9).rounded(.up)))
+        setDeadline()
+    }
+}

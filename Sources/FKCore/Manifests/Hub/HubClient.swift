@@ -1,0 +1,149 @@
+import FKMiddleware
+import FKTransport
+import Foundation
+
+/// Asks a Hugging Face hub for the files of a repository.
+public struct HubClient: Sendable {
+    /// The URL of the hub, such as `https://huggingface.co`.
+    public var endpoint: String
+    /// The token, which is sent to the hub's own origin only; nil for none.
+    public var token: String?
+    /// The options of the requests: proxy, TLS and time-outs.
+    public var options = TaskOptions()
+
+    /// The usual hub.
+    public static let defaultEndpoint = "https://huggingface.co"
+    /// The largest number of pages of a repository's list. A hub has 1,000 files on each.
+    static let maxPages = 10_000
+    /// The largest number of pages in succession without a file.
+    static let maxEmptyPages = 100
+
+    /// Creates a client.
+    ///
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for an endpoint that is no URL.
+    public init(endpoint: String = defaultEndpoint, token: String? = nil) throws(DownloadError) {
+        var text = try URLNormalizer.normalize(endpoint)
+        while text.hasSuffix("/") { text.removeLast() }
+        self.endpoint = text
+        self.token = token
+    }
+
+    /// The files of a repository at the commit that its revision has now.
+    ///
+    /// - Parameters:
+    ///   - include: patterns of the paths to take, such as `*.safetensors`; empty, the default, takes all. `*` also
+    ///     stands for slashes.
+    ///   - exclude: patterns of the paths to leave out; the default is none.
+    /// - Returns: a list with URL, size and digest of each file. Its facts have the repository and the commit. A file
+    ///   with a bad name or digest is in `faults`.
+    /// - Throws: `DownloadError` if the hub refuses, or answers something else; `.protocolViolation` if its list does not
+    ///   end.
+    public func files(
+        of reference: HubReference, include: [String] = [], exclude: [String] = []
+    ) async throws(DownloadError) -> Manifest {
+        let transport = try TransportKind.automatic.makeTransport()
+        defer { transport.shutdown() }
+        return try await files(of: reference, include: include, exclude: exclude, over: transport)
+    }
+
+    func files(
+        of reference: HubReference, include: [String], exclude: [String], over transport: any Transport
+    ) async throws(DownloadError) -> Manifest {
+        let commit = try await commit(of: reference, over: transport)
+        let include = include.map(HubPattern.init)
+        let exclude = exclude.map(HubPattern.init)
+        var reading = Manifest.Reading()
+        reading.hub = Manifest.Hub(endpoint: endpoint, repository: reference.repository, commit: commit)
+        var manifest = Manifest(form: .hubTree)
+        manifest.facts.origin = "hf:\(reference.repository)"
+        manifest.facts.commit = commit
+        var known = ExactMap<Int>()
+        var page = 0
+        var emptyPages = 0
+        var next: String? = "\(endpoint)/\(reference.apiPath)/tree/\(commit)?recursive=true&expand=false"
+        while let url = next {
+            page += 1
+            guard page <= Self.maxPages else {
+                throw endless("the list of its files has more than \(Self.maxPages) pages", url)
+            }
+            let answer = try await get(url, over: transport)
+            let part = try parse(answer.bytes ?? [], url, reading)
+            var isNew = part.entries.isEmpty && part.faults.isEmpty
+            emptyPages = isNew ? emptyPages + 1 : 0
+            guard emptyPages <= Self.maxEmptyPages else { throw endless("its pages have no files any more", url) }
+            for entry in part.entries {
+                guard let name = entry.name, known[name] == nil else { continue }
+                known[name] = page
+                isNew = true
+                if HubPattern.chooses(name, include: include, exclude: exclude) { manifest.entries.append(entry) }
+            }
+            isNew = isNew || !part.faults.isEmpty && page == 1
+            guard isNew else { throw endless("page \(page) names only files of earlier pages", url) }
+            manifest.faultCount += part.faultCount
+            manifest.faults += part.faults.prefix(max(0, 1_000 - manifest.faults.count))
+            next = try nextPage(answer.head, url)
+        }
+        return manifest
+    }
+
+    private func commit(of reference: HubReference, over transport: any Transport) async throws(DownloadError) -> String
+    {
+        let revision = BaseURL.encoded(reference.revision).replacing("/", with: "%2F")
+        let url = "\(endpoint)/\(reference.apiPath)/revision/\(revision)"
+        let bytes = try await get(url, over: transport).bytes ?? []
+        var reader = JSONReader(bytes)
+        let text: String?
+        do throws(JSONReader.Fault) { text = try reader.value().object?["sha"]?.string } catch { text = nil }
+        guard let commit = text, (40...64).contains(commit.utf8.count), commit.utf8.allSatisfy({ $0.hexValue != nil })
+        else {
+            throw DownloadError(
+                .protocolViolation, "The hub did not tell the commit of \(reference): is it a Hugging Face hub?",
+                url: url)
+        }
+        return commit.lowercased()
+    }
+
+    private func get(_ url: String, over transport: any Transport) async throws(DownloadError) -> DocumentRequest.Answer
+    {
+        var request = DocumentRequest(url: url, options: options)
+        if let token {
+            request.headers = [ResponseHead.Field("Authorization", "Bearer \(token)")]
+            request.secretHeaders = ["authorization"]
+        }
+        do { return try await request.fetch(over: transport) } catch {
+            guard error.code == .httpStatus, [401, 403, 404].contains(error.status) else { throw error }
+            var error = error
+            error.message +=
+                token == nil
+                ? " The repository may not exist, or it may need a token: set HF_TOKEN, or log in with the hub's client."
+                : " The repository may not exist, or the token may not have access to it."
+            throw error
+        }
+    }
+
+    private func parse(
+        _ bytes: [UInt8], _ url: String, _ reading: Manifest.Reading
+    ) throws(DownloadError) -> Manifest {
+        do throws(ManifestError) { return try Manifest(parsing: bytes, as: .hubTree, reading) } catch {
+            throw DownloadError(.protocolViolation, "The hub's list cannot be read. \(error.description)", url: url)
+        }
+    }
+
+    /// The URL of the next page; nil on the last one. The token must not leave the hub.
+    private func nextPage(_ head: ResponseHead, _ url: String) throws(DownloadError) -> String? {
+        let links = LinkField.parse(head.values(of: "Link"))
+        guard let link = links.first(where: { $0.relations.contains("next") }) else { return nil }
+        guard let next = URL(string: link.target, relativeTo: URL(string: url))?.absoluteString,
+            URLOrigin(next) == URLOrigin(endpoint)
+        else {
+            throw DownloadError(
+                .protocolViolation, "The hub's list continues at another host: that host was not asked.",
+                url: URLMasking.mask(link.target))
+        }
+        return next
+    }
+
+    private func endless(_ reason: String, _ url: String) -> DownloadError {
+        DownloadError(.protocolViolation, "The hub's list of files does not end: \(reason).", url: URLMasking.mask(url))
+    }
+}

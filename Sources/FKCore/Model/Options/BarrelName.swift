@@ -1,0 +1,52 @@
+import FKMiddleware
+
+/// The rules for names of barrels.
+package enum BarrelName {
+    /// Checks a name.
+    ///
+    /// - Throws: `.invalidArgument` for a name that is empty, longer than 100 bytes of UTF-8, `.` or `..`, or that
+    ///   contains a slash or a control character.
+    package static func validate(_ name: String) throws {
+        let problem: String? =
+            if name.isEmpty {
+                "is empty"
+            } else if name.utf8.count > 100 {
+                "is longer than 100 bytes"
+            } else if name == "." || name == ".." {
+                "is reserved"
+            } else if name.utf8.contains(UInt8(ascii: "/")) {
+                "has a slash"
+            } else if name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+                "has a control character"
+            } else {
+                nil
+            }
+        if let problem {
+            throw DownloadError(.invalidArgument, "\"\(printable(name))\" cannot be a barrel's name: it \(problem).")
+        }
+    }
+
+    /// The file name of a barrel: ASCII letters, digits, `-`, `_` and inner dots, everything else percent-encoded. It
+    /// survives file systems that fold case or normalise, and never starts with a dot. A name of 100 bytes could
+    /// become 300, so an encoded form over 200 bytes is cut and made unique by its digest.
+    package static func fileName(_ name: String) -> String {
+        var text = ""
+        for byte in name.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x5f: text.unicodeScalars.append(Unicode.Scalar(byte))
+            case 0x2e where !text.isEmpty: text += "."
+            default: text += "%" + Digester.hex([byte])
+            }
+        }
+        guard text.utf8.count > 200 else { return text }
+        return "\(text.prefix(160))%~\(Digester.hex(Digester.bytes(of: name, .sha256).prefix(16)))"
+    }
+
+    private static func printable(_ name: String) -> String {
+        let text = name.unicodeScalars.prefix(40).map { scalar in
+            scalar.properties.generalCategory == .control
+                ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+        }
+        return text.joined()
+    }
+}

@@ -1,0 +1,52 @@
+import FKMiddleware
+
+/// Parses a header field written as one line, in an option or a list.
+package enum HeaderField {
+    /// Header fields that the transfer sets itself. Other values would break resuming or the message's framing.
+    private static let reserved: Set<String> = [
+        "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "te", "connection", "upgrade",
+        "expect",
+    ]
+    /// The lower-case names of fields that are secret whoever sets them.
+    package static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+    /// Header fields without secrets, which therefore follow a redirect to another origin.
+    private static let harmless: Set<String> = [
+        "accept", "accept-language", "user-agent", "cache-control", "pragma", "dnt", "from",
+    ]
+
+    /// Parses `Name: value`. Whitespace around the value is dropped; `Name:` sends an empty value.
+    ///
+    /// - Throws: `InvalidHeader` with the reason. It may contain the name but never the value, which may be a secret.
+    package static func parse(_ text: String) throws(InvalidHeader) -> ResponseHead.Field {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
+            throw InvalidHeader(reason: "a header is written 'Name: value'")
+        }
+        let name = String(text[..<colon])
+        guard HTTPToken.isFieldName(name) else {
+            throw InvalidHeader(reason: "a header's name consists of letters, digits and !#$%&'*+-.^_`|~")
+        }
+        var value = text[text.index(after: colon)...]
+        // CR, LF and NUL could end the field and start another one (RFC 9110 section 5.5).
+        guard !value.unicodeScalars.contains(where: { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }) else {
+            throw InvalidHeader(reason: "the value of header '\(name)' holds a line break or another control character")
+        }
+        while value.first == " " || value.first == "\t" { value.removeFirst() }
+        while value.last == " " || value.last == "\t" { value.removeLast() }
+        guard !reserved.contains(name.lowercased()) else {
+            throw InvalidHeader(reason: "header '\(name)' is set by the transfer itself and cannot be given")
+        }
+        return ResponseHead.Field(name, String(value))
+    }
+
+    /// The lower-case names of the fields that must not follow a redirect to another origin: all except the harmless
+    /// ones.
+    package static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
+        Set(fields.map { $0.name.lowercased() }).subtracting(harmless).sorted()
+    }
+}
+
+/// A header that cannot be sent.
+package struct InvalidHeader: Error, Hashable {
+    /// The reason, for a message. It never contains the value.
+    package var reason: String
+}

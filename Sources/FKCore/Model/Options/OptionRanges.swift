@@ -1,0 +1,143 @@
+import FKMiddleware
+import Foundation
+
+/// Checks numbers set by an application, a command line or a record. A value outside its range is an error that
+/// contains the option, the value and the range.
+package enum OptionRange {
+    /// The sentence about a value outside its range; nil if it is inside, or not set.
+    package static func fault<Value: Comparable>(_ name: String, _ value: Value?, in range: ClosedRange<Value>)
+        -> String?
+    {
+        guard let value, !range.contains(value) else { return nil }
+        return "\(name) is \(value), and must be from \(range.lowerBound) to \(range.upperBound)"
+    }
+
+    /// The same for a range without an end.
+    package static func fault<Value: Comparable>(_ name: String, _ value: Value?, in range: PartialRangeFrom<Value>)
+        -> String?
+    {
+        guard let value, !range.contains(value) else { return nil }
+        return "\(name) is \(value), and must be at least \(range.lowerBound)"
+    }
+
+    /// The same for seconds.
+    package static func fault(_ name: String, seconds: Double?, in range: ClosedRange<Double>) -> String? {
+        guard let seconds, !range.contains(seconds) else { return nil }
+        return "\(name) is \(seconds) s, and must be from \(range.lowerBound) s to \(range.upperBound) s"
+    }
+
+    /// The same for a number of connections.
+    package static func fault(_ name: String, _ limit: ConnectionLimit?) -> String? {
+        guard case .fixed(let count) = limit else { return nil }
+        return fault("\(name) = .fixed", count, in: ConnectionLimit.range)
+    }
+
+    /// Throws `.invalidArgument` with the sentence, if there is one.
+    package static func check(_ fault: String?) throws(DownloadError) {
+        if let fault { throw DownloadError(.invalidArgument, "\(fault).") }
+    }
+}
+
+extension ConnectionLimit {
+    /// The range of `.fixed`.
+    package static let range = 1...256
+}
+
+extension TaskOptions {
+    /// Checks every option. `Builder.prepare` calls it before it creates anything.
+    ///
+    /// - Throws: `.invalidArgument` with the first option outside its range, its value and the range, or with the
+    ///   first header field that cannot be sent. The message never contains the value of a header field.
+    public func validate() throws(DownloadError) { try OptionRange.check(fault) }
+
+    /// The error message of `validate`; nil if all options are valid.
+    package var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault }
+
+    private var numberFault: String? {
+        OptionRange.fault("options.maxSize", maxSize, in: 0...)
+            ?? OptionRange.fault("options.size", size, in: 0...)
+            ?? OptionRange.fault("options.rateLimit", rateLimit, in: 0...)
+            ?? OptionRange.fault("options.minFree", minFree, in: 0...)
+            ?? OptionRange.fault("options.connections", connections)
+            ?? OptionRange.fault("options.maxAttempts", maxAttempts, in: RetryPolicy.attempts)
+    }
+
+    private var timeFault: String? {
+        OptionRange.fault("options.timeout", seconds: timeoutSeconds, in: Self.timeouts)
+            ?? OptionRange.fault("options.stallTimeout", seconds: stallSeconds, in: Self.timeouts) ?? deadlineFault
+    }
+
+    /// The range of timeouts, in seconds.
+    private static let timeouts = 0.001...1e9
+
+    /// The options with each number clamped to its range. For records, because an earlier version may have written
+    /// them.
+    package func clamped() -> TaskOptions {
+        var options = self
+        options.maxSize = maxSize.map { max($0, 0) }
+        options.size = size.map { max($0, 0) }
+        options.rateLimit = rateLimit.map { max($0, 0) }
+        options.minFree = minFree.map { max($0, 0) }
+        let attempts = RetryPolicy.attempts
+        options.maxAttempts = maxAttempts.map { min(max($0, attempts.lowerBound), attempts.upperBound) }
+        if case .fixed(let count) = connections {
+            let range = ConnectionLimit.range
+            options.connections = .fixed(min(max(count, range.lowerBound), range.upperBound))
+        }
+        func clamped(_ seconds: Double) -> Double {
+            min(max(seconds, Self.timeouts.lowerBound), Self.timeouts.upperBound)
+        }
+        options.timeoutSeconds = timeoutSeconds.map(clamped)
+        options.stallSeconds = stallSeconds.map(clamped)
+        if deadlineFault != nil { options.deadline = nil }
+        return options
+    }
+
+    private var deadlineFault: String? {
+        let range = Date(timeIntervalSince1970: 0)...Date.distantFuture
+        // A date that is not a number compares as equal to every date.
+        guard let deadline, !range.contains(deadline) || deadline.timeIntervalSince1970.isNaN else { return nil }
+        return "options.deadline is outside its range, and must be from 1970 to Date.distantFuture"
+    }
+}
+
+extension ResponseHead.Field {
+    /// The reason why the field cannot be sent; nil for a valid one. It never contains the value, which may be a
+    /// secret.
+    package var fault: String? {
+        guard HTTPToken.isFieldName(name) else {
+            return "\"\(Escaping.visible(name.prefix(60)))\" is not the name of a header field"
+        }
+        guard HTTPToken.isFieldValue(value) else {
+            return "the value of the header field \(name) holds a line break or NUL"
+        }
+        return nil
+    }
+}
+
+extension TransportOptions {
+    /// The error message of `Configure.validate`; nil if all options are valid.
+    package var fault: String? {
+        OptionRange.fault("transport.connectTimeout", seconds: connectSeconds, in: 0...1e9)
+            ?? OptionRange.fault("transport.stallTimeout", seconds: stallSeconds, in: 0...1e9)
+            ?? OptionRange.fault("transport.stallRate", stallRate, in: 0...)
+            ?? OptionRange.fault("transport.maxRedirects", maxRedirects, in: 0...)
+            ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)
+            ?? OptionRange.fault("transport.maxHeaderLines", maxHeaderLines, in: 1...)
+            ?? userAgent.flatMap { ResponseHead.Field("User-Agent", $0).fault }
+    }
+}
+
+extension RetryPolicy {
+    /// The range of `maxAttempts`.
+    package static let attempts = 1...1001
+
+    /// The error message of `Configure.validate`; nil if all values are valid.
+    package var fault: String? {
+        OptionRange.fault("retry.maxAttempts", maxAttempts, in: Self.attempts)
+            ?? OptionRange.fault("retry.baseDelay", seconds: baseDelaySeconds, in: 0...3_600)
+            ?? OptionRange.fault("retry.maxDelay", seconds: maxDelaySeconds, in: 0...86_400)
+            ?? OptionRange.fault("retry.jitter", jitter, in: 0...1)
+            ?? OptionRange.fault("retry.maxRetryAfter", seconds: maxRetryAfterSeconds, in: 0...86_400)
+    }
+}

@@ -1,0 +1,203 @@
+import FKMiddleware
+import Foundation
+
+/// The state of a task at one moment, as observers receive it.
+public struct DownloadInfo: Sendable, Hashable {
+    /// The task's id.
+    public var id: TaskID
+    /// The URL that the task was created with, percent-encoded.
+    public var url: String
+    /// The state of the task.
+    public var state: DownloadState
+    /// Bytes received, received at the previous report, and expected: FKDownloader's three numbers.
+    public var count: ByteCount
+    /// The speed, smoothed over about five seconds; 0 while the task does not run.
+    public var bytesPerSecond: Double
+    /// The last error, in state `.error` and while a retry is due; else nil.
+    public var error: DownloadError?
+    /// The number of attempts started so far.
+    public var attempts: Int
+    /// The path of the finished file; nil until the task is complete.
+    public var path: String?
+    /// The file name that was set or that the server gave; nil until one is known.
+    public var fileName: String?
+    /// The barrels that the task is a member of.
+    public var barrels: [String]
+    /// When the last byte arrived, exact to a second. For a task that is not running, the last change of its part file;
+    /// for a complete one, the time of completion. nil if no byte has arrived, or if nothing is known of it.
+    public var lastByteAt: Date?
+    /// Why the task waits, as in its record; nil if it does not.
+    package var wait: Waiting?
+    /// The maximum number of attempts; nil if unknown. It is not part of the JSON form.
+    package var maxAttempts: Int?
+    /// The connections that receive the file; 0 while the task does not run. It is not part of the JSON form.
+    package var connections = 0
+
+    /// Creates an info for tests. Other values are 0, empty or nil.
+    public init(id: TaskID, url: String, state: DownloadState, count: ByteCount = .init()) {
+        self.id = id
+        self.url = url
+        self.state = state
+        self.count = count
+        bytesPerSecond = 0
+        attempts = 0
+        barrels = []
+    }
+
+    /// Why an idle task is not running; nil for other tasks.
+    public var waiting: WaitReason? {
+        get { wait.map { WaitReason($0) } }
+        set { wait = newValue.map { Waiting(of: $0) } }
+    }
+    /// When the next attempt is due or the host's pause ends; nil if the task waits for neither, or the time is unknown.
+    public var waitingUntil: Date? { wait?.until }
+    /// The host that asked for the delay or has its maximum of connections; nil if it is not about a host. It has its
+    /// port unless that is the default of the scheme.
+    public var waitingHost: String? { wait?.host }
+    /// The limit that was reached, of connections to the host or of slots; nil otherwise.
+    public var waitingLimit: Int? { wait?.limit }
+
+    /// The finished file; nil until the task is complete.
+    public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+
+    /// The time until the last byte at the present speed. nil while the task does not run, nothing arrives, or the
+    /// length is unknown.
+    public var estimatedTimeRemaining: Duration? {
+        guard state == .action else { return nil }
+        return RemainingTime.estimate(
+            received: count.received, expected: count.expected, bytesPerSecond: bytesPerSecond)
+    }
+}
+
+/// The JSON form: `waiting` is a text (`slot`, `host`, `retry`, `no space`, `engine`, `queue`), and `waitingUntil`,
+/// `waitingHost` and `waitingLimit` are members of their own. Members without a value are left out.
+extension DownloadInfo: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case id, url, state, count, bytesPerSecond, error, attempts, path, fileName, barrels
+        case waiting, waitingUntil, waitingHost, waitingLimit, lastByteAt
+    }
+
+    /// Decodes an info.
+    ///
+    /// - Throws: `DecodingError` if a member is missing or has another form.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            id: try values.decode(TaskID.self, forKey: .id), url: try values.decode(String.self, forKey: .url),
+            state: try values.decode(DownloadState.self, forKey: .state),
+            count: try values.decode(ByteCount.self, forKey: .count))
+        bytesPerSecond = try values.decode(Double.self, forKey: .bytesPerSecond)
+        error = try values.decodeIfPresent(DownloadError.self, forKey: .error)
+        attempts = try values.decode(Int.self, forKey: .attempts)
+        path = try values.decodeIfPresent(String.self, forKey: .path)
+        fileName = try values.decodeIfPresent(String.self, forKey: .fileName)
+        barrels = try values.decode([String].self, forKey: .barrels)
+        lastByteAt = try values.decodeIfPresent(Date.self, forKey: .lastByteAt)
+        if let reason = try values.decodeIfPresent(Waiting.Reason.self, forKey: .waiting) {
+            wait = Waiting(
+                reason, until: try values.decodeIfPresent(Date.self, forKey: .waitingUntil),
+                host: try values.decodeIfPresent(String.self, forKey: .waitingHost),
+                limit: try values.decodeIfPresent(Int.self, forKey: .waitingLimit))
+        }
+    }
+
+    /// Encodes an info.
+    ///
+    /// - Throws: the encoder's error.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(id, forKey: .id)
+        try values.encode(url, forKey: .url)
+        try values.encode(state, forKey: .state)
+        try values.encode(count, forKey: .count)
+        try values.encode(bytesPerSecond, forKey: .bytesPerSecond)
+        try values.encodeIfPresent(error, forKey: .error)
+        try values.encode(attempts, forKey: .attempts)
+        try values.encodeIfPresent(path, forKey: .path)
+        try values.encodeIfPresent(fileName, forKey: .fileName)
+        try values.encode(barrels, forKey: .barrels)
+        try values.encodeIfPresent(wait?.reason, forKey: .waiting)
+        try values.encodeIfPresent(wait?.until, forKey: .waitingUntil)
+        try values.encodeIfPresent(wait?.host, forKey: .waitingHost)
+        try values.encodeIfPresent(wait?.limit, forKey: .waitingLimit)
+        try values.encodeIfPresent(lastByteAt, forKey: .lastByteAt)
+    }
+}
+
+/// The sum over a barrel's members at one moment.
+///
+/// Complete members count with their whole length, so the sum does not fall when one completes. The length of a file
+/// is known once a server has reported it. Until it is known for all members, the sum is a lower bound and is marked
+/// as such.
+public struct BarrelInfo: Sendable, Hashable, Codable {
+    /// The barrel's name.
+    public var name: String
+    /// The byte counts. `expected` is the sum of the known lengths; nil while no length is known.
+    public var count: ByteCount
+    /// The progress, in 0...1: bytes received of bytes expected. nil until the lengths of all members are known.
+    ///
+    /// It is 1 only if every member is complete, and it never decreases. When bytes are discarded, members join or a
+    /// length changes, it stays until the bytes catch up. It starts again when members join a complete barrel.
+    public var fraction: Double?
+    /// The number of members in each state. States without members are left out.
+    public var states: [DownloadState: Int]
+    /// The number of members.
+    public var total: Int
+    /// The sum of the running members' speeds, smoothed over about five seconds.
+    public var bytesPerSecond: Double
+
+    /// Creates an info for tests. Other values are 0 or nil.
+    public init(name: String, count: ByteCount = .init(), states: [DownloadState: Int] = [:], total: Int = 0) {
+        self.name = name
+        self.count = count
+        self.states = states
+        self.total = total
+        bytesPerSecond = 0
+        fraction = count.fraction
+    }
+
+    /// False while the length of any member is unknown, in whichever state. `count.expected` is then a lower bound.
+    public var isExpectedKnown: Bool { count.expected != nil && !count.isLowerBound }
+
+    /// The share of complete members, in 0...1; 0 for an empty barrel.
+    public var fileFraction: Double { total > 0 ? Double(states[.complete] ?? 0) / Double(total) : 0 }
+
+    /// The time until the last byte of all members at the present speed. nil while nothing arrives, or while the length of
+    /// a member is unknown. Members that do not run count with what they miss.
+    public var estimatedTimeRemaining: Duration? {
+        guard isExpectedKnown, !isComplete else { return nil }
+        return RemainingTime.estimate(
+            received: count.received, expected: count.expected, bytesPerSecond: bytesPerSecond)
+    }
+
+    /// True when every member is complete; false for an empty barrel.
+    public var isComplete: Bool { total > 0 && states[.complete] == total }
+}
+
+extension TaskRecord {
+    /// When the last byte arrived, as far as the record knows: not while the task runs.
+    package var lastByteAt: Date? {
+        if state == .complete { return isForeign == true ? nil : finished }
+        return partTime.map { Date(timeIntervalSince1970: Double($0) / 1e9) }
+    }
+}
+
+extension DownloadInfo {
+    /// The info of a task as its info file shows it to another process.
+    package init(_ record: TaskRecord) {
+        self.init(
+            id: record.id, url: record.task.url, state: record.state,
+            count: ByteCount(received: record.received, expected: record.expected))
+        error = record.error
+        attempts = record.attempts
+        path = record.state == .complete ? record.path : nil
+        fileName = record.path?.lastPathPart ?? record.task.fileName
+        barrels = record.barrels
+        if record.state == .idle { wait = record.waiting }
+        lastByteAt = record.lastByteAt
+        if record.task.hasOptions, let most = record.task.options.maxAttempts {
+            maxAttempts = max(most, record.plan.count)
+        }
+        if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }
+    }
+}

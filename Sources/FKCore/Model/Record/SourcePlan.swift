@@ -1,0 +1,80 @@
+import FKMiddleware
+
+/// The addresses of a task's file, in the order of its attempts: its own URL or the address in its place, its mirrors, and the
+/// mirrors that a server has offered.
+///
+/// | address | header fields of the task that it gets |
+/// | --- | --- |
+/// | of the origin of the task's URL | all |
+/// | a mirror of another origin | those without secrets, and those that the task's list gave for all addresses |
+/// | offered by a server, of another origin | none |
+package struct SourcePlan: Sendable, Hashable {
+    /// The maximum number of mirrors that servers may offer for a file.
+    package static let maxOffered = 8
+    /// The maximum number of mirrors that may deliver beside an address in one attempt, and of those that are compared with an
+    /// offered one. No attempt walks a longer plan.
+    static let maxBeside = 256
+
+    let own: String
+    let mirrors: [String]
+    /// The mirrors that servers have offered.
+    package let offered: [String]
+
+    /// Creates a plan; by default of one address.
+    package init(own: String, mirrors: [String] = [], offered: [String] = []) {
+        self.own = own
+        self.mirrors = mirrors
+        self.offered = offered
+    }
+
+    /// The number of addresses, at least 1.
+    @inline(__always)
+    package var count: Int { 1 + mirrors.count + offered.count }
+
+    /// An address, by its position in 0..<`count`.
+    @inline(__always)
+    package subscript(index: Int) -> String {
+        if index == 0 { return own }
+        return index <= mirrors.count ? mirrors[index - 1] : offered[index - 1 - mirrors.count]
+    }
+
+    /// The addresses that may deliver beside one of them: all, or in a long plan those that follow it, and the offered ones.
+    /// Some may be repeated.
+    package func beside(_ index: Int) -> [String] {
+        guard mirrors.count > Self.maxBeside else { return [own] + mirrors + offered }
+        return (1...Self.maxBeside).map { self[(index + $0) % count] } + offered
+    }
+
+    /// True for a mirror that a server has offered.
+    package func isOffered(_ url: String) -> Bool { offered.contains(url) && url != own && !mirrors.contains(url) }
+}
+
+extension TaskRecord {
+    /// The addresses of the file.
+    package var plan: SourcePlan {
+        // Inlined, because the record of a task in memory would be copied for a call.
+        @inline(__always) get { SourcePlan(own: link ?? task.url, mirrors: task.mirrors, offered: offered ?? []) }
+    }
+
+    /// The mirrors join the plan, up to `SourcePlan.maxOffered`.
+    package mutating func offer(_ urls: [String]) {
+        guard !urls.isEmpty, offered?.count ?? 0 < SourcePlan.maxOffered else { return }
+        var known = Set(plan.beside(0))
+        for url in urls where offered?.count ?? 0 < SourcePlan.maxOffered && known.insert(url).inserted {
+            setOffered((offered ?? []) + [url])
+        }
+    }
+
+    /// The header fields of the task for one of its addresses.
+    ///
+    /// - Parameter isOffered: true if a server has offered the address, also if it is not in the plan.
+    package func headers(for url: String, isOffered: Bool = false) -> [ResponseHead.Field] {
+        guard task.hasOptions, task.options.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
+        return task.options.headers(for: url, of: task.url)
+    }
+
+    /// True for an address of another origin than the task's URL that a server has offered: it gets nothing of the task.
+    package func isStranger(_ url: String, isOffered: Bool = false) -> Bool {
+        (isOffered || plan.isOffered(url)) && URLOrigin(url) != URLOrigin(task.url)
+    }
+}

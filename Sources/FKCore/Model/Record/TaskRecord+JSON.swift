@@ -1,0 +1,63 @@
+import FKMiddleware
+import Foundation
+
+/// The payload of an info file. Its members and their order are in `visitFields`.
+extension TaskRecord {
+    /// The record as JSON.
+    package func json() throws -> [UInt8] { try jsonText().bytes }
+
+    /// The record as JSON in the memory that writes it.
+    ///
+    /// - Parameters:
+    ///   - leading: the number of bytes to reserve in front of the text; the default is 0.
+    ///   - isRest: true leaves out the id and the description (`RecordHead`). The default is false, and the mark of the text
+    ///     is then their end.
+    package consuming func jsonText(leading: Int = 0, isRest: Bool = false) throws -> JSONText {
+        var text = JSONText(capacity: Self.usualPayload, leading: leading, isRest: isRest)
+        // `write` would copy the record, because its visitor may change it.
+        var record = self
+        if !isRest {
+            text.beginObject()
+            try record.visitHead(&text)
+            text.setMark()
+        }
+        try record.visitRest(&text)
+        text.endObject()
+        return text
+    }
+
+    /// The size in bytes that nearly all payloads fit in.
+    package static let usualPayload = 1_760
+    /// The maximum size in bytes of a payload in another form than ours. `JSONDecoder` needs many times its size in
+    /// memory.
+    static let largestForeignPayload = 1 << 20
+
+    /// Reads and checks a payload.
+    ///
+    /// - Throws: `.corruptInfo` with the part that did not match.
+    package static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
+        if var record = readOwn(payload) {
+            try record.check()
+            return record
+        }
+        guard payload.count <= largestForeignPayload else {
+            throw DownloadError(.corruptInfo, "Not a TaskRecord in a form this version understands.")
+        }
+        var record = try StoreJSON.decode(TaskRecord.self, from: payload)
+        try record.check()
+        return record
+    }
+
+    /// Reads a payload in the form of `jsonText`; nil for any other form, which `StoreJSON.decode` may still read.
+    static func readOwn(_ payload: UnsafeRawBufferPointer) -> TaskRecord? {
+        payload.withMemoryRebound(to: UInt8.self) { bytes in
+            do {
+                var scanner = JSONScanner(bytes)
+                let record = try TaskRecord.read(&scanner)
+                return scanner.isAtEnd ? record : nil
+            } catch {
+                return nil
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The status line and header fields of a response.
+public struct ResponseHead: Sendable, Hashable, Codable {
+    /// One header field line, with the name as the server spelled it.
+    public struct Field: Sendable, Hashable, Codable {
+        /// The field name, a token (RFC 9110 section 5.6.2).
+        public var name: String
+        /// The field value, without surrounding whitespace.
+        public var value: String
+
+        /// Creates a field. It checks neither value.
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The status code, 100 to 999 (RFC 9110 section 15).
+    public var status: Int
+    /// The HTTP version: `1.0`, `1.1`, `2` or `3`.
+    public var httpVersion: String
+    /// All header field lines, in order.
+    public var fields: [Field]
+    /// The URL that answered after redirects, without userinfo and fragment.
+    public var url: String
+    /// The number of redirects followed.
+    public var redirects: Int
+    /// Fields of the redirects that describe the file: `Link`, `X-Linked-ETag` and `X-Linked-Size`. They are not stored.
+    package var carried: [Field] = []
+
+    private enum CodingKeys: String, CodingKey {
+        case status, httpVersion, fields, url, redirects
+    }
+
+    /// Creates a head. Transports call it for each final response.
+    public init(status: Int, httpVersion: String = "1.1", fields: [Field] = [], url: String, redirects: Int = 0) {
+        self.status = status
+        self.httpVersion = httpVersion
+        self.fields = fields
+        self.url = url
+        self.redirects = redirects
+    }
+
+    /// The values of all fields of that name (compared without case), joined by `, ` (RFC 9110 section 5.3); nil if
+    /// there is none.
+    public subscript(name: String) -> String? {
+        let values = values(of: name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    /// The value of the first field of that name; nil if there is none.
+    package func first(_ name: String) -> String? { fields.first { $0.name.caseInsensitiveEquals(name) }?.value }
+
+    /// The values of all fields of that name (compared without case), in order.
+    public func values(of name: String) -> [String] {
+        fields.lazy.filter { $0.name.caseInsensitiveEquals(name) }.map(\.value)
+    }
+
+    /// The content coding of a body that should have none: in lower case, without `identity`, at most 100 characters,
+    /// and `gzip` for `x-gzip` (RFC 9110 section 8.4.1). nil for plain bytes. Some servers send values that are not
+    /// codings, such as `none`, `binary` or `UTF-8`.
+    package var contentCoding: String? {
+        guard let value = self["Content-Encoding"] else { return nil }
+        let codings = value.lowercased().split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty && $0 != "identity" }
+            .map { ["x-gzip": "gzip", "x-compress": "compress"][$0] ?? $0 }
+        return codings.isEmpty ? nil : String(codings.joined(separator: ", ").prefix(100))
+    }
+
+    /// True if the body can be a file or a part of one (RFC 9110 sections 15.3.1, 15.3.4 and 15.3.7). The body of any
+    /// other status only explains it.
+    package var carriesFile: Bool { status == 200 || status == 203 || status == 206 }
+
+    /// The head as Foundation's type, for middlewares; nil if Foundation cannot read the URL.
+    public var httpURLResponse: HTTPURLResponse? {
+        guard let url = URL(string: url) else { return nil }
+        var headers: [String: String] = [:]
+        for field in fields {
+            headers[field.name] = headers[field.name].map { "\($0), \(field.value)" } ?? field.value
+        }
+        return HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/\(httpVersion)", headerFields: headers)
+    }
+}
+
+extension String {
+    /// Compares header names: ASCII letters without case (RFC 9110 section 5.1).
+    @inline(__always)
+    package func caseInsensitiveEquals(_ other: String) -> Bool {
+        // Most names differ in length, which needs no call.
+        utf8.count == other.utf8.count && hasSameLetters(as: other)
+    }
+
+    private func hasSameLetters(as other: String) -> Bool {
+        var one = self
+        var other = other
+        return one.withUTF8 { one in
+            other.withUTF8 { other in
+                zip(one, other).allSatisfy { $0 == $1 || $0 ^ $1 == 0x20 && (0x61...0x7a).contains($0 | 0x20) }
+            }
+        }
+    }
+}

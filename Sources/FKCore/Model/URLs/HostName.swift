@@ -1,0 +1,61 @@
+import FKMiddleware
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The canonical name of a server, by which limits and pauses are stored.
+package enum HostName {
+    /// Scheme, host and port of a URL that `URLNormalizer` has normalized: `http://a.example:8080`. A final dot of
+    /// the host is removed, and an IPv6 address gets its shortest form, since both name the same server.
+    package static func site(_ url: String) -> String {
+        let site = URLParts.site(of: url)
+        guard hasOtherSpelling(site) else { return site }
+        let parts = URLParts(site)
+        guard let scheme = parts.scheme else { return site }
+        let (host, port) = split(parts.hostPort)
+        return "\(scheme)://\(host)\(port)"
+    }
+
+    /// The same for a URL that is not normalized, from a server or a transport.
+    package static func site(unnormalized url: String) -> String { site((try? URLNormalizer.normalize(url)) ?? url) }
+
+    /// The host and port of a site for display: `a.example:8080`.
+    package static func shown(_ site: String) -> String { String(URLParts(site).hostPort) }
+
+    /// True if the host has another spelling. It runs once for each queued task, so it only scans the bytes.
+    private static func hasOtherSpelling(_ site: String) -> Bool {
+        var last: UInt8 = 0
+        for byte in site.utf8 {
+            if byte == UInt8(ascii: "[") || byte == UInt8(ascii: ":") && last == UInt8(ascii: ".") { return true }
+            last = byte
+        }
+        return last == UInt8(ascii: ".")
+    }
+
+    private static func split(_ hostPort: Substring) -> (host: String, port: Substring) {
+        if hostPort.first == "[", let close = hostPort.firstIndex(of: "]") {
+            return ("[\(shortest(hostPort[..<close].dropFirst()))]", hostPort[close...].dropFirst())
+        }
+        let colon = hostPort.firstIndex(of: ":") ?? hostPort.endIndex
+        let name = hostPort[..<colon]
+        return (String(name.last == "." ? name.dropLast() : name), hostPort[colon...])
+    }
+
+    /// The shortest form of an IPv6 address (RFC 5952 section 4).
+    private static func shortest(_ literal: Substring) -> String {
+        let parts = literal.split(separator: "%", maxSplits: 1)
+        var address = in6_addr()
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        guard let first = parts.first, inet_pton(AF_INET6, String(first), &address) == 1,
+            inet_ntop(AF_INET6, &address, &text, socklen_t(text.count)) != nil
+        else { return String(literal) }
+        let end = text.firstIndex(of: 0) ?? text.count
+        let short = String(decoding: text[..<end].map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return parts.count == 2 ? "\(short)%\(parts[1])" : short
+    }
+}

@@ -1,0 +1,2 @@
+/// The types of its interface, so that who imports this target can name them.
+@_exported import FKModel
