@@ -168,7 +168,11 @@ static inline int64_t fk_born(int folder, const char *path) {
 static inline int64_t fk_born(int folder, const char *path) { return 0; }
 #endif
 /* Starts a program: own process group, no descriptor but 0, 1 and 2, no blocked or ignored signal. */
-#if defined(__linux__) || (defined(__APPLE__) && !defined(__WATCH_OS_VERSION_MIN_REQUIRED) && !defined(__TV_OS_VERSION_MIN_REQUIRED))
+#if defined(__APPLE__)
+#include <TargetConditionals.h>
+#endif
+/* Of Apple's systems only macOS starts programs: posix_spawn_file_actions_addchdir_np is not available on the others. */
+#if defined(__linux__) || (defined(__APPLE__) && TARGET_OS_OSX)
 #include <signal.h>
 #include <spawn.h>
 /* `descriptors` are above 2; they become 0, 1 and 2 of the program. Returns 0 or the system's error number. */
