@@ -24,7 +24,7 @@ package actor RPCService {
     var globals: GlobalOptions
     var peers: [RPCPeer: PeerState] = [:]
     var rates = RateHistory()
-    /// The rows that no task stands for, oldest first (`refuse`).
+    /// Refused downloads, which have no task, oldest first (`refuse`).
     var refused: [TaskID] = []
     /// Their maximum number, as aria2's `max-download-result`.
     static let maxRefused = 1_000

@@ -150,7 +150,7 @@ package struct TaskTable {
         return replace(before, by: row)
     }
 
-    /// Adds an ended download that no task stands for.
+    /// Adds a refused download. It has ended and has no task.
     mutating func add(refused row: TaskRow) -> Change? {
         var row = row
         if idOfGID[row.gid] != nil { row.gid = row.id.leadingWord }

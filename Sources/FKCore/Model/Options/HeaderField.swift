@@ -7,7 +7,7 @@ package enum HeaderField {
         "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "te", "connection", "upgrade",
         "expect",
     ]
-    /// The lower-case names of fields that are secret whoever sets them.
+    /// The lower-case names of the fields that are always secret.
     package static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
     /// Header fields without secrets, which therefore follow a redirect to another origin.
     private static let harmless: Set<String> = [
