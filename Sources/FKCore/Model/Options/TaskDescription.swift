@@ -240,7 +240,8 @@ extension TaskDescription: RecordObject {
 }
 
 extension TaskDescription {
-    /// Writes the description as `StoreJSON` does. Another target would call the generic `write`, compiled for no type.
+    /// Writes the description as `StoreJSON` does. It is compiled for this type; a call of the generic `write` from another
+    /// target is not.
     package func writeJSON(to text: inout JSONText) throws { try write(to: &text) }
 
     /// Reads what `writeJSON` wrote.

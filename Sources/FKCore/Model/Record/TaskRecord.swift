@@ -557,8 +557,8 @@ extension TaskRecord {
         return files
     }
 
-    /// The task is complete: forgets the files that were moved aside, and returns them, and the file that was replaced. Returns
-    /// nil if there were none.
+    /// The task is complete: forgets the replaced file and the files that were moved aside. Returns the latter, and nil if there
+    /// was neither.
     package mutating func forgetSetAside() -> [SetAsideFile]? {
         guard setAside != nil || former != nil else { return nil }
         defer { (setAside, former) = (nil, nil) }
