@@ -88,8 +88,7 @@ extension TaskRun {
                 try index.fill(part, with: digest, in: workPath)
             }
             guard let found else { return fetchNext() }
-            entry.record.fill(found.length)
-            entry.rangesChanged = true
+            entry.remakeRanges { $0.fill(found.length) }
             counters?.store(0, found.length)
             self.digest = (.sha256, digest)
             appendHistory(by: "reuse", "\(found.path) has the same bytes: nothing was fetched")

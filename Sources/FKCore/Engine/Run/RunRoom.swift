@@ -49,7 +49,7 @@ final class RunRoom {
             keepsRenewed: entry.keepsRenewed)
         let barrels = entry.record.barrels
         for name in barrels { book.leave(entry, barrel: name) }
-        entry.isAdmitted = false
+        entry.admit(false)
         reporter.account(entry)
         book.remove(entry)
         reporter.forget(entry, barrels: barrels)

@@ -122,7 +122,7 @@ extension TaskRun {
                 return finishSoon()
             }
             if let error = dropWrong(wrong).failure { throw error }
-            if entry.record.normalize() { renumberCounters() }
+            if entry.normalizeRanges() { renumberCounters() }
             fetchNext()
         } catch {
             if stop != nil { return stopped() }
@@ -197,7 +197,7 @@ extension TaskRun {
     /// - Returns: false if the file has too many ranges. Without lanes they are joined first.
     private func drop(_ piece: Range<Int64>) -> Bool {
         entry.foldCounters()
-        if lanes.isEmpty, entry.record.normalize() { renumberCounters() }
+        if lanes.isEmpty, entry.normalizeRanges() { renumberCounters() }
         let count = entry.record.ranges.count
         guard count + 4 <= files.counters.count else { return false }
         entry.record.reopen(piece)
@@ -216,7 +216,6 @@ extension TaskRun {
 
     /// The counters get the positions of ranges that were sorted and joined. No lane is in use.
     private func renumberCounters() {
-        entry.rangesChanged = true
         for (index, range) in entry.record.ranges.enumerated() { files.counters.store(index, range.position) }
     }
 

@@ -146,16 +146,14 @@ extension TaskRun {
             if isEdited(part) {
                 appendHistory(by: "resume", "somebody has written to the part file: starting again")
                 try part.truncate(to: 0)
-                entry.record.dropRanges()
-                entry.rangesChanged = true
+                entry.remakeRanges { $0.dropRanges() }
             }
             if entry.record.version.isUnproven {
                 appendHistory(
                     by: "resume",
                     "the digest that vouched for bytes of several versions was taken away: starting again")
                 try part.truncate(to: 0)
-                entry.record.dropRanges()
-                entry.rangesChanged = true
+                entry.remakeRanges { $0.dropRanges() }
             }
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated()
@@ -168,7 +166,7 @@ extension TaskRun {
                 appendHistory(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
                 entry.record.shorten(index, to: hole)
             }
-            if entry.record.normalize() { entry.rangesChanged = true }
+            _ = entry.normalizeRanges()
         } else {
             entry.record.dropRanges()
             part = try newPart(in: folder)

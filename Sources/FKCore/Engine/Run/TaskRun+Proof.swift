@@ -71,7 +71,7 @@ extension TaskRun {
         entry.awaitsProof = false
         appendHistory(by: "proof", what)
         entry.record.prove()
-        entry.isDirty = true
+        entry.noteChange()
         end(as: .complete)
     }
 

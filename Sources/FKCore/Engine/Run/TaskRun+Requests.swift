@@ -229,12 +229,14 @@ extension TaskRun {
         }
         switch decision {
         case .append(_, _, let length):
-            if entry.record.ranges.isEmpty { entry.rangesChanged = true }
-            entry.record.learn(length: length)
+            if entry.record.ranges.isEmpty {
+                entry.remakeRanges { $0.learn(length: length) }
+            } else {
+                entry.record.learn(length: length)
+            }
         case .startOver(let length) where !receiver.askedEngine:
             // A small body is written to an empty part without a gate. Its counter may have advanced already.
-            entry.record.startOver(length: length)
-            entry.rangesChanged = true
+            entry.remakeRanges { $0.startOver(length: length) }
         case .startOver(let length):
             if entry.record.received > 0 {
                 let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
@@ -243,8 +245,7 @@ extension TaskRun {
                     "\(name) sends the file from its beginning: \(Plural.count(entry.record.received, "byte")) dropped")
                 try part.truncate(to: 0)
             }
-            entry.record.startOver(length: length)
-            entry.rangesChanged = true
+            entry.remakeRanges { $0.startOver(length: length) }
             sums = PieceSums()
             laneSet.holes = []
             ledger?.restart()

@@ -412,7 +412,7 @@ final class TaskRun {
         let isNews = entry.set(state)
         // A trashed task has no record any more.
         if state == .complete, isRecordedComplete {
-            entry.isDirty = false
+            entry.noteSaved()
         } else if state != .unknown {
             book.write(entry)
         }

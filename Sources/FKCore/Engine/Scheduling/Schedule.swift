@@ -86,7 +86,7 @@ final class Schedule {
     /// - Parameter host: as for `enqueue`.
     func admit(_ entry: TaskEntry, host: @autoclosure () -> String) {
         guard !entry.isAdmitted else { return }
-        entry.isAdmitted = true
+        entry.admit()
         if entry.record.state == .idle { enqueue(entry, host: host()) }
     }
 

@@ -56,9 +56,7 @@ extension TaskBook {
             entry.record.bootID = boot
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
-        entry.rangesChanged = false
-        entry.isDirty = false
-        entry.isRecovered = false
+        entry.noteSaved()
     }
 
     /// Syncs the record.

@@ -363,7 +363,7 @@ package final class TaskBook {
         guard let number = resting.number(of: id), let kind = resting[number] else { return nil }
         resting.remove(number)
         guard let entry = read(id) else { return nil }
-        entry.isAdmitted = kind == .admitted
+        entry.admit(kind == .admitted)
         entry.accounted = entry.account
         insert(entry)
         return entry
@@ -381,7 +381,7 @@ package final class TaskBook {
             onLost(id, group)
             return nil
         }
-        entry.isAdmitted = true
+        entry.admit()
         entry.isOpen = true
         entry.group = group
         entry.accounted = entry.account

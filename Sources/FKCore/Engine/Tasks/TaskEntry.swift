@@ -11,17 +11,17 @@ package final class TaskEntry {
     /// The run that has its slot, also while it stops; nil without one.
     var run: TaskRun?
     /// True if this engine may run it. An engine for chosen tasks also knows others.
-    var isAdmitted = false
+    private(set) var isAdmitted = false
     /// True if this engine created it: then no earlier attempt has left a part file.
     package let isNew: Bool
     /// The index of the next URL in the plan.
     var urlIndex = 0
     /// True if the record has changed since the last write.
-    var isDirty = false
+    private(set) var isDirty = false
     /// True if the record was repaired only in memory (`TaskBook.recover`).
     var isRecovered = false
     /// True if ranges were added, dropped or restarted since the last write.
-    package var rangesChanged = false
+    private(set) var rangesChanged = false
     /// True if no live counter was ever written to the info file, so the record needs none.
     var hasCleanCounters: Bool
     /// True if the task was complete in another boot and its file is to be compared. Until then the record on disk says
@@ -147,6 +147,29 @@ package final class TaskEntry {
 
     // MARK: Changes
 
+    /// This engine may run the task, or may not any more.
+    func admit(_ mayRun: Bool = true) { isAdmitted = mayRun }
+
+    /// The record differs from the one on disk.
+    func noteChange() { isDirty = true }
+
+    /// The record on disk is the present one.
+    func noteSaved() { (isDirty, rangesChanged, isRecovered) = (false, false, false) }
+
+    /// Adds, drops or restarts ranges. The counters on disk are not theirs until the next write.
+    @inline(__always)
+    func remakeRanges(_ change: (inout TaskRecord) -> Void) {
+        change(&record)
+        rangesChanged = true
+    }
+
+    /// Sorts and joins the ranges. Returns false if nothing changes.
+    func normalizeRanges() -> Bool {
+        let isChanged = record.normalize()
+        if isChanged { rangesChanged = true }
+        return isChanged
+    }
+
     /// Changes the state in memory. Returns false if it had that state already.
     package func set(_ state: DownloadState) -> Bool {
         guard record.state != state else { return false }
@@ -180,8 +203,7 @@ package final class TaskEntry {
     /// Forgets all received bytes.
     package func dropBytes() {
         for index in record.ranges.indices { run?.counters?.store(index, 0) }
-        record.dropBytes()
-        rangesChanged = true
+        remakeRanges { $0.dropBytes() }
     }
 
     /// The finished file has other places, which are removed after the record is written.

@@ -76,7 +76,7 @@ package final class TaskControl {
         entry.freshen()
         entry.record.reopen()
         schedule.alarms.wakes.remove(entry.id)
-        entry.isAdmitted = mayRun
+        entry.admit(mayRun)
         reporter.change(entry, to: .idle)
         if mayRun { enqueue(entry) }
         book.write(entry)
@@ -111,7 +111,7 @@ package final class TaskControl {
             entry.run != nil || schedule.isActive && entry.isAdmitted
         else { return false }
         schedule.withdraw(entry.id)
-        entry.isAdmitted = false
+        entry.admit(false)
         reporter.change(entry, to: .complete)
         reporter.account(entry)
         entry.run?.signalStop(.keepingBytes)
@@ -121,7 +121,7 @@ package final class TaskControl {
     /// Queues a comparison that was ended or was not possible, because the task is requested again.
     func demandProofAgain(of entry: TaskEntry) {
         guard entry.awaitsProof, entry.record.state == .complete, entry.run == nil else { return }
-        entry.isAdmitted = false
+        entry.admit(false)
         reporter.change(entry, to: .idle)
     }
 

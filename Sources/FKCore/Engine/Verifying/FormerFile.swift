@@ -40,11 +40,10 @@ extension TaskRun {
             // A killed process leaves a part file whose name the record has.
             try book.save(entry)
             try await copy(former.path.lastPathPart)
-            entry.record.repair(with: ranges)
+            entry.remakeRanges { $0.repair(with: ranges) }
             for index in ranges.indices where ranges[index].position > part.length {
                 entry.record.shorten(index, to: part.length)
             }
-            entry.rangesChanged = true
             use(
                 Files(
                     folder: folder, part: part, counters: LiveCounters(entry.record.ranges), isResumed: true, url: url)
