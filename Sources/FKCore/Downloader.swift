@@ -94,6 +94,23 @@ public final class Downloader: Sendable {
         try await typed { try await engine.update(configure) }
     }
 
+    /// Pauses the queue: running tasks stop with their bytes and wait, and so do tasks that are added meanwhile. No task
+    /// changes to `suspend`. It applies to tasks that this downloader runs, until `resume()` or its end.
+    ///
+    /// - Throws: `.cancelled` for a closed downloader.
+    public func pause() async throws(DownloadError) { try await setPaused(true) }
+
+    /// Ends a pause of the queue.
+    ///
+    /// - Throws: same as `pause()`.
+    public func resume() async throws(DownloadError) { try await setPaused(false) }
+
+    private func setPaused(_ isPaused: Bool) async throws(DownloadError) {
+        var configure = await configure
+        configure.isPaused = isPaused
+        try await update(configure)
+    }
+
     /// The downloader that runs the tasks now: this one, or that of another process.
     public var owner: EngineOwner { get async { await engine.owner } }
 

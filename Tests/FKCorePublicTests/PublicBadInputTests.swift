@@ -125,10 +125,11 @@ struct PublicBadInputTests {
         let (control, messager) = (bench.downloader.control, bench.downloader.messager)
         let id = TaskID(url: "http://none.example/")
         for selector: TaskSelector in [.id(id), .url("http://none.example/"), .barrel("none")] {
-            for verb in [
+            let verbs: [(TaskSelector) async throws -> [VerbResult]] = [
                 control.suspend, control.resume, control.cancel, control.retry, control.toggle, control.trash,
                 control.forget,
-            ] {
+            ]
+            for verb in verbs {
                 let error = await #expect(throws: DownloadError.self) { try await verb(selector) }
                 #expect(error?.code == .notFound)
             }
@@ -155,10 +156,11 @@ struct PublicBadInputTests {
         _ = await messager.finished(id)
         await downloader.close()
         await downloader.close()
-        for verb in [
+        let verbs: [(TaskSelector) async throws -> [VerbResult]] = [
             control.suspend, control.resume, control.cancel, control.retry, control.toggle, control.trash,
             control.forget, control.action,
-        ] {
+        ]
+        for verb in verbs {
             let error = await #expect(throws: DownloadError.self) { try await verb(.id(id)) }
             #expect(error?.code == .cancelled)
         }

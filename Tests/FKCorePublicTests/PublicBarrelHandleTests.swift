@@ -44,6 +44,27 @@ struct PublicBarrelHandleTests {
         await downloader.close()
     }
 
+    @Test("tasks are named by text, URL, id, handle or barrel alike; failures come with their tasks")
+    func names() async throws {
+        let barrel = try await downloader.barrel("mixed")
+        let url = try #require(URL(string: PublicBench.url("/missing")))
+        let added = try await barrel.add([url, try #require(URL(string: urls[0]))], to: folder).map { try $0.get() }
+        for await _ in barrel.progress {}
+        let failures = await barrel.failures
+        #expect(failures.map(\.task) == [added[0]] && failures.map(\.error.status) == [404])
+        #expect(added.map(\.url) == [url.absoluteString, urls[0]])
+        try await added[0].setPriority(7)
+        let messager = downloader.messager
+        let found = await [
+            messager.info(url.absoluteString), messager.info(url), messager.info(added[0].id), messager.info(added[0]),
+            messager.info(barrel), messager.info(.state(.error)), messager.info("http://files.example/missing"),
+        ]
+        #expect(found.map { $0?.id } == [TaskID?](repeating: added[0].id, count: 7))
+        #expect(await downloader.task(url) == added[0])
+        #expect(try await downloader.control.trash(barrel).count { $0.applied } == 2)
+        await downloader.close()
+    }
+
     @Test("add gives one result for each URL, in order; a bad one does not stop the others")
     func add() async throws {
         let barrel = try await downloader.barrel("five")
@@ -82,24 +103,24 @@ struct PublicBarrelHandleTests {
         await downloader.close()
     }
 
-    @Test("ended and progress end when nothing can run: suspended members are not among them")
+    @Test("ended and progress go on while a member is suspended, and end with the last one")
     func suspended() async throws {
         bench.transport.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
         let barrel = try await downloader.barrel("stopped")
         let results = try await barrel.add(urls + [PublicBench.url("/held")], to: folder)
         let held = try #require(results.last).get()
-        var count = 0
+        let sums = Task { await barrel.progress.reduce(into: []) { $0.append($1.states) } }
+        var ended: [DownloadTask] = []
         for await task in barrel.ended {
-            #expect(task != held)
-            count += 1
-            if count == 5 { try await barrel.suspend() }
+            ended.append(task)
+            guard ended.count == 5 else { continue }
+            try await barrel.suspend()
+            #expect(await held.info?.state == .suspend)
+            bench.transport.release("/held")
+            #expect(try await barrel.resume().count { $0.applied } == 1)
         }
-        #expect(count == 5)
-        for await _ in barrel.progress {}
-        #expect(await held.info?.state == .suspend)
-        bench.transport.release("/held")
-        #expect(try await barrel.resume().count { $0.applied } == 1)
-        #expect(try await held.file.lastPathComponent == "held")
+        #expect(ended.count == 6 && ended.last == held)
+        #expect(await sums.value.last == [.complete: 6])
         await downloader.close()
     }
 

@@ -33,7 +33,7 @@ struct PublicClientHandleTests {
     func cancel() async throws {
         try await withClient { client in
             let task = try await client.add(PublicBench.url("/held"), to: folder)
-            for await progress in task.progress where progress.received >= 100_000 { break }
+            for await progress in task.progress where progress.count.received >= 100_000 { break }
             let call = Task { try await client.download(PublicBench.url("/held"), to: folder) }
             call.cancel()
             await #expect { _ = try await call.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
@@ -47,11 +47,11 @@ struct PublicClientHandleTests {
     func handle() async throws {
         try await withClient { client in
             let task = try await client.add(PublicBench.url("/held"), to: folder)
-            for await progress in task.progress where progress.received >= 100_000 { break }
+            for await progress in task.progress where progress.count.received >= 100_000 { break }
             #expect(try await task.suspend().after == .suspend)
             bench.transport.release("/held")
             #expect(try await task.resume().after == .idle)
-            var last: TaskProgress?
+            var last: DownloadInfo?
             for await progress in task.progress { last = progress }
             #expect(last?.state == .complete && last?.fraction == 1)
             #expect(try await task.file.lastPathComponent == "held")

@@ -94,7 +94,7 @@ struct PublicDownloadTests {
     @Test("suspended and cancelled tasks are queued again by the call", arguments: Downloader.CancelAction.allCases)
     func again(_ action: Downloader.CancelAction) async throws {
         let task = try await downloader.add(PublicBench.url("/held"), to: folder)
-        for await progress in task.progress where progress.received >= 100_000 { break }
+        for await progress in task.progress where progress.count.received >= 100_000 { break }
         _ = try await action == .suspend ? task.suspend() : task.cancel()
         bench.transport.release("/held")
         _ = try await downloader.download(PublicBench.url("/held"), to: folder)

@@ -18,7 +18,7 @@ struct PublicHandleTests {
 
     private func held() async throws -> DownloadTask {
         let task = try await downloader.add(PublicBench.url("/held"), to: folder)
-        for await progress in task.progress where progress.received >= 100_000 { break }
+        for await progress in task.progress where progress.count.received >= 100_000 { break }
         return task
     }
 
@@ -36,7 +36,7 @@ struct PublicHandleTests {
         let task = try await held()
         let first = Heard<Void>()
         let reading = Task { [task] in
-            var values: [TaskProgress] = []
+            var values: [DownloadInfo] = []
             for await progress in task.progress {
                 values.append(progress)
                 first.add(())
@@ -46,8 +46,8 @@ struct PublicHandleTests {
         _ = await first.until { true }
         bench.transport.release("/held")
         let values = await reading.value
-        #expect(values.first?.state == .action && values.first?.received == 100_000)
-        #expect(values.first?.expected == 400_000 && values.first?.fraction == 0.25)
+        #expect(values.first?.state == .action && values.first?.count.received == 100_000)
+        #expect(values.first?.count.expected == 400_000 && values.first?.fraction == 0.25)
         #expect(values.last?.state == .complete && values.last?.fraction == 1)
         #expect(values.last?.estimatedTimeRemaining == nil)
         await downloader.close()
@@ -56,7 +56,7 @@ struct PublicHandleTests {
     @Test("progress ends for a task that fails, is cancelled, trashed or forgotten, and when the downloader closes")
     func ends() async throws {
         let missing = try await downloader.add(PublicBench.url("/missing"), to: folder)
-        var last: TaskProgress?
+        var last: DownloadInfo?
         for await progress in missing.progress { last = progress }
         #expect(last?.state == .error)
         for verb in [Verb.cancel, .trash, .forget] {

@@ -111,6 +111,51 @@ struct EngineFailureStageTests {
         #expect(await bench.finished(try await bench.add("a.bin"))?.state == .complete)
     }
 
+    @Test("a real server: 60 tasks with an expired token renew it once, and one that waits leaves its slot free")
+    func expiredTokenAtServer() async throws {
+        let (server, live) = try await Self.nginx { $0.maxAction = 4 }
+        let session = Session(token: Observed("old"), gate: FakeGate())
+        live.downloader.middlewares.register(authenticator: session)
+        var ids: [TaskID] = []
+        for number in 1...60 { ids.append(try await live.add("\(server.base)/closed/\(number)")) }
+        await session.gate?.reached()
+        // Four slots: it would wait for ever if the others held them.
+        #expect(try await live.fetch("\(server.base)/open").state == .complete)
+        session.gate?.open()
+        for id in ids {
+            let info = try #require(await live.downloader.messager.finished(id))
+            #expect(info.state == .complete && info.attempts == 1, "\(info)")
+        }
+        #expect(session.renewals.value == 1)
+        for number in 1...60 { #expect(try live.out("\(number)") == Bytes.pattern(count: number)) }
+        let sent = try await server.log(atLeast: 61).filter { $0.status == 200 }.map(\.uri).sorted()
+        #expect(sent == (["/open"] + (1...60).map { "/closed/\($0)" }).sorted())
+    }
+
+    @Test("a real server: a renewal that fails, and a new token that is refused, end the tasks", arguments: [true, false])
+    func refusedByServer(_ renewalFails: Bool) async throws {
+        struct LoggedOut: Error, CustomStringConvertible { var description: String { "logged out" } }
+        let (server, live) = try await Self.nginx()
+        var session = Session(token: Observed("old"))
+        session.renew = { if renewalFails { throw LoggedOut() } else { "another" } }
+        live.downloader.middlewares.register(authenticator: session)
+        let info = try await live.fetch("\(server.base)/closed/1")
+        #expect(info.state == .error && session.renewals.value == 1 && live.names == [])
+        #expect(
+            renewalFails
+                ? info.error?.message.contains("could not be renewed: logged out") == true : info.error?.status == 401)
+        #expect(try await server.log(atLeast: renewalFails ? 1 : 2).map(\.status) == (renewalFails ? [401] : [401, 401]))
+    }
+
+    /// A server that takes the token `new` for `/closed/`, and a downloader.
+    private static func nginx(_ settings: (inout Configure) -> Void = { _ in }) async throws -> (NginxServer, LiveBench) {
+        let server = try NginxServer(
+            extra: "location /closed/ { if ($http_authorization != \"Bearer new\") { return 401; } }")
+        try server.write(content, to: "open")
+        for number in 1...60 { try server.write(Bytes.pattern(count: number), to: "closed/\(number)") }
+        return (server, try LiveBench(settings))
+    }
+
     // MARK: Decisions
 
     @Test("the first decision counts, by priority and then by registration")

@@ -179,12 +179,34 @@ struct EngineQueueTests {
     @Test("a wait for a file is an error while the queue is not active; a download activates it")
     func waiting() async throws {
         let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
-        let task = DownloadTask(try await bench.add("a"), in: bench.downloader)
+        let task = DownloadTask(try await bench.add("a"), "http://h.example/a", in: bench.downloader)
         let error = await #expect(throws: DownloadError.self) { try await task.file }
         #expect(error?.code == .invalidArgument && error?.message.contains("activateQueue()") == true)
         #expect(bench.transport.requests.isEmpty)
         try await bench.downloader.download("http://h.example/b")
         #expect(try await task.file.path == "\(bench.out)/a")
+    }
+
+    @Test("a paused queue runs nothing, what is added meanwhile waits, and the bytes are kept")
+    func paused() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 40)
+        }
+        let running = try await bench.add("a")
+        await gate.reached()
+        try await bench.downloader.pause()
+        await bench.reached("a", .idle, times: 2)
+        gate.open()
+        let added = try await bench.add("b")
+        await bench.advance(10)
+        #expect(bench.transport.requests.count == 1 && bench.transport.running == 0)
+        for id in [running, added] { #expect(await bench.messager.info(.id(id))?.waiting == .queue) }
+        #expect(await bench.messager.info(.id(running))?.count.received == 40)
+        #expect(await bench.downloader.configure.isPaused)
+        try await bench.downloader.resume()
+        for id in [running, added] { #expect(await bench.finished(id)?.state == .complete) }
+        #expect(bench.sent("Range").sorted() == ["-", "-", "bytes=40-"])
     }
 
     @Test("the same task twice in one batch is one task")

@@ -74,6 +74,25 @@ struct MessagerAttemptTests {
         gate.open()
     }
 
+    @Test("a sequence of attempts goes on through a suspension and ends with the task")
+    func suspended() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
+        let id = try await bench.add("a")
+        await gate.reached()
+        let phases = Observed<[AttemptInfo.Phase]>([])
+        let reader = Task { [messager = bench.messager] in
+            for await info in messager.attempts(.id(id)) { phases.update { $0.append(info.phase) } }
+        }
+        try await bench.turn { $0.hasAttemptListeners }
+        try await bench.control.suspend(.id(id))
+        _ = await phases.wait { $0.last == .stopped }
+        gate.open()
+        try await bench.control.resume(.id(id))
+        await reader.value
+        #expect(phases.value == [.stopped, .began, .succeeded])
+    }
+
     @Test("the last failure gives up; dropped bytes have their reason")
     func dropped() async throws {
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 2 }) { request, number in

@@ -50,6 +50,37 @@ struct MessagerTests {
         #expect(all.last?.path == bench.out + "/a")
     }
 
+    @Test("a callback hears once more of a task that has stopped: received is then as before")
+    func stopped() async throws {
+        let (bench, id, gate) = try await running()
+        let seen = Observed<[DownloadInfo]>([])
+        try await bench.messager.addInfo(.id(id)) { info in seen.update { $0.append(info) } }
+        gate.open()
+        _ = await bench.finished(id)
+        _ = await seen.wait { $0.last?.state == .complete }
+        await bench.advance(1)
+        await bench.advance(1)
+        await bench.engine.callbacks.drained()
+        let last = seen.value.suffix(2)
+        #expect(last.map(\.state) == [.complete, .complete])
+        #expect(last.map { $0.count.received - $0.count.previousReceived } == [399_000, 0])
+    }
+
+    @Test("the first report has a speed")
+    func firstSpeed() async throws {
+        let first = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: first, pauseAt: 1_000) }
+        let speeds = Observed<[Double]>([])
+        try await bench.messager.addInfo("http://h.example/a") { info in
+            if info.state == .action { speeds.update { $0.append(info.bytesPerSecond) } }
+        }
+        try await bench.add("a")
+        await first.reached()
+        await bench.advance(1)
+        #expect(await speeds.wait { $0.count == 2 } == [0, 1_000])
+        first.open()
+    }
+
     @Test("previousReceived is each listener's own")
     func previous() async throws {
         let (bench, id, gate) = try await running()
@@ -183,7 +214,8 @@ struct MessagerTests {
         try await bench.messager.addInfo(.id(id)) { _ in }
         await bench.advance(1)
         await bench.advance(1)
-        #expect(await bench.messager.info(.id(id))?.bytesPerSecond == 0)
+        let speed = try #require(await bench.messager.info(.id(id))?.bytesPerSecond)
+        #expect(speed > 0 && speed < 1_000)
         gate.open()
         let info = try #require(await bench.finished(id))
         #expect(info.bytesPerSecond == 0)

@@ -1,5 +1,6 @@
 import FKMiddleware
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -37,6 +38,27 @@ struct ReportsBarrelSpeedTests {
             let rate = barrel.info(now: Int64(second) * 1_000_000_000).bytesPerSecond
             #expect(abs(rate - 4_000_000) < 1)
         }
+    }
+
+    @Test("100 files of 200 KB, 4 at once, 4 MB a second: each report after the first second has this rate")
+    func manySmallFiles() async throws {
+        let content = Bytes.pattern(count: 200_000)
+        let bench = try await Bench(content: content) {
+            $0.maxAction = 4
+            $0.rateLimit = 4_000_000
+        }
+        let rates = Observed<[(state: Int?, rate: Double)]>([])
+        try await bench.messager.addBarrel("b", urls: [])
+        try await bench.messager.addBarrelInfo("b") { info in
+            rates.update { $0.append((info.states[.complete], info.bytesPerSecond)) }
+        }
+        for number in 0..<100 { try await bench.add("\(number)", barrel: "b") }
+        try await bench.advance(by: 0.05) { bench.names.count { !$0.hasPrefix(".") } == 100 }
+        await bench.engine.callbacks.drained()
+        let reports = rates.value.filter { ($0.state ?? 0) > 10 && $0.state != 100 }
+        #expect(reports.count >= 4)
+        for report in reports { #expect(abs(report.rate - 4_000_000) < 400_000, "\(report)") }
+        await bench.downloader.close()
     }
 
     @Test("bytes that a member brings along, loses or leaves behind are no speed; nor is anything while none runs")

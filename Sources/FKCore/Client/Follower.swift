@@ -349,7 +349,7 @@ final class Follower {
     private func endSequences(_ target: Observers.Target) {
         guard let states = followed[target] else { return }
         if states.values.allSatisfy(\.isOver) { end(observers.endInfoSequences(target)) }
-        if states.allSatisfy({ ($0.value.isOver || $0.value == .suspend) && attempting[$0.key] == nil }) {
+        if states.allSatisfy({ $0.value.isOver && attempting[$0.key] == nil }) {
             end(observers.endAttemptSequences(target))
         }
     }

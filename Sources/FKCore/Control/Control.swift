@@ -3,7 +3,7 @@ import FKMiddleware
 /// Applies verbs to tasks. One table (`StateMachine`) decides what a verb does in each state. A verb that does not
 /// apply changes nothing, and its result says so.
 ///
-/// A selector is a URL (as a string literal), a `TaskID`, a barrel, or all tasks.
+/// Verbs take whatever names tasks (`TaskSelecting`): a URL, a `TaskID`, a `DownloadTask`, a `Barrel`, a state, or all.
 ///
 /// A verb returns when it has taken effect. Called from a request or response middleware, it does not wait for
 /// running middlewares: the task has its new state at once, and the rest follows when the middlewares have returned.
@@ -16,14 +16,14 @@ public struct Control: Sendable {
     /// - Throws: same as every verb here: `.notFound` if no task matches, `.invalidURL` for an invalid URL,
     ///   `.cancelled` for a closed downloader.
     @discardableResult
-    public func action(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.action, to: selector) }
+    public func action(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.action, to: selector.selector) }
     }
 
     /// Stops running and waiting tasks and keeps their bytes.
     @discardableResult
-    public func suspend(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.suspend, to: selector) }
+    public func suspend(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.suspend, to: selector.selector) }
     }
 
     /// Applies a verb to many tasks with one request to the engine. Tasks that are gone have a result that says so.
@@ -42,8 +42,8 @@ public struct Control: Sendable {
 
     /// Resumes suspended tasks, as soon as a slot is free.
     @discardableResult
-    public func resume(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.resume, to: selector) }
+    public func resume(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.resume, to: selector.selector) }
     }
 
     /// Resumes suspended tasks, and queues cancelled and failed ones again.
@@ -56,8 +56,8 @@ public struct Control: Sendable {
 
     /// Stops tasks and deletes their unfinished bytes.
     @discardableResult
-    public func cancel(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.cancel, to: selector) }
+    public func cancel(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.cancel, to: selector.selector) }
     }
 
     /// Cancels every task of the work path that is not complete.
@@ -69,14 +69,14 @@ public struct Control: Sendable {
     ///
     /// - Returns: one result for each task. `verb` is the verb that was applied; `.resume` if nothing changed.
     @discardableResult
-    public func toggle(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.toggle(selector) }
+    public func toggle(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.toggle(selector.selector) }
     }
 
     /// Queues failed and cancelled tasks again, with a fresh count of attempts.
     @discardableResult
-    public func retry(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.retry, to: selector) }
+    public func retry(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.retry, to: selector.selector) }
     }
 
     /// Gives a task another address, for example after its signed link has expired. The task keeps its identity, that is,
@@ -130,14 +130,14 @@ public struct Control: Sendable {
     /// the same URL added again is a new task, and the name of its file is taken. Unfinished bytes are
     /// deleted.
     @discardableResult
-    public func forget(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.forget, to: selector) }
+    public func forget(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.forget, to: selector.selector) }
     }
 
     /// Forgets tasks in any state and deletes every file they wrote, also finished ones.
     @discardableResult
-    public func trash(_ selector: TaskSelector) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.trash, to: selector) }
+    public func trash(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
+        try await typed { try await engine.apply(.trash, to: selector.selector) }
     }
 
     /// Forgets every task of the work path and deletes every file they wrote, also finished ones.

@@ -167,6 +167,11 @@ package actor Engine {
                 "The work path cannot change while a downloader is live: close it and make another one.")
         }
         schedule.update(configure)
+        if configure.isPaused {
+            for entry in schedule.running.values {
+                entry.run?.restart("pause", "the queue was paused: another attempt begins when it is resumed")
+            }
+        }
         for (host, count) in schedule.hosts.excess { room.yieldLanes(of: host, count) }
         limits.setTotal()
         startNext()

@@ -11,7 +11,7 @@ import Foundation
 ///
 /// It is a handle: the barrel itself is on disk. Two handles of one barrel are equal. A handle keeps its downloader in
 /// memory. Safe to use from any thread.
-public struct Barrel: Sendable, Hashable, Identifiable {
+public struct Barrel: TaskSelecting, Hashable, Identifiable {
     /// The barrel's name.
     public let name: String
     /// The downloader that the barrel belongs to.
@@ -23,6 +23,9 @@ public struct Barrel: Sendable, Hashable, Identifiable {
         self.name = name
         self.downloader = downloader
     }
+
+    /// The members.
+    public var selector: TaskSelector { .barrel(name) }
 
     private var control: Control { downloader.control }
     private var messager: Messager { downloader.messager }
@@ -36,7 +39,9 @@ public struct Barrel: Sendable, Hashable, Identifiable {
     @discardableResult
     public func add(_ builders: [Builder]) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
         let results = try await typed { try await Builder.prepare(builders, barrel: name, in: downloader) }
-        return results.map { $0.map { DownloadTask($0, in: downloader) } }
+        return zip(builders, results).map { builder, result in
+            result.map { DownloadTask($0, builder.url, in: downloader) }
+        }
     }
 
     /// Adds tasks for URLs. An invalid URL is a failure in its place and does not affect the others.
@@ -56,10 +61,18 @@ public struct Barrel: Sendable, Hashable, Identifiable {
         return builders.map { builder in builder.flatMap { _ in added.removeFirst() } }
     }
 
+    /// Adds tasks for `URL`s; otherwise like `add(_:to:)` with texts.
+    @discardableResult
+    public func add(
+        _ urls: [URL], to folder: URL? = nil
+    ) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
+        try await add(urls.map(\.absoluteString), to: folder)
+    }
+
     /// Removes the selected tasks from the barrel. The tasks are kept.
     ///
     /// - Throws: `.notFound` if none of them is a member or the barrel is gone, `.invalidURL` for an invalid URL.
-    public func remove(_ selector: TaskSelector) async throws(DownloadError) {
+    public func remove(_ selector: some TaskSelecting) async throws(DownloadError) {
         try await typed { try await messager.remove(selector, fromBarrel: name) }
     }
 
@@ -70,7 +83,17 @@ public struct Barrel: Sendable, Hashable, Identifiable {
 
     /// The members in the order in which they joined; empty if the barrel is gone.
     public var members: [DownloadTask] {
-        get async { await memberInfos.map { DownloadTask($0.id, in: downloader) } }
+        get async { await memberInfos.map { DownloadTask($0.id, $0.url, in: downloader) } }
+    }
+
+    /// The failed members with their errors, in the order in which they joined.
+    public var failures: [(task: DownloadTask, error: DownloadError)] {
+        get async {
+            await memberInfos.compactMap { info in
+                guard info.state == .error, let error = info.error else { return nil }
+                return (DownloadTask(info.id, info.url, in: downloader), error)
+            }
+        }
     }
 
     /// The members as they are now, in the order in which they joined; empty if the barrel is gone.
@@ -97,14 +120,14 @@ public struct Barrel: Sendable, Hashable, Identifiable {
     /// The sums as an asynchronous sequence. Every reader receives the first and the last sum; a slow one misses some in
     /// between.
     ///
-    /// It ends when no member can run any more: all are complete, failed, suspended, cancelled or gone. For an empty
+    /// It ends when all members are complete, failed, cancelled or gone. While one is suspended it waits. For an empty
     /// barrel it ends after one sum, and for a barrel that is gone without one.
     public var progress: some AsyncSequence<BarrelInfo, Never> & Sendable { messager.barrelInfos(name) }
 
     /// The members as they end, complete or failed, each once: those that have ended already first. Read `file` of a
     /// member for its file or its error.
     ///
-    /// It ends when no member can run any more. Members that are suspended or cancelled then are not among them.
+    /// It ends as `progress` does. Cancelled members are not among them.
     public var ended: EndedMembers { EndedMembers(of: self) }
 
     // MARK: Verbs

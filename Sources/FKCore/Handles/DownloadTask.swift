@@ -11,16 +11,22 @@ import Foundation
 ///
 /// It is a handle: the task itself is on disk and exists without it. Two handles of one task are equal. A handle keeps
 /// its downloader in memory. Safe to use from any thread.
-public struct DownloadTask: Sendable, Hashable, Identifiable {
+public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     /// The task's id.
     public let id: TaskID
+    /// The URL that the task was created with, percent-encoded.
+    public let url: String
     /// The downloader that the task was added to.
     public let downloader: Downloader
 
-    init(_ id: TaskID, in downloader: Downloader) {
+    init(_ id: TaskID, _ url: String, in downloader: Downloader) {
         self.id = id
+        self.url = url
         self.downloader = downloader
     }
+
+    /// This task.
+    public var selector: TaskSelector { .id(id) }
 
     private var control: Control { downloader.control }
     private var messager: Messager { downloader.messager }
@@ -35,9 +41,7 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     ///
     /// It ends when the task is complete, failed, cancelled or gone, and when the downloader closes. For a task that is
     /// gone it ends without a value. While the task is suspended it waits.
-    public var progress: some AsyncSequence<TaskProgress, Never> & Sendable {
-        messager.infos(.id(id)).map { TaskProgress($0) }
-    }
+    public var progress: some AsyncSequence<DownloadInfo, Never> & Sendable { messager.infos(.id(id)) }
 
     /// The finished file. Waits until the task is complete, failed, cancelled or gone; while it is suspended, the wait
     /// continues. Before `Downloader.activateQueue()` it throws, because the task cannot end.
@@ -107,6 +111,15 @@ public struct DownloadTask: Sendable, Hashable, Identifiable {
     /// - Throws: `.invalidURL` or `.unsupportedScheme`; the errors of every verb.
     public func relink(to url: String) async throws(DownloadError) {
         try await control.relink(id, to: url)
+    }
+
+    /// Changes the priority. Waiting tasks with a higher one start earlier.
+    ///
+    /// - Throws: the errors of every verb.
+    public func setPriority(_ priority: Int) async throws(DownloadError) {
+        var change = TaskChange(id)
+        change.priority = priority
+        try await control.change([change])
     }
 
     private func give(

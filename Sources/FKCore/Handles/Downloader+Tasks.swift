@@ -34,12 +34,12 @@ extension Downloader {
     /// - Throws: the errors of `Builder.prepare(in:)`.
     @discardableResult
     public func add(_ builder: Builder) async throws(DownloadError) -> DownloadTask {
-        DownloadTask(try await builder.prepare(in: self), in: self)
+        DownloadTask(try await builder.prepare(in: self), builder.url, in: self)
     }
 
     /// The task that a selector names; nil if there is none. Of several, the oldest; of a barrel's, the first member.
-    public func task(_ selector: TaskSelector) async -> DownloadTask? {
-        await messager.info(selector).map { DownloadTask($0.id, in: self) }
+    public func task(_ selector: some TaskSelecting) async -> DownloadTask? {
+        await messager.info(selector).map { DownloadTask($0.id, $0.url, in: self) }
     }
 
     // MARK: Downloading

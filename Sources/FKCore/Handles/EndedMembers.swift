@@ -21,7 +21,7 @@ public struct EndedMembers: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let barrel: Barrel
         private var sums: AsyncStream<BarrelInfo>.Iterator
-        private var ready: ArraySlice<TaskID> = []
+        private var ready: ArraySlice<DownloadTask> = []
         private var seen: Set<TaskID> = []
         /// The number of ended members in the last sum.
         private var endedCount = 0
@@ -47,10 +47,11 @@ public struct EndedMembers: AsyncSequence, Sendable {
                 }
                 if Task.isCancelled { break }
                 for info in await barrel.memberInfos where [.complete, .error].contains(info.state) {
-                    if seen.insert(info.id).inserted { ready.append(info.id) }
+                    guard seen.insert(info.id).inserted else { continue }
+                    ready.append(DownloadTask(info.id, info.url, in: barrel.downloader))
                 }
             }
-            return ready.popFirst().map { DownloadTask($0, in: barrel.downloader) }
+            return ready.popFirst()
         }
     }
 }

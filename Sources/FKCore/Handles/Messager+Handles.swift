@@ -5,7 +5,7 @@ extension Messager {
     /// The infos of a task without an end: also those after it has ended and was queued again. A slow reader receives the
     /// newest. It ends at once if the downloader is closed.
     func changes(_ selector: TaskSelector) -> AsyncStream<DownloadInfo> {
-        sequence(.firstAndNewest) { engine, yield, _ in try await engine.observe(selector, end: nil, yield) }
+        sequence(.firstAndNewest) { engine, yield, _ in try await engine.observe(selector.selector, end: nil, yield) }
     }
 
     /// The sums of a barrel without an end; otherwise like `changes(_:)`.
@@ -17,14 +17,14 @@ extension Messager {
     ///
     /// - Parameter selector: `.all` means all members, another barrel the members that both have.
     /// - Throws: `.notFound` if there is no such barrel or none of the tasks is in it, `.invalidURL` for an invalid URL.
-    public func remove(_ selector: TaskSelector, fromBarrel name: String) async throws(DownloadError) {
+    public func remove(_ selector: some TaskSelecting, fromBarrel name: String) async throws(DownloadError) {
         _ = try await typed {
             let texts: [String] =
-                switch selector {
+                switch selector.selector {
                 case .url(let url): [url]
                 case .id(let id): [id.hex]
                 case .barrel, .state, .all:
-                    try await engine.infos(selector == .all ? .barrel(name) : selector).map(\.id.hex)
+                    try await engine.infos(selector.selector == .all ? .barrel(name) : selector.selector).map(\.id.hex)
                 }
             return try await engine.remove(texts, fromBarrel: name)
         }

@@ -55,7 +55,7 @@ extension Messager {
     /// - Throws: same as `addInfo`.
     @discardableResult
     public func addCallbacks(
-        _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callbacks: TaskCallbacks
+        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil, _ callbacks: TaskCallbacks
     ) async throws(DownloadError) -> Registration {
         let states = Locked<[TaskID: DownloadState]>([:])
         return try await addInfo(selector, on: queue) { info in

@@ -26,10 +26,10 @@ extension Messager {
     /// - Throws: `.notFound` if there is no such task, `.invalidURL` for an invalid URL, `.cancelled` for a closed
     ///   downloader.
     public func progress(
-        _ selector: TaskSelector, on queue: DispatchQueue? = nil
+        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil
     ) async throws(DownloadError) -> Progress {
-        guard let info = try await typed({ try await engine.infos(selector).first }) else {
-            throw DownloadError(.notFound, "There is no task \(selector.name).")
+        guard let info = try await typed({ try await engine.infos(selector.selector).first }) else {
+            throw DownloadError(.notFound, "There is no task \(selector.selector.name).")
         }
         let link = ProgressLink(engine, .id(info.id), queue)
         let progress = await link.begin(.init(info))
@@ -65,11 +65,11 @@ extension Messager {
 struct ProgressSnapshot: Sendable {
     var received: Int64
     var expected: Int64?
-    /// True if `expected` is the total length.
-    var isExpectedKnown: Bool
     /// The minimum fraction to show for a barrel.
     var fraction: Double?
     var bytesPerSecond: Double
+    /// The remaining seconds at the current speed; nil while unknown.
+    var remainingTime: Double?
     var isComplete: Bool
     var isPaused: Bool
     var isCancelled: Bool
@@ -80,8 +80,8 @@ struct ProgressSnapshot: Sendable {
     init(_ info: DownloadInfo) {
         received = info.count.received
         expected = info.count.expected
-        isExpectedKnown = expected != nil
         bytesPerSecond = info.bytesPerSecond
+        remainingTime = info.estimatedTimeRemaining?.inSeconds
         isComplete = info.state == .complete
         isPaused = info.state == .suspend
         isCancelled = info.state == .cancel || info.state == .unknown
@@ -91,10 +91,10 @@ struct ProgressSnapshot: Sendable {
     init(_ info: BarrelInfo) {
         func count(_ states: DownloadState...) -> Int { states.reduce(0) { $0 + (info.states[$1] ?? 0) } }
         received = info.count.received
-        isExpectedKnown = info.isExpectedKnown
         fraction = info.fraction
-        expected = isExpectedKnown || fraction != nil ? info.count.expected : nil
+        expected = fraction == nil ? nil : info.count.expected
         bytesPerSecond = info.bytesPerSecond
+        remainingTime = info.estimatedTimeRemaining?.inSeconds
         isComplete = info.isComplete
         isPaused = count(.prepare, .idle, .action) == 0 && count(.suspend) > 0
         isCancelled = count(.cancel) > 0 && count(.cancel, .complete, .unknown) == info.total
@@ -108,11 +108,5 @@ struct ProgressSnapshot: Sendable {
         let total = max(1, expected)
         let least = ((fraction ?? 0) * Double(total)).rounded(.up)
         return (min(max(received, Int64(min(least, 0x1p62))), total - 1), total)
-    }
-
-    /// The remaining seconds at the current speed; nil while unknown.
-    var remainingTime: Double? {
-        guard isExpectedKnown, !isComplete else { return nil }
-        return RemainingTime.estimate(received: received, expected: expected, bytesPerSecond: bytesPerSecond)?.inSeconds
     }
 }

@@ -10,9 +10,9 @@ extension Receipt {
     /// - Throws: `.notFound` for a missing barrel or work path, `.invalidURL` for an invalid URL, `.workPathUnusable`
     ///   or `.laterVersion`.
     public static func stored(
-        _ selector: TaskSelector = .all, workPath: URL? = nil
+        _ selector: some TaskSelecting = TaskSelector.all, workPath: URL? = nil
     ) throws(DownloadError) -> [Receipt] {
-        try typedNow { try read(selector, workPath: workPath) }
+        try typedNow { try read(selector.selector, workPath: workPath) }
     }
 
     private static func read(_ selector: TaskSelector, workPath: URL?) throws -> [Receipt] {
@@ -24,10 +24,10 @@ extension Receipt {
 
 extension Messager {
     /// The task's receipt as it is now; nil if there is no such task. For several tasks of one URL, the oldest.
-    public func receipt(_ selector: TaskSelector) async -> Receipt? { await receipts(selector).first }
+    public func receipt(_ selector: some TaskSelecting) async -> Receipt? { await receipts(selector).first }
 
     /// The receipts of all matching tasks, in the order of their submission; empty if there are none.
-    public func receipts(_ selector: TaskSelector = .all) async -> [Receipt] {
-        (try? await engine.receipts(selector)) ?? []
+    public func receipts(_ selector: some TaskSelecting = TaskSelector.all) async -> [Receipt] {
+        (try? await engine.receipts(selector.selector)) ?? []
     }
 }

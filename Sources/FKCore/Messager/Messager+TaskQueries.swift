@@ -4,14 +4,14 @@ import Foundation
 extension Messager {
     /// The length of the file in bytes; nil until the first response has reported it. It is known again after a
     /// restart.
-    public func totalLength(_ selector: TaskSelector) async -> Int64? { await info(selector)?.count.expected }
+    public func totalLength(_ selector: some TaskSelecting) async -> Int64? { await info(selector)?.count.expected }
 
     /// The progress, in 0...1; nil if the length is unknown or there is no such task.
-    public func fraction(_ selector: TaskSelector) async -> Double? { await info(selector)?.count.fraction }
+    public func fraction(_ selector: some TaskSelecting) async -> Double? { await info(selector)?.count.fraction }
 
     /// The finished file; nil until the task is complete.
-    public func fileURL(_ selector: TaskSelector) async -> URL? { await info(selector)?.fileURL }
+    public func fileURL(_ selector: some TaskSelecting) async -> URL? { await info(selector)?.fileURL }
 
     /// True if the file is complete and has its final name.
-    public func isComplete(_ selector: TaskSelector) async -> Bool { await state(selector) == .complete }
+    public func isComplete(_ selector: some TaskSelecting) async -> Bool { await state(selector) == .complete }
 }

@@ -15,14 +15,14 @@ extension Messager {
     /// ```
     ///
     /// It reads on all processors. The sequence throws `.notFound` for a task or barrel that is unknown.
-    public func verify(_ selector: TaskSelector) -> AsyncThrowingStream<VerifiedFile, any Error> {
+    public func verify(_ selector: some TaskSelecting) -> AsyncThrowingStream<VerifiedFile, any Error> {
         let workPath = engine.workPath
         return AsyncThrowingStream { continuation in
             let isOver = Locked(false)
             continuation.onTermination = { _ in isOver.withLock { $0 = true } }
             DispatchQueue.global().async {
                 do {
-                    let ids = try StoreReader(workPath).taskIDs(matching: selector)
+                    let ids = try StoreReader(workPath).taskIDs(matching: selector.selector)
                     var unread: DownloadError?
                     FileVerifier(workPath).verify(ids, problem: { unread = unread ?? $0 }) { file in
                         continuation.yield(file)
@@ -62,13 +62,13 @@ extension Control {
     /// - Returns: an answer for each finished file.
     /// - Throws: `.notFound` if nothing matches.
     @discardableResult
-    public func refresh(_ selector: TaskSelector) async throws(DownloadError) -> [RefreshedFile] {
+    public func refresh(_ selector: some TaskSelecting) async throws(DownloadError) -> [RefreshedFile] {
         try await typed {
             let configure = await engine.currentConfigure
             let refresher = FileRefresher(configure, engine.chains, try configure.transportKind.makeTransport())
             defer { refresher.close() }
             var files: [RefreshedFile] = []
-            await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector)) { files.append($0) }
+            await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) { files.append($0) }
             _ = try await renew(files.filter { $0.result == .changed && !$0.isBound }.map { Renewal($0.id) })
             return files
         }

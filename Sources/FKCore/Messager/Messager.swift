@@ -4,7 +4,7 @@ import Foundation
 /// Answers questions about tasks and barrels, and reports on them while they run.
 ///
 /// Callbacks run on one serial queue of the library, or on a queue of the application: every `Configure.distributeSpeed` x 0.2 s while the
-/// task runs, and once for each change of state. All members are safe to use from any thread.
+/// task runs, once more after it has stopped, and once for each change of state. All members are safe to use from any thread.
 public struct Messager: Sendable {
     let engine: any EngineAccess
 
@@ -17,25 +17,25 @@ public struct Messager: Sendable {
     // MARK: Lookups
 
     /// True if the task exists, in memory or on disk.
-    public func exists(_ selector: TaskSelector) async -> Bool { await !all(selector).isEmpty }
+    public func exists(_ selector: some TaskSelecting) async -> Bool { await !all(selector).isEmpty }
 
     /// The task as it is now (FKDownloader's `acquireMessagerInfo`); nil if there is none. For several tasks of one
     /// URL, the oldest.
-    public func info(_ selector: TaskSelector) async -> DownloadInfo? { await all(selector).first }
+    public func info(_ selector: some TaskSelecting) async -> DownloadInfo? { await all(selector).first }
 
     /// All matching tasks in the order of their submission; empty if there are none.
-    public func all(_ selector: TaskSelector = .all) async -> [DownloadInfo] {
-        (try? await engine.infos(selector)) ?? []
+    public func all(_ selector: some TaskSelecting = TaskSelector.all) async -> [DownloadInfo] {
+        (try? await engine.infos(selector.selector)) ?? []
     }
 
     /// The state of the task; `.unknown` if there is no such task.
-    public func state(_ selector: TaskSelector) async -> DownloadState { await info(selector)?.state ?? .unknown }
+    public func state(_ selector: some TaskSelecting) async -> DownloadState { await info(selector)?.state ?? .unknown }
 
     /// The error of a failed task, or of the last attempt while a retry is due; else nil.
-    public func error(_ selector: TaskSelector) async -> DownloadError? { await info(selector)?.error }
+    public func error(_ selector: some TaskSelecting) async -> DownloadError? { await info(selector)?.error }
 
     /// The path of the finished file; nil until the task is complete.
-    public func filePath(_ selector: TaskSelector) async -> String? { await info(selector)?.path }
+    public func filePath(_ selector: some TaskSelecting) async -> String? { await info(selector)?.path }
 
     /// Waits until the task is complete, in error, suspended or cancelled, and returns it; nil if there is none.
     ///
@@ -61,9 +61,9 @@ public struct Messager: Sendable {
     ///   closed downloader.
     @discardableResult
     public func addInfo(
-        _ selector: TaskSelector, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async throws(DownloadError) -> Registration {
-        try await register(on: queue) { try await engine.observe(selector, $0.calling(callback)) }
+        try await register(on: queue) { try await engine.observe(selector.selector, $0.calling(callback)) }
     }
 
     /// Registers a callback of the application. `observe` returns the listener's number.
@@ -81,15 +81,15 @@ public struct Messager: Sendable {
     }
 
     /// Removes all callbacks of a task that were added with the same URL or id. Calls that wait on a queue still run.
-    public func removeInfo(_ selector: TaskSelector) async { await engine.stopObserving(selector) }
+    public func removeInfo(_ selector: some TaskSelecting) async { await engine.stopObserving(selector.selector) }
 
     /// The infos of an existing task as an asynchronous sequence. Every reader receives the first and the last info.
     /// A slow reader receives the newest and misses some in between.
     ///
     /// The sequence ends after the task is complete, in error, cancelled or gone; for a URL with several tasks, after
     /// all of them are. It ends at once if there is no such task, and if `addInfo` would throw.
-    public func infos(_ selector: TaskSelector) -> AsyncStream<DownloadInfo> {
-        sequence(.firstAndNewest) { engine, yield, end in try await engine.observe(selector, end: end, yield) }
+    public func infos(_ selector: some TaskSelecting) -> AsyncStream<DownloadInfo> {
+        sequence(.firstAndNewest) { engine, yield, end in try await engine.observe(selector.selector, end: end, yield) }
     }
 
     // MARK: Barrels
@@ -117,15 +117,8 @@ public struct Messager: Sendable {
     /// - Returns: the number of tasks that joined.
     /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
     @discardableResult
-    public func add(_ selector: TaskSelector, toBarrel name: String) async throws(DownloadError) -> Int {
-        try await typed { try await engine.join([selector], barrelNamed: name) }
-    }
-
-    /// Removes the tasks of that URL from a barrel. The tasks are kept.
-    ///
-    /// - Throws: `.notFound` if there is no such barrel or the URL is not in it, `.invalidURL` for an invalid URL.
-    public func remove(_ url: String, fromBarrel name: String) async throws(DownloadError) {
-        _ = try await typed { try await engine.remove([url], fromBarrel: name) }
+    public func add(_ selector: some TaskSelecting, toBarrel name: String) async throws(DownloadError) -> Int {
+        try await typed { try await engine.join([selector.selector], barrelNamed: name) }
     }
 
     /// The URLs of a barrel's members, finished ones included, in the order in which they joined.
@@ -159,7 +152,7 @@ public struct Messager: Sendable {
     }
 
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends
-    /// when no member can run any more: all are complete, in error, suspended, cancelled or gone. For an empty barrel
+    /// when all members are complete, in error, cancelled or gone, and goes on while one is suspended. For an empty barrel
     /// it ends after one sum. It ends at once if there is no such barrel.
     public func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
         sequence(.firstAndNewest) { engine, yield, end in try await engine.observeBarrel(name, end: end, yield) }

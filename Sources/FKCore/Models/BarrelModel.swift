@@ -42,7 +42,7 @@ public final class BarrelModel: Identifiable {
         // The members are read only if the sum shows that they have changed.
         if sum.states != info?.states || sum.total != info?.total {
             let infos = await barrel.memberInfos
-            members = infos.map { DownloadTask($0.id, in: barrel.downloader) }
+            members = infos.map { DownloadTask($0.id, $0.url, in: barrel.downloader) }
             failures = infos.filter { $0.state == .error }
         }
         info = sum

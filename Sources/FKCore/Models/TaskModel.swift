@@ -44,7 +44,7 @@ public final class TaskModel: Identifiable {
     /// The state; `.unknown` until the first report and for a task that is gone.
     public var state: DownloadState { info?.state ?? .unknown }
     /// The progress, in 0...1; nil while the length is unknown.
-    public var fraction: Double? { info?.count.fraction }
+    public var fraction: Double? { info?.fraction }
     /// The bytes received.
     public var received: Int64 { info?.count.received ?? 0 }
     /// The length of the file in bytes; nil until a server has reported it.
@@ -52,7 +52,7 @@ public final class TaskModel: Identifiable {
     /// The speed, smoothed over about five seconds; 0 while the task does not run.
     public var bytesPerSecond: Double { info?.bytesPerSecond ?? 0 }
     /// The time until the file is complete at the present speed; nil while unknown.
-    public var estimatedTimeRemaining: Duration? { info.map { TaskProgress($0) }?.estimatedTimeRemaining }
+    public var estimatedTimeRemaining: Duration? { info?.estimatedTimeRemaining }
     /// The error of a failed task, or of the last attempt while a retry is due; otherwise nil.
     public var error: DownloadError? { info?.error }
     /// The finished file; nil until the task is complete.

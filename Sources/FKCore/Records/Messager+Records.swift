@@ -21,9 +21,9 @@ extension Control {
     ///   no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
     public func setAttributes(
-        _ selector: TaskSelector, _ attributes: [String: String?]
+        _ selector: some TaskSelecting, _ attributes: [String: String?]
     ) async throws(DownloadError) -> Int {
-        try await typed { try await engine.setAttributes(selector, attributes) }
+        try await typed { try await engine.setAttributes(selector.selector, attributes) }
     }
 
     /// Records that the finished file was used just now (`DownloadRecord.lastUsed`), to sort by.
@@ -31,7 +31,7 @@ extension Control {
     /// - Returns: the number of marked tasks.
     /// - Throws: `.notFound` if no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
-    public func markUsed(_ selector: TaskSelector) async throws(DownloadError) -> Int {
-        try await typed { try await engine.markUsed(selector) }
+    public func markUsed(_ selector: some TaskSelecting) async throws(DownloadError) -> Int {
+        try await typed { try await engine.markUsed(selector.selector) }
     }
 }

@@ -82,8 +82,8 @@ struct BarrelBook {
     mutating func count(_ name: String, _ accounts: [TaskEntry.Account]) { barrels[name]?.count(accounts) }
 
     /// The sums of an open and counted barrel (`BarrelEntry.info`).
-    mutating func info(_ name: String, now: Int64) -> BarrelInfo {
-        barrels[name]?.info(now: now) ?? BarrelInfo(name: name, states: [:], total: 0)
+    mutating func info(_ name: String, now: Int64, first: Double) -> BarrelInfo {
+        barrels[name]?.info(now: now, first: first) ?? BarrelInfo(name: name, states: [:], total: 0)
     }
 
     /// Updates the sums of these barrels for a change of a member.

@@ -22,6 +22,8 @@ package struct BarrelEntry {
     package private(set) var expected: Int64 = 0
     /// The number of members of unknown length.
     package private(set) var unknownLengths = 0
+    /// Those of them that can still run.
+    private var openUnknownLengths = 0
     package private(set) var states: [DownloadState: Int] = [:]
     /// The highest fraction that was reported.
     private var shownFraction: Double?
@@ -139,6 +141,7 @@ package struct BarrelEntry {
         received = 0
         expected = 0
         unknownLengths = 0
+        openUnknownLengths = 0
         states = [:]
         isCounted = true
         for account in accounts { replace(TaskEntry.Account(), by: account) }
@@ -153,6 +156,7 @@ package struct BarrelEntry {
         received &+= new.received &- old.received
         expected &+= new.expected &- old.expected
         unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
+        openUnknownLengths += (new.isOpenLengthUnknown ? 1 : 0) - (old.isOpenLengthUnknown ? 1 : 0)
         if old.state != new.state {
             if let state = old.state {
                 states[state, default: 1] -= 1
@@ -167,17 +171,22 @@ package struct BarrelEntry {
     /// The present sums. The returned fraction counts as reported and does not decrease later. The speed is that of all
     /// bytes since earlier calls, so that small files count which begin and end between two of them.
     ///
-    /// - Parameter now: the time of the monotonic clock; nil, the default, measures no speed.
-    package mutating func info(now: Int64? = nil) -> BarrelInfo {
+    /// - Parameters:
+    ///   - now: the time of the monotonic clock; nil, the default, measures no speed.
+    ///   - first: the speed at the first call, which has nothing to compare with; the default is 0.
+    package mutating func info(now: Int64? = nil, first: Double = 0) -> BarrelInfo {
         var info = BarrelInfo(name: name, states: states, total: count)
         let isKnown = unknownLengths == 0 && info.total > 0
         info.count = ByteCount(
             received: received, expected: expected > 0 || isKnown ? expected : nil, isLowerBound: !isKnown)
-        shownFraction = ProgressFraction.next(
-            after: shownFraction, of: info.count, isComplete: info.isComplete)
+        info.unknownLengths = openUnknownLengths
+        // A member that has failed may never get a length. The fraction is that of the others.
+        var shown = info.count
+        shown.isLowerBound = openUnknownLengths > 0 || info.total == 0
+        shownFraction = ProgressFraction.next(after: shownFraction, of: shown, isComplete: info.isComplete)
         info.fraction = shownFraction
         if let now { speed.add(time: now, bytes: fetched) }
-        info.bytesPerSecond = states[.action] == nil ? 0 : speed.bytesPerSecond
+        info.bytesPerSecond = states[.action] == nil ? 0 : speed.isMeasured ? speed.bytesPerSecond : first
         return info
     }
 }

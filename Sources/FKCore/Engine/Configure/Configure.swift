@@ -27,6 +27,10 @@ public struct Configure: Sendable {
         didSet { maxAction = min(max(maxAction, 1), 256) }
     }
 
+    /// True lets no task run. Running tasks wait with their bytes until it is false, and added ones with them. The default is
+    /// false. `Downloader.pause()` and `resume()` set it.
+    public var isPaused = false
+
     /// The interval of progress reports: polled callbacks, download middlewares, sequences. 0.2 to 2 seconds. The default
     /// is one second. Changes of state are reported at once.
     public var progressInterval: Duration = .seconds(1)

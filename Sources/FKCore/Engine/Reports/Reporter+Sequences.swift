@@ -27,16 +27,12 @@ extension Reporter {
 
     /// Ends sequences of attempts under the same condition, if no attempt runs.
     ///
-    /// - Parameter entry: the task whose last attempt was just reported. A suspended task then ends the sequences as
-    ///   well.
+    /// - Parameter entry: the task whose last attempt was just reported.
     func endAttemptSequences(_ target: Observers.Target, behindAttemptOf entry: TaskEntry? = nil) {
-        guard observers.hasAttemptSequences(target) else { return }
-        let isOver = followed(target).allSatisfy { other in
-            if other === entry { return true }
-            guard other.run == nil else { return false }
-            return other.record.state.isOver || entry != nil && other.record.state == .suspend
-        }
-        if isOver { endListeners(observers.endAttemptSequences(target)) }
+        guard observers.hasAttemptSequences(target),
+            followed(target).allSatisfy({ ($0 === entry || $0.run == nil) && $0.record.state.isOver })
+        else { return }
+        endListeners(observers.endAttemptSequences(target))
     }
 
     private func followed(_ target: Observers.Target) -> [TaskEntry] {
@@ -72,6 +68,6 @@ extension DownloadState {
 }
 
 extension BarrelInfo {
-    /// True if no member can run any more.
-    package var isOver: Bool { states.allSatisfy { $0.key.isSettled || $0.value == 0 } }
+    /// True if no member runs again unless it is queued again.
+    package var isOver: Bool { states.allSatisfy { $0.key.isOver || $0.value == 0 } }
 }

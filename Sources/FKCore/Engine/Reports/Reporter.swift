@@ -12,6 +12,9 @@ final class Reporter {
     /// Tells other processes.
     let changes: ChangeJournal
     var observers = Observers()
+    /// The tasks with polled callbacks that have left the state `action` since the last report. They are reported once more,
+    /// so that `received - previousReceived` becomes 0.
+    private var stopped: Set<TaskID> = []
 
     var barrels: Barrels { book.barrels }
     var clock: any EngineClock { schedule.clock }
@@ -66,12 +69,14 @@ final class Reporter {
             barrel.count(accounts)
             barrels.book.count(name, accounts)
         }
+        var first = 0.0
         for entry in schedule.running.values where entry.record.barrels.containsExactly(name) {
             entry.refresh()
             account(entry)
+            first += entry.bytesPerSecond
         }
         // A closed engine has no open barrels and counts the records on disk.
-        return book.tenure.mayWrite ? barrels.book.info(name, now: clock.now) : barrel.info()
+        return book.tenure.mayWrite ? barrels.book.info(name, now: clock.now, first: first) : barrel.info()
     }
 
     // MARK: Sums
@@ -113,14 +118,21 @@ final class Reporter {
     func stateChanged(_ entry: TaskEntry) {
         account(entry)
         tellMiddlewares(entry)
-        tell(entry)
+        if tell(entry), entry.record.state != .action, entry.isThere {
+            stopped.insert(entry.id)
+            armReports(whileIdle: true)
+        }
         if !observers.states.isEmpty { observers.tell(info(entry)) }
         if changes.isOpen { changes.append(.state(info(entry))) }
         if entry.record.state.isSettled {
             observers.settled(entry.id)
             endSequences(of: entry)
         }
-        if entry.record.state == .action { armReports() }
+        if entry.record.state == .action {
+            // The first report has a speed, because the meter begins here.
+            sample(entry)
+            armReports()
+        }
         // Listeners of a barrel also receive changes of members that never run: suspended, cancelled or trashed while
         // they waited.
         if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
@@ -147,11 +159,14 @@ final class Reporter {
         return ByteCount(received: received, previousReceived: entry.reported, expected: entry.record.expected)
     }
 
-    private func tell(_ entry: TaskEntry) {
-        guard observers.wantsReports else { return }
-        for target in [Observers.Target.url(entry.record.task.url), .id(entry.id)] {
-            for listener in observers.tasks[target] ?? [] { tell(listener, entry) }
-        }
+    /// Returns true if there are listeners.
+    @discardableResult
+    private func tell(_ entry: TaskEntry) -> Bool {
+        guard observers.wantsReports else { return false }
+        let targets = [Observers.Target.url(entry.record.task.url), .id(entry.id)]
+        let listeners = targets.flatMap { observers.tasks[$0] ?? [] }
+        for listener in listeners { tell(listener, entry) }
+        return !listeners.isEmpty
     }
 
     private func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
@@ -176,6 +191,13 @@ final class Reporter {
 
     /// Calls the listeners, every `progressInterval` while tasks run.
     func report() {
+        let stopped = self.stopped.subtracting(schedule.running.keys)
+        self.stopped = []
+        for id in stopped {
+            let isInMemory = book[id] != nil
+            if let entry = try? book.find(id), entry.isThere { tell(entry) }
+            if !isInMemory { book.rest(id) }
+        }
         for entry in schedule.running.values {
             entry.refresh()
             sample(entry)

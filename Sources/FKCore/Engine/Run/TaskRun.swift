@@ -351,11 +351,13 @@ final class TaskRun {
         follower?.abandon()
     }
 
-    /// Stops the run and keeps the bytes. Another attempt begins with other options.
-    func restart() {
+    /// Stops the run and keeps the bytes. Another attempt begins.
+    func restart(
+        _ by: String = "options", _ why: String = "asked for again with other options: a new attempt begins"
+    ) {
         guard stop == nil else { return }
         entry.freshen()
-        appendHistory(by: "options", "asked for again with other options: a new attempt begins")
+        appendHistory(by: by, why)
         work.stop(.keepingBytes)
         lanes.forEach { $0.cancel() }
     }
@@ -465,7 +467,6 @@ final class TaskRun {
         } else if let failure = attempt.failure {
             reporter.tellAttempt(entry, self, .failed(failure, next: nextStep))
         }
-        guard state != .idle || stop != nil else { return }
         for target in [Observers.Target.id(entry.id), .url(entry.record.task.url)] {
             reporter.endAttemptSequences(target, behindAttemptOf: entry)
         }

@@ -115,7 +115,7 @@ final class Schedule {
 
     /// Removes and returns the next task to start; nil while no slot or no host is free.
     func next() -> (id: TaskID, group: Int32)? {
-        guard taken < descriptors.slots else { return nil }
+        guard taken < descriptors.slots, !configure.isPaused else { return nil }
         let now = clock.now
         let next = ready.popNext { host, group in
             guard takenSlots(group) == nil else { return false }
@@ -239,7 +239,7 @@ final class Schedule {
             }
             return waiting
         }
-        guard isActive, entry.isAdmitted else { return Waiting(.queue) }
+        guard isActive, entry.isAdmitted, !configure.isPaused else { return Waiting(.queue) }
         switch obstacle {
         case .paused(let pause): return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
         case .full(let limit) where takenSlots(entry.group) == nil:

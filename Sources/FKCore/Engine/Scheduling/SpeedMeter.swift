@@ -40,6 +40,9 @@ package struct SpeedMeter: Sendable {
         self.last = (time, bytes)
     }
 
+    /// True from the second sample on.
+    package var isMeasured: Bool { weight > 0 }
+
     /// The speed; 0 before the second sample.
     package var bytesPerSecond: Double { weight > 0 ? sum / weight : 0 }
 }

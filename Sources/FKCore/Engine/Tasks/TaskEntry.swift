@@ -56,6 +56,9 @@ package final class TaskEntry {
         package var isLengthUnknown = false
         package var state: DownloadState?
 
+        /// True if the length is unknown and the task can still run.
+        package var isOpenLengthUnknown: Bool { isLengthUnknown && state?.isOver == false }
+
         /// Creates values, by default those of a task that counts nowhere.
         package init(
             received: Int64 = 0, expected: Int64 = 0, isLengthUnknown: Bool = false, state: DownloadState? = nil

@@ -9,7 +9,7 @@ try await withDownloader(configure) { downloader in
     do throws(DownloadError) {
         let task = try await downloader.add(urls[0], to: folder)
         for await progress in task.progress {
-            print(progress.state, progress.received, "of", progress.expected ?? 0)
+            print(progress.state, progress.count.received, "of", progress.count.expected ?? 0)
         }
         let file = try await task.file
         print("finished:", file.path)

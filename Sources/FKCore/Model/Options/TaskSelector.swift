@@ -1,7 +1,49 @@
 import FKMiddleware
+import Foundation
+
+/// A value that names tasks for verbs and questions: a `URL`, the text of one, a `TaskID`, a `DownloadTask`, a `Barrel`, or a
+/// `TaskSelector` for all others.
+///
+/// ```swift
+/// try await downloader.control.suspend("https://example.com/a.zip")
+/// try await downloader.control.retry(.state(.error))
+/// ```
+public protocol TaskSelecting: Sendable {
+    /// The tasks.
+    var selector: TaskSelector { get }
+}
+
+extension String: TaskSelecting {
+    /// Every task with this URL.
+    public var selector: TaskSelector { .url(self) }
+}
+
+extension URL: TaskSelecting {
+    /// Every task with this URL.
+    public var selector: TaskSelector { .url(absoluteString) }
+}
+
+extension TaskID: TaskSelecting {
+    /// The task with this id.
+    public var selector: TaskSelector { .id(self) }
+}
+
+/// The cases of `TaskSelector` as arguments. In every other place the cases themselves are preferred.
+extension TaskSelecting where Self == TaskSelector {
+    /// Every task with this URL.
+    @_disfavoredOverload public static func url(_ url: String) -> TaskSelector { TaskSelector.url(url) }
+    /// One task.
+    @_disfavoredOverload public static func id(_ id: TaskID) -> TaskSelector { TaskSelector.id(id) }
+    /// The members of the barrel with this name.
+    @_disfavoredOverload public static func barrel(_ name: String) -> TaskSelector { TaskSelector.barrel(name) }
+    /// Every task in this state.
+    @_disfavoredOverload public static func state(_ state: DownloadState) -> TaskSelector { TaskSelector.state(state) }
+    /// Every task of the work path.
+    @_disfavoredOverload public static var all: TaskSelector { TaskSelector.all }
+}
 
 /// Selects the tasks for a verb.
-public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLiteral {
+public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLiteral, TaskSelecting {
     /// Every task with this URL: usually one, or several with different destinations.
     case url(String)
     /// One task.
@@ -12,6 +54,9 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
     case state(DownloadState)
     /// Every task of the work path.
     case all
+
+    /// The selector itself.
+    public var selector: TaskSelector { self }
 
     /// A string literal such as `"https://…"` selects by URL.
     public init(stringLiteral value: String) { self = .url(value) }

@@ -57,6 +57,9 @@ public struct DownloadInfo: Sendable, Hashable {
     /// The limit that was reached, of connections to the host or of slots; nil otherwise.
     public var waitingLimit: Int? { wait?.limit }
 
+    /// The progress, in 0...1; nil while the length is unknown. An empty file counts as 1.
+    public var fraction: Double? { count.fraction }
+
     /// The finished file; nil until the task is complete.
     public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
 
@@ -134,7 +137,8 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     public var name: String
     /// The byte counts. `expected` is the sum of the known lengths; nil while no length is known.
     public var count: ByteCount
-    /// The progress, in 0...1: bytes received of bytes expected. nil until the lengths of all members are known.
+    /// The progress, in 0...1: bytes received of bytes expected. nil until the lengths of all members are known; those of
+    /// failed and cancelled members may stay unknown.
     ///
     /// It is 1 only if every member is complete, and it never decreases. When bytes are discarded, members join or a
     /// length changes, it stays until the bytes catch up. It starts again when members join a complete barrel.
@@ -143,8 +147,10 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     public var states: [DownloadState: Int]
     /// The number of members.
     public var total: Int
-    /// The sum of the running members' speeds, smoothed over about five seconds.
+    /// The bytes a second of all members, finished ones included, smoothed over about five seconds; 0 while none runs.
     public var bytesPerSecond: Double
+    /// The number of members of unknown length that can still run. `fraction` waits for these lengths.
+    public var unknownLengths: Int
 
     /// Creates an info for tests. Other values are 0 or nil.
     public init(name: String, count: ByteCount = .init(), states: [DownloadState: Int] = [:], total: Int = 0) {
@@ -153,6 +159,7 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
         self.states = states
         self.total = total
         bytesPerSecond = 0
+        unknownLengths = 0
         fraction = count.fraction
     }
 
@@ -163,9 +170,9 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     public var fileFraction: Double { total > 0 ? Double(states[.complete] ?? 0) / Double(total) : 0 }
 
     /// The time until the last byte of all members at the present speed. nil while nothing arrives, or while the length of
-    /// a member is unknown. Members that do not run count with what they miss.
+    /// a member that can still run is unknown. Members that do not run count with the bytes they miss.
     public var estimatedTimeRemaining: Duration? {
-        guard isExpectedKnown, !isComplete else { return nil }
+        guard unknownLengths == 0, !isComplete else { return nil }
         return RemainingTime.estimate(
             received: count.received, expected: count.expected, bytesPerSecond: bytesPerSecond)
     }
