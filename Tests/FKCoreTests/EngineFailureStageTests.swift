@@ -132,7 +132,8 @@ struct EngineFailureStageTests {
         #expect(sent == (["/open"] + (1...60).map { "/closed/\($0)" }).sorted())
     }
 
-    @Test("a real server: a renewal that fails, and a new token that is refused, end the tasks", arguments: [true, false])
+    @Test(
+        "a real server: a renewal that fails, and a new token that is refused, end the tasks", arguments: [true, false])
     func refusedByServer(_ renewalFails: Bool) async throws {
         struct LoggedOut: Error, CustomStringConvertible { var description: String { "logged out" } }
         let (server, live) = try await Self.nginx()
@@ -144,11 +145,13 @@ struct EngineFailureStageTests {
         #expect(
             renewalFails
                 ? info.error?.message.contains("could not be renewed: logged out") == true : info.error?.status == 401)
-        #expect(try await server.log(atLeast: renewalFails ? 1 : 2).map(\.status) == (renewalFails ? [401] : [401, 401]))
+        #expect(
+            try await server.log(atLeast: renewalFails ? 1 : 2).map(\.status) == (renewalFails ? [401] : [401, 401]))
     }
 
     /// A server that takes the token `new` for `/closed/`, and a downloader.
-    private static func nginx(_ settings: (inout Configure) -> Void = { _ in }) async throws -> (NginxServer, LiveBench) {
+    private static func nginx(_ settings: (inout Configure) -> Void = { _ in }) async throws -> (NginxServer, LiveBench)
+    {
         let server = try NginxServer(
             extra: "location /closed/ { if ($http_authorization != \"Bearer new\") { return 401; } }")
         try server.write(content, to: "open")

@@ -10,7 +10,8 @@ extension Messager {
     /// - Throws: same as `addInfo`.
     @discardableResult
     public func addAttempts(
-        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (AttemptInfo) -> Void
+        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil,
+        _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) async throws(DownloadError) -> Registration {
         try await register(on: queue) { try await engine.observeAttempts(selector.selector, $0.calling(callback)) }
     }

@@ -68,7 +68,9 @@ extension Control {
             let refresher = FileRefresher(configure, engine.chains, try configure.transportKind.makeTransport())
             defer { refresher.close() }
             var files: [RefreshedFile] = []
-            await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) { files.append($0) }
+            await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) {
+                files.append($0)
+            }
             _ = try await renew(files.filter { $0.result == .changed && !$0.isBound }.map { Renewal($0.id) })
             return files
         }

@@ -61,7 +61,8 @@ public struct Messager: Sendable {
     ///   closed downloader.
     @discardableResult
     public func addInfo(
-        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+        _ selector: some TaskSelecting, on queue: DispatchQueue? = nil,
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async throws(DownloadError) -> Registration {
         try await register(on: queue) { try await engine.observe(selector.selector, $0.calling(callback)) }
     }
