@@ -127,7 +127,7 @@ struct ClientTests {
     ) -> RunSession {
         RunSession(
             configure: configure(folder), goal: goal,
-            requests: tasks.isEmpty ? [] : [.add(tasks: tasks, barrel: nil, run: true)], interval: 0.05
+            requests: tasks.isEmpty ? [] : [.init(.add(tasks: tasks, barrel: nil, run: true))], interval: 0.05
         ) { event in heard.update { $0.add(event) } }
     }
 
@@ -225,7 +225,7 @@ struct ClientTests {
         let heard = Observed(Heard())
         let session = RunSession(
             configure: configure(bench.folder), goal: .tasks([id]),
-            requests: [.run(.barrel("none"))], interval: 0.05
+            requests: [.init(.run(.barrel("none")))], interval: 0.05
         ) { event in heard.update { $0.add(event) } }
         let tracker = try await session.run()
         #expect(tracker.count(.complete) == 0)

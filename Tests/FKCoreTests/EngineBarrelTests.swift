@@ -162,7 +162,7 @@ struct EngineBarrelTests {
         let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
         var options = TaskOptions()
         options.maxSize = 5
-        var reply = await bench.engine.perform(
+        var reply = await bench.engine.answer(
             .createBarrel(name: "x", options: .init(directory: bench.out + "/x", options: options)))
         #expect(reply.doneNote != nil)
         var task = TaskDescription(url: "http://h.example/a")
@@ -175,9 +175,9 @@ struct EngineBarrelTests {
         #expect(try await bench.record(a).task.options.maxSize == 5)
         #expect(try await bench.record(b).task.directory == bench.out)
         #expect(try await bench.record(b).task.options.maxSize == 7)
-        reply = await bench.engine.perform(.createBarrel(name: "x", options: .init()))
+        reply = await bench.engine.answer(.createBarrel(name: "x", options: .init()))
         #expect(try await bench.messager.urls(inBarrel: "x").count == 2)
-        reply = await bench.engine.perform(.createBarrel(name: "", options: .init()))
+        reply = await bench.engine.answer(.createBarrel(name: "", options: .init()))
         let error = try #require(reply.failure)
         #expect(error.code == .invalidArgument)
     }
@@ -243,7 +243,7 @@ struct EngineBarrelTests {
             }
         }
         _ = await first.wait { $0 == 2 }
-        _ = await bench.engine.perform(.deleteBarrel(name: "x"))
+        _ = await bench.engine.answer(.deleteBarrel(name: "x"))
         await readers[0].value
         await bench.downloader.close()
         await readers[1].value

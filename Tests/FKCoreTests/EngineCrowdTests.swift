@@ -84,7 +84,7 @@ struct EngineCrowdTests {
         let (first, ids) = try await scene()
         await first.downloader.close()
         let bench = try await bench(in: first.folder)
-        let reply = await bench.engine.perform(.run(.barrel("all")))
+        let reply = await bench.engine.answer(.run(.barrel("all")))
         #expect(reply == .done(note: "\(Self.count) of \(Self.count) tasks can run"))
         #expect(await bench.engine.taskCounts.known <= Self.most)
         await bench.engine.activate()
@@ -132,7 +132,7 @@ struct EngineCrowdTests {
         let tasks = (0..<Self.count).map { second.task("http://h.example/f\($0)") { $0.priority = 1 } }
         _ = try await second.engine.add(tasks, barrel: nil, run: true)
         try await second.control.resume(.id(id))
-        _ = await second.engine.perform(.run(.id(id)))
+        _ = await second.engine.answer(.run(.id(id)))
         #expect(await second.engine.isParked(id))
         await second.engine.activate()
         await second.engine.waitUntilSettled(id)

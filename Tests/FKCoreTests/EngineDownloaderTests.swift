@@ -119,7 +119,7 @@ struct EngineDownloaderTests {
         await #expect(throws: DownloadError.self) { try await bench.messager.addInfo(.id(id)) { _ in } }
         await #expect(throws: DownloadError.self) { try await bench.messager.addBarrel("x", urls: []) }
         for await _ in bench.messager.infos(.id(id)) {}
-        #expect(await bench.engine.perform(.setLimits(maxAction: 1, rateLimit: nil)).failure != nil)
+        #expect(await bench.engine.answer(.setLimits(maxAction: 1, rateLimit: nil)).failure != nil)
         bench.downloader.activateQueue()
         #expect(try FileIO.names(in: bench.workPath.tasksFolder).count == 1)
     }

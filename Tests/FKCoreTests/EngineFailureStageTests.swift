@@ -232,7 +232,7 @@ struct EngineFailureStageTests {
         try bench.folder.write(Self.content.map { ~$0 }, to: "out/a.bin")
         isRepair.withLock { $0 = true }
         let before = bench.transport.requests.count
-        _ = await bench.engine.perform(.renew([Renewal(id, damaged: [0..<Int64(Self.content.count)])]))
+        _ = await bench.engine.answer(.renew([Renewal(id, damaged: [0..<Int64(Self.content.count)])]))
         #expect(await bench.finished(id)?.state == .complete)
         let asked = bench.transport.requests.dropFirst(before).compactMap { $0.urlRequest.url?.absoluteString }
         #expect(asked == ["http://m.example/a.bin", address])

@@ -122,7 +122,7 @@ struct EngineForgetTests {
         await first.advance(2)
         await first.reached("a", .unknown)
         async let closed: Void = first.downloader.close()
-        while case .limits = await first.engine.perform(.limits) { await Task.yield() }
+        while case .limits = await first.engine.answer(.limits) { await Task.yield() }
         gate.open()
         await closed
         let next = try await Bench(in: first.folder, content: Self.content)

@@ -370,22 +370,22 @@ struct EngineLaneTests {
         for _ in 0..<40 {
             let id = ids.randomElement(using: &random)!
             switch Int.random(in: 0..<8, using: &random) {
-            case 0: _ = await bench.engine.perform(.verb(.suspend, .id(id)))
-            case 1: _ = await bench.engine.perform(.verb(.cancel, .id(id)))
-            case 2: _ = await bench.engine.perform(.verb(.retry, .id(id)))
+            case 0: _ = await bench.engine.answer(.verb(.suspend, .id(id)))
+            case 1: _ = await bench.engine.answer(.verb(.cancel, .id(id)))
+            case 2: _ = await bench.engine.answer(.verb(.retry, .id(id)))
             case 3:
                 if Int.random(in: 0..<4, using: &random) == 0 {
-                    _ = await bench.engine.perform(.verb(.trash, .id(id)))
+                    _ = await bench.engine.answer(.verb(.trash, .id(id)))
                 }
-            case 4: _ = await bench.engine.perform(.verb(.resume, .id(id)))
+            case 4: _ = await bench.engine.answer(.verb(.resume, .id(id)))
             default: await bench.advance(Double.random(in: 0.1...1.5, using: &random))
             }
             let load = await bench.engine.hosts.connections
             #expect(load.values.allSatisfy { (1...3).contains($0) }, "\(load)")
         }
         gate.open()
-        _ = await bench.engine.perform(.verb(.suspend, .all))
-        _ = await bench.engine.perform(.verb(.cancel, .all))
+        _ = await bench.engine.answer(.verb(.suspend, .all))
+        _ = await bench.engine.answer(.verb(.cancel, .all))
         #expect(await bench.engine.hosts.connections.isEmpty, "seed \(seed)")
         #expect(await bench.engine.taskCounts.running == 0)
         await bench.downloader.close()

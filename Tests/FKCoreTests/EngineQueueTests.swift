@@ -99,12 +99,12 @@ struct EngineQueueTests {
     @Test("limits also change through a request")
     func setLimits() async throws {
         let bench = try await Bench(content: Self.content)
-        let reply = await bench.engine.perform(.setLimits(maxAction: 1_000, rateLimit: 5_000))
+        let reply = await bench.engine.answer(.setLimits(maxAction: 1_000, rateLimit: 5_000))
         #expect(reply.doneNote != nil)
         #expect(await bench.downloader.configure.maxAction == 256)
         #expect(await bench.downloader.configure.rateLimit == 5_000)
-        #expect(await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: -1)).failure != nil)
-        _ = await bench.engine.perform(.setLimits(maxAction: nil, rateLimit: 0))
+        #expect(await bench.engine.answer(.setLimits(maxAction: nil, rateLimit: -1)).failure != nil)
+        _ = await bench.engine.answer(.setLimits(maxAction: nil, rateLimit: 0))
         #expect(await bench.downloader.configure.rateLimit == nil)
     }
 

@@ -99,10 +99,12 @@ struct EngineRecordsTests {
         let bench = try await Bench(content: Self.content)
         let id = try await bench.add("a") { $0.attributes = ["gone": "1"] }
         _ = await bench.finished(id)
-        for request in [EngineRequest.setAttributes(.id(id), ["k": "v", "gone": nil]), .markUsed(.id(id))] {
+        for request in [
+            EngineMessage(.setAttributes(.id(id), ["k": "v", "gone": nil])), EngineMessage(.markUsed(.id(id))),
+        ] {
             let data = try StoreJSON.encode(request)
-            #expect(try StoreJSON.decode(EngineRequest.self, from: data) == request)
-            #expect(await bench.engine.perform(request).doneNote != nil)
+            #expect(try StoreJSON.decode(EngineMessage.self, from: data) == request)
+            #expect(await bench.engine.answer(request) == .count(1))
         }
         let record = try bench.stored(id)
         #expect(record.task.attributes == ["k": "v"] && record.lastUsed != nil)

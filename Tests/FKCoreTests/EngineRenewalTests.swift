@@ -38,7 +38,7 @@ struct EngineRenewalTests {
     private func interrupted(_ moment: Moment) async throws -> (Bench, TaskID, FakeGate) {
         let gate = FakeGate()
         let (bench, id) = try await bench(answer: moment == .failed ? 404 : 200, gate: gate)
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         guard moment != .failed else {
             #expect(await bench.finished(id)?.state == .error)
             return (bench, id, gate)
@@ -70,7 +70,7 @@ struct EngineRenewalTests {
         let (bench, id, gate) = try await interrupted(.suspended)
         gate.open()
         #expect(StoreReader(bench.workPath).records([id]).filter(\.mayRenew).map(\.id) == [id])
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.new && bench.names == ["a"])
         #expect(bench.sent("Range").last == "bytes=100000-")
@@ -99,7 +99,7 @@ struct EngineRenewalTests {
         let (bench, id) = try await bench { $0.options.existing = .overwrite }
         try #require(unlink(bench.out + "/a") == 0)
         try bench.folder.write([7], to: "out/a")
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         let info = try #require(await bench.finished(id))
         #expect(info.state == .complete && info.path == bench.out + "/a.1")
         #expect(try bench.out("a") == [7] && bench.out("a.1") == Self.new)
@@ -109,7 +109,7 @@ struct EngineRenewalTests {
     func edited() async throws {
         let (bench, id) = try await bench()
         let mine = try #require(try Meddling.editedInPlace.meddle(with: bench.out + "/a"))
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         #expect(await bench.finished(id)?.path == bench.out + "/a")
         #expect(try bench.out("a") == Self.new && bench.out("a.1") == mine)
         #expect(await bench.downloader.takeProblems().contains { $0.contains("kept as \(bench.out)/a.1") })
@@ -130,7 +130,7 @@ struct EngineRenewalTests {
         }
         let next = try await Bench(in: first.folder) { request, _ in .file(Self.new, etag: "\"2\"", to: request) }
         let damaged = isRepair ? [Int64(0)..<100] : []
-        _ = await next.engine.perform(.renew([Renewal(id, damaged: damaged)]))
+        _ = await next.engine.answer(.renew([Renewal(id, damaged: damaged)]))
         #expect(await next.finished(id)?.path == next.out + "/a.1")
         #expect(try next.out("a") == mine && next.out("a.1") == Self.new)
     }

@@ -120,7 +120,7 @@ struct EngineRepairEndTests {
         #expect(await bench.finished(id)?.error?.code == .changedOnServer)
         let records = StoreReader(bench.workPath).records([id]).filter(\.mayRenew)
         #expect(records.map(\.ofFinished.validator?.etag) == ["\"1\""])
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         #expect(await bench.finished(id)?.path == bench.out + "/a")
         #expect(try bench.out("a") == Self.other && bench.names == ["a"])
     }

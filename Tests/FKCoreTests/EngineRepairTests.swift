@@ -62,7 +62,7 @@ struct EngineRepairTests {
         let id = try await bench.add("a") { $0.fileName = name }
         let path = try #require(await bench.finished(id)?.path)
         isNew.withLock { $0 = true }
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         await gate.reached()
         await bench.downloader.close()
         #expect(try bench.out(name) == old, "the old file stays until the new one is there")
@@ -137,10 +137,10 @@ struct EngineRepairTests {
         }
         let id = try await bench.add("a")
         #expect(await bench.finished(id)?.state == .complete)
-        _ = await bench.engine.perform(.renew([Renewal(id), Renewal(TaskID(url: "http://h/none"))]))
+        _ = await bench.engine.answer(.renew([Renewal(id), Renewal(TaskID(url: "http://h/none"))]))
         await gate.reached()
         #expect(try bench.out("a") == [1, 2, 3], "the old file stays until the new one is whole")
-        _ = await bench.engine.perform(.renew([Renewal(id)]))
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == [4, 5, 6, 7] && bench.names == ["a"])

@@ -11,3 +11,24 @@ extension EngineReply {
     var limitsReport: LimitsReport? { if case .limits(let report) = self { report } else { nil } }
     var failure: DownloadError? { if case .failed(let error) = self { error } else { nil } }
 }
+
+/// Requests in the short form of the tests. Errors are `.failed` where a reply is returned.
+extension Engine {
+    func answer(_ request: some EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
+        await answer(EngineMessage(request, own: own))
+    }
+
+    func add(_ tasks: [TaskDescription], barrel: String?, run: Bool) async throws -> [EngineReply.Added] {
+        try await perform(.add(tasks: tasks, barrel: barrel, run: run))
+    }
+
+    func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool = false) async throws -> [VerbResult] {
+        if forAll, verb == .resume { return try await perform(.resumeAll) }
+        return try await perform(.verb(verb, selector))
+    }
+}
+
+extension Mailbox {
+    @discardableResult
+    func post(_ request: some EngineRequest) throws -> MessageID { try post(EngineMessage(request)) }
+}

@@ -178,7 +178,7 @@ struct EngineRestartTests {
         await second.engine.waitUntilDrained()
         #expect(second.transport.requests.count == 1)
         #expect(await second.state(id) == .idle)
-        #expect(await second.engine.perform(.run(.id(id))).doneNote != nil)
+        #expect(await second.engine.answer(.run(.id(id))).doneNote != nil)
         #expect(await second.finished(id)?.state == .complete)
     }
 

@@ -52,8 +52,8 @@ struct EngineToggleTests {
         let bench = try await Bench { request, number in number == 1 ? .status(404) : .file(Self.content, to: request) }
         let id = try await bench.add("a")
         #expect(await bench.finished(id)?.state == .error)
-        let request = try StoreJSON.encode(EngineRequest.toggle(.id(id)))
-        let reply = await bench.engine.perform(try StoreJSON.decode(EngineRequest.self, from: request))
+        let request = try StoreJSON.encode(EngineMessage(.toggle(.id(id))))
+        let reply = await bench.engine.answer(try StoreJSON.decode(EngineMessage.self, from: request))
         let results = try #require(reply.verbResults)
         #expect(results.map(\.verb) == [.retry])
         #expect(await bench.finished(id)?.state == .complete)

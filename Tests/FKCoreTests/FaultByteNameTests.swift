@@ -89,7 +89,7 @@ struct FaultByteNameTests {
             #expect(try BarrelFile.read(name, in: bench.workPath).members.count == 2)
         }
         #expect(await bench.messager.info("http://h.example/c")?.barrels.count == 2)
-        _ = await bench.engine.perform(.deleteBarrel(name: both[1]))
+        _ = await bench.engine.answer(.deleteBarrel(name: both[1]))
         #expect(try await bench.messager.barrels().count == 1)
         let left = try #require(await bench.messager.info("http://h.example/c")?.barrels.first)
         #expect(left.isExactly(both[0]))
@@ -121,7 +121,7 @@ struct FaultByteNameTests {
         let ids = [
             try await bench.add("a", barrel: Self.composed), try await bench.add("b", barrel: Self.decomposed),
         ]
-        _ = await bench.engine.perform(.limit(rate: 100, barrel: Self.composed))
+        _ = await bench.engine.answer(.limit(rate: 100, barrel: Self.composed))
         let rates = try await bench.engine.limiterRates(ids)
         #expect(rates == [100, nil])
         await bench.downloader.close()

@@ -92,7 +92,7 @@ struct FaultComparisonTests {
     @Test("fault 90: toggle changes nothing either")
     func toggle() async throws {
         let scene = try await Scene()
-        #expect(try await scene.bench.engine.toggle(.all).first?.applied == false)
+        #expect(try await scene.bench.engine.perform(.toggle(.all)).first?.applied == false)
         scene.release()
         #expect(await scene.bench.finished(scene.id)?.state == .complete && scene.bench.names == ["a"])
     }
@@ -122,7 +122,7 @@ struct FaultComparisonTests {
     @Test("fault 90: what is written into the record meanwhile leaves it complete, and yet to be compared")
     func written() async throws {
         let scene = try await Scene()
-        #expect(try await scene.bench.engine.setAttributes(.id(scene.id), ["k": "v"]) == 1)
+        #expect(try await scene.bench.engine.perform(.setAttributes(.id(scene.id), ["k": "v"])) == 1)
         let record = try scene.bench.stored(scene.id)
         #expect(record.state == .complete && record.bootID == "another boot" && record.attempts == 1)
         #expect(record.task.attributes == ["k": "v"])

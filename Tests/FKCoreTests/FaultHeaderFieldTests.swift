@@ -31,7 +31,7 @@ struct FaultHeaderFieldTests {
         let made = builder
         check(await #expect(throws: DownloadError.self) { try await made.prepare(in: bench.downloader) }, value)
         #expect(bench.transport.requests.isEmpty)
-        let reply = await bench.engine.perform(.createBarrel(name: "b", options: .init(options: made.options)))
+        let reply = await bench.engine.answer(.createBarrel(name: "b", options: .init(options: made.options)))
         check(reply.failure, value)
     }
 

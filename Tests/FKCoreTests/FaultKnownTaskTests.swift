@@ -222,7 +222,7 @@ struct FaultKnownTaskTests {
         var options = BarrelOptions()
         options.options = TaskOptions()
         options.options?.headers = [.init("Authorization", "barrel")]
-        _ = await bench.engine.perform(.createBarrel(name: "b", options: options))
+        _ = await bench.engine.answer(.createBarrel(name: "b", options: options))
         _ = try await bench.add("a", barrel: "b")
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.sent("Authorization") == ["old", "barrel"])

@@ -17,7 +17,7 @@ struct FaultLimitTests {
         try await Bench(settings: settings) { request, _ in .file(Self.content, to: request) }
     }
 
-    private static func add(_ tasks: [TaskDescription], barrel: String? = nil) -> EngineRequest {
+    private static func add(_ tasks: [TaskDescription], barrel: String? = nil) -> AddTasks {
         .add(tasks: tasks, barrel: barrel, run: true)
     }
 
@@ -38,36 +38,36 @@ struct FaultLimitTests {
     func raised(_ way: Way, _ rate: Int64?) async throws {
         let bench = try await bench { if [.update, .request].contains(way) { $0.rateLimit = 1 } }
         let engine = bench.engine
-        if way == .standing { _ = await engine.perform(.limit(rate: 1, barrel: nil)) }
+        if way == .standing { _ = await engine.answer(.limit(rate: 1, barrel: nil)) }
         let isBarrel = way == .barrel || way == .leftBarrel
         if isBarrel {
-            _ = await engine.perform(.createBarrel(name: "b", options: BarrelOptions()))
-            _ = await engine.perform(.limit(rate: 1, barrel: "b"))
+            _ = await engine.answer(.createBarrel(name: "b", options: BarrelOptions()))
+            _ = await engine.answer(.limit(rate: 1, barrel: "b"))
         }
         let task = bench.task("a") { if way == .own { $0.options.rateLimit = 1 } }
         let slow = OwnLimits(name: "slow", rateLimit: 1)
         let add = Self.add([task], barrel: isBarrel ? "b" : nil)
         let isGroup = way == .group || way == .groupAskedAgain
-        _ = await engine.perform(isGroup ? .limited(slow, add) : add)
+        _ = await engine.answer(add, own: isGroup ? slow : nil)
         #expect(await bench.transport.paused(1) == [10_000])
         switch way {
         case .update:
             var configure = await bench.downloader.configure
             configure.rateLimit = rate
             try await bench.downloader.update(configure)
-        case .request: _ = await engine.perform(.setLimits(maxAction: nil, rateLimit: rate ?? 0))
+        case .request: _ = await engine.answer(.setLimits(maxAction: nil, rateLimit: rate ?? 0))
         case .own: _ = try await bench.add("a") { $0.options.rateLimit = rate }
-        case .standing, .group: _ = await engine.perform(.limit(rate: rate, barrel: nil))
-        case .barrel: _ = await engine.perform(.limit(rate: rate, barrel: "b"))
+        case .standing, .group: _ = await engine.answer(.limit(rate: rate, barrel: nil))
+        case .barrel: _ = await engine.answer(.limit(rate: rate, barrel: "b"))
         case .groupAskedAgain:
-            _ = await engine.perform(.limited(OwnLimits(name: "fast", rateLimit: rate), Self.add([task])))
-        case .leftBarrel: _ = await engine.perform(.removeFromBarrel(name: "b", urls: [task.url]))
+            _ = await engine.answer(Self.add([task]), own: OwnLimits(name: "fast", rateLimit: rate))
+        case .leftBarrel: _ = await engine.answer(.removeFromBarrel(name: "b", urls: [task.url]))
         }
         // The bucket of a new rate fills as the clock goes on; the transfer has asked it at once.
         if rate != nil, way != .leftBarrel {
             let pauses = await bench.transport.paused(2)
             #expect(pauses[1] < 1)
-            _ = await engine.perform(.limit(rate: nil, barrel: nil))
+            _ = await engine.answer(.limit(rate: nil, barrel: nil))
             await bench.advance(1)
         }
         #expect(await bench.finished(task.id)?.state == .complete)
@@ -78,9 +78,9 @@ struct FaultLimitTests {
     func set(_ barrel: String?) async throws {
         let gate = FakeGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
-        _ = await bench.engine.perform(Self.add([bench.task("a")], barrel: barrel))
+        _ = await bench.engine.answer(Self.add([bench.task("a")], barrel: barrel))
         await gate.reached()
-        _ = await bench.engine.perform(.limit(rate: 1, barrel: barrel))
+        _ = await bench.engine.answer(.limit(rate: 1, barrel: barrel))
         gate.open()
         #expect(await bench.transport.paused(1) == [10_000])
     }
@@ -90,15 +90,15 @@ struct FaultLimitTests {
         let bench = try await bench()
         let first = FakeGate()
         let other = try await Bench { request, _ in .file(Self.content, to: request, gate: first) }
-        _ = await other.engine.perform(Self.add([other.task("a")]))
+        _ = await other.engine.answer(Self.add([other.task("a")]))
         await first.reached()
-        _ = await other.engine.perform(.limited(OwnLimits(name: "2", rateLimit: 1), Self.add([other.task("b")])))
+        _ = await other.engine.answer(Self.add([other.task("b")]), own: OwnLimits(name: "2", rateLimit: 1))
         first.open()
         #expect(await other.finished(other.task("a").id)?.state == .complete)
         #expect(await other.transport.paused(1) == [10_000])
         #expect(await other.state(other.task("b").id) == .action)
         // What comes after it is free of it, too.
-        _ = await bench.engine.perform(.limited(OwnLimits(name: "1", rateLimit: 1), Self.add([bench.task("a")])))
+        _ = await bench.engine.answer(Self.add([bench.task("a")]), own: OwnLimits(name: "1", rateLimit: 1))
         _ = await bench.transport.paused(1)
         let id = try await bench.add("b")
         #expect(await bench.finished(id)?.state == .complete)
@@ -113,9 +113,9 @@ struct FaultLimitTests {
         }
         let one = OwnLimits(name: "one", maxAction: 1)
         let four = OwnLimits(name: "four", maxAction: 4)
-        _ = await bench.engine.perform(.limited(one, Self.add((0..<3).map { bench.task("a\($0)") })))
-        _ = await bench.engine.perform(.limited(four, Self.add((0..<6).map { bench.task("b\($0)") })))
-        _ = await bench.engine.perform(Self.add((0..<3).map { bench.task("c\($0)") }))
+        _ = await bench.engine.answer(Self.add((0..<3).map { bench.task("a\($0)") }), own: one)
+        _ = await bench.engine.answer(Self.add((0..<6).map { bench.task("b\($0)") }), own: four)
+        _ = await bench.engine.answer(Self.add((0..<3).map { bench.task("c\($0)") }))
         await bench.transport.started(7)
         await bench.sync()
         let started = Set(bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent })
@@ -132,11 +132,11 @@ struct FaultLimitTests {
     func tightest(_ which: Int) async throws {
         let rates: [Int64] = (0..<3).map { $0 == which ? 10 : 100 }
         let bench = try await bench()
-        _ = await bench.engine.perform(.limit(rate: rates[0], barrel: nil))
-        _ = await bench.engine.perform(.createBarrel(name: "b", options: BarrelOptions()))
-        _ = await bench.engine.perform(.limit(rate: rates[1], barrel: "b"))
+        _ = await bench.engine.answer(.limit(rate: rates[0], barrel: nil))
+        _ = await bench.engine.answer(.createBarrel(name: "b", options: BarrelOptions()))
+        _ = await bench.engine.answer(.limit(rate: rates[1], barrel: "b"))
         let own = OwnLimits(name: "1", rateLimit: rates[2])
-        _ = await bench.engine.perform(.limited(own, Self.add([bench.task("a")], barrel: "b")))
+        _ = await bench.engine.answer(Self.add([bench.task("a")], barrel: "b"), own: own)
         let begun = bench.clock.now
         var count = 0
         repeat {
@@ -151,15 +151,15 @@ struct FaultLimitTests {
     @Test("fault 119: two members share their barrel's limit, and the next engine knows it")
     func shared() async throws {
         let bench = try await bench()
-        _ = await bench.engine.perform(.createBarrel(name: "b", options: BarrelOptions()))
-        _ = await bench.engine.perform(.limit(rate: 1, barrel: "b"))
+        _ = await bench.engine.answer(.createBarrel(name: "b", options: BarrelOptions()))
+        _ = await bench.engine.answer(.limit(rate: 1, barrel: "b"))
         await bench.downloader.close()
         let next = try await Bench(in: bench.folder) { request, _ in .file(Self.content, to: request) }
-        _ = await next.engine.perform(Self.add([next.task("a"), next.task("b")], barrel: "b"))
+        _ = await next.engine.answer(Self.add([next.task("a"), next.task("b")], barrel: "b"))
         let free = try await next.add("c")
         #expect(await next.finished(free)?.state == .complete)
         #expect(await next.transport.paused(2) == [10_000, 10_000])
-        let report = try #require(await next.engine.perform(.limits).limitsReport)
+        let report = try #require(await next.engine.answer(.limits).limitsReport)
         #expect(report.rate == nil && report.barrels == [.init(name: "b", rate: 1)])
     }
 
@@ -168,11 +168,11 @@ struct FaultLimitTests {
         let bench = try await bench()
         let (one, other) = ("caf\u{e9}", "cafe\u{301}")
         for name in [one, other] {
-            _ = await bench.engine.perform(.createBarrel(name: name, options: BarrelOptions()))
+            _ = await bench.engine.answer(.createBarrel(name: name, options: BarrelOptions()))
         }
-        _ = await bench.engine.perform(.limit(rate: 1, barrel: one))
-        _ = await bench.engine.perform(Self.add([bench.task("a")], barrel: one))
-        _ = await bench.engine.perform(Self.add([bench.task("b")], barrel: other))
+        _ = await bench.engine.answer(.limit(rate: 1, barrel: one))
+        _ = await bench.engine.answer(Self.add([bench.task("a")], barrel: one))
+        _ = await bench.engine.answer(Self.add([bench.task("b")], barrel: other))
         #expect(await bench.finished(bench.task("b").id)?.state == .complete)
         #expect(await bench.transport.paused(1) == [10_000])
         #expect(await bench.state(bench.task("a").id) == .action)
@@ -182,20 +182,20 @@ struct FaultLimitTests {
     func standing() async throws {
         let bench = try await bench()
         let engine = bench.engine
-        _ = await engine.perform(.limited(OwnLimits(name: "1", rateLimit: 1), Self.add([bench.task("a")])))
+        _ = await engine.answer(Self.add([bench.task("a")]), own: OwnLimits(name: "1", rateLimit: 1))
         _ = await bench.transport.paused(1)
-        let note = try #require(await engine.perform(.limit(rate: 2, barrel: nil)).doneNote)
+        let note = try #require(await engine.answer(.limit(rate: 2, barrel: nil)).doneNote)
         #expect(note.contains("1 running command"))
         #expect(await bench.transport.paused(2) == [10_000, 5_000])
         await bench.downloader.close()
         #expect(try StandingLimit.read(in: bench.workPath) == 2)
         let next = try await Bench(in: bench.folder, content: Self.content)
         #expect(await next.transport.paused(1).first == 5_000)
-        let error = try #require(await next.engine.perform(.limit(rate: -1, barrel: nil)).failure)
+        let error = try #require(await next.engine.answer(.limit(rate: -1, barrel: nil)).failure)
         #expect(error.code == .invalidArgument && error.message.contains("-1"))
-        let missing = try #require(await next.engine.perform(.limit(rate: 1, barrel: "none")).failure)
+        let missing = try #require(await next.engine.answer(.limit(rate: 1, barrel: "none")).failure)
         #expect(missing.code == .notFound)
-        _ = await next.engine.perform(.limit(rate: nil, barrel: nil))
+        _ = await next.engine.answer(.limit(rate: nil, barrel: nil))
         await next.engine.waitUntilDrained()
         #expect(try StandingLimit.read(in: next.workPath) == nil)
     }

@@ -58,18 +58,18 @@ struct FaultRequestTests {
             let again = try await momentary(bench)
             _ = try await again.control.resume(.all)
             await again.downloader.close()
-            let chosen = EngineRequest.chosen([.init(id: bench.task("a").id, verb: .suspend)])
+            let chosen = EngineMessage(.chosen([.init(id: bench.task("a").id, verb: .suspend)]))
             try write(Array(try StoreJSON.encode(chosen)), message)
             try FileIO.remove(bench.workPath.repliesFolder + "/\(id.name).reply")
         case "acted":
             try FileIO.remove(bench.workPath.repliesFolder + "/\(id.name).reply")
-            let chosen = EngineRequest.chosen([.init(id: bench.task("a").id, verb: .suspend)])
+            let chosen = EngineMessage(.chosen([.init(id: bench.task("a").id, verb: .suspend)]))
             try write(Array(try StoreJSON.encode(chosen)), message)
-        case "answered": try write(Array(try StoreJSON.encode(EngineRequest.toggle(.all))), message)
+        case "answered": try write(Array(try StoreJSON.encode(EngineMessage(.toggle(.all)))), message)
         default:
             try FileIO.remove(bench.workPath.repliesFolder + "/\(id.name).reply")
             try write(
-                Array(try StoreJSON.encode(EngineRequest.toggle(.all))),
+                Array(try StoreJSON.encode(EngineMessage(.toggle(.all)))),
                 bench.workPath.mailboxFolder + "/\(id.name).done")
         }
         let second = try await momentary(bench)
@@ -99,11 +99,8 @@ struct FaultRequestTests {
         try write([], bench.workPath.repliesFolder)
         await engine.afterLeftovers()
         let done = message.replacingOccurrences(of: ".msg", with: ".done")
-        let request = try StoreJSON.decode(EngineRequest.self, from: bytes(done))
-        guard case .chosen(let choices) = request else {
-            Issue.record("\(request)")
-            return
-        }
+        let request = try StoreJSON.decode(EngineMessage.self, from: bytes(done))
+        let choices = try #require(request.request as? ChosenVerbs).choices
         #expect(choices.map(\.id) == ["a", "b"].map { bench.task($0).id })
         #expect(choices.map(\.verb) == [.suspend, .suspend])
         await engine.close()
@@ -127,7 +124,7 @@ struct FaultRequestTests {
         let mailbox = Mailbox(bench.workPath)
         let choices = ["a", "b"].map { VerbChoice(id: bench.task($0).id, verb: .trash) }
         let first = try await momentary(bench)
-        _ = await first.engine.perform(.chosen([choices[0]]))
+        _ = await first.engine.answer(.chosen([choices[0]]))
         try await first.add("c", barrel: "x")
         await first.downloader.close()
         let id = try mailbox.post(.chosen(choices))
@@ -145,7 +142,7 @@ struct FaultRequestTests {
         try mailbox.post(.verb(.suspend, .all))
         let id = try mailbox.post(.toggle(.all))
         let engine = try await momentary(bench)
-        let reply = await engine.engine.perform(.toggle(.all), posted: id)
+        let reply = await engine.engine.answer(EngineMessage(.toggle(.all)), posted: id)
         let results = try #require(reply.verbResults)
         #expect(results.map(\.before) == [.suspend] && results.map(\.after) == [.idle])
         #expect(state("a", bench) == .idle)
@@ -291,8 +288,8 @@ struct FaultRequestTests {
         let a = try await bench.add("a")
         #expect(await bench.finished(a)?.state == .complete)
         let asked = bench.task("a") { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
-        let request = EngineRequest.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
-        guard case .waiting(let task, let rest) = await bench.engine.begin(request) else {
+        let request = AddTasks.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
+        guard case .waiting(let task, let rest) = try await bench.engine.attempt(request, nil).get() else {
             Issue.record("nothing is compared")
             return
         }
@@ -300,7 +297,7 @@ struct FaultRequestTests {
         let b = bench.task("b").id
         _ = try await bench.control.suspend(.id(b))
         await bench.downloader.close()
-        let first = try Mailbox(bench.workPath).post(rest)
+        let first = try Mailbox(bench.workPath).post(EngineMessage(rest))
         let next = try await momentary(bench)
         await next.engine.afterLeftovers()
         var reply: EngineReply?
@@ -447,12 +444,12 @@ struct FaultRequestTests {
         let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
         let path = String(repeating: "p", count: 8_000)
         let tasks = (0..<3_000).map { bench.task("\(path)/\($0)") }
-        let messages = EngineRequest.add(tasks: tasks, barrel: "x", run: false).messages
+        let messages = AddTasks.add(tasks: tasks, barrel: "x", run: false).messages
         #expect(messages.count > 2)
         for message in messages { #expect(try StoreJSON.encode(message).count < Mailbox.maxMessage / 2) }
-        let replies = try messages.map { message -> EngineReply in
-            guard case .add(let tasks, "x", false) = message else { throw DownloadError(.invalidArgument, "") }
-            return .added(tasks.map { .init(id: $0.id, state: .idle, isNew: true) })
+        let replies = messages.map { message -> EngineReply in
+            #expect(message.barrel == "x" && !message.run)
+            return .added(message.tasks.map { .init(id: $0.id, state: .idle, isNew: true) })
         }
         let list = try #require(try EngineReply(pages: replies).addedTasks)
         #expect(list.map(\.id) == tasks.map(\.id))

@@ -27,7 +27,7 @@ struct FaultSquareTests {
         #expect(await bench.engine.barrelSaves.count <= 2)
         #expect(try BarrelFile.read("big", in: bench.workPath).members.count == Self.count)
         let before = await bench.engine.barrelSaves.count
-        _ = await bench.engine.perform(.createBarrel(name: "big", options: BarrelOptions(directory: bench.out)))
+        _ = await bench.engine.answer(.createBarrel(name: "big", options: BarrelOptions(directory: bench.out)))
         let tasks = (0..<Self.count).map { bench.task("f\($0)") }
         _ = try await bench.engine.add(tasks, barrel: "big", run: false)
         await bench.engine.saveBarrels()
@@ -46,7 +46,7 @@ struct FaultSquareTests {
         case 2:
             for name in names {
                 let urls = (0..<Self.count).map { "http://h.example/f\($0)" }
-                _ = await bench.engine.perform(.removeFromBarrel(name: name, urls: urls))
+                _ = await bench.engine.answer(.removeFromBarrel(name: name, urls: urls))
             }
         case 3:
             _ = try await bench.control.suspendAll()
@@ -136,7 +136,7 @@ struct FaultSquareTests {
         let tasks = (0..<1_000).map { bench.task("f\($0)") }
         async let added = bench.engine.add(tasks, barrel: "b", run: true)
         try await bench.turn { (try? $0.barrelURLs("b").count) ?? 0 >= 64 }
-        _ = await bench.engine.perform(.deleteBarrel(name: "b"))
+        _ = await bench.engine.answer(.deleteBarrel(name: "b"))
         #expect(try await added.allSatisfy { $0.error == nil })
         let members = Set(try BarrelFile.read("b", in: bench.workPath).members.map(\.id))
         for task in tasks {

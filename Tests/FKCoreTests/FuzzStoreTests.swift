@@ -120,23 +120,23 @@ struct FuzzStoreTests {
         for _ in 0..<1_500 {
             var message = random.pick(originals)
             for _ in 0...random.below(2) { JSONMutation.apply(&message, &random) }
-            guard var request = try? StoreJSON.decode(EngineRequest.self, from: message) else { continue }
+            guard var request = try? StoreJSON.decode(EngineMessage.self, from: message) else { continue }
             // Folders are anybody's to choose: here they stay in the test's own.
-            if case .add(var tasks, let barrel, let run) = request {
-                for index in tasks.indices {
-                    tasks[index].directory = tasks[index].directory.map { $0.hasPrefix("/") ? bench.out : $0 }
+            if var add = request.request as? AddTasks {
+                for index in add.tasks.indices {
+                    add.tasks[index].directory = add.tasks[index].directory.map { $0.hasPrefix("/") ? bench.out : $0 }
                 }
-                request = .add(tasks: tasks, barrel: barrel, run: run)
+                request = EngineMessage(add)
             }
-            if case .createBarrel(let name, var options) = request {
-                options.directory = options.directory.map { $0.hasPrefix("/") ? bench.out : $0 }
-                request = .createBarrel(name: name, options: options)
+            if var create = request.request as? CreateBarrel {
+                create.options.directory = create.options.directory.map { $0.hasPrefix("/") ? bench.out : $0 }
+                request = EngineMessage(create)
             }
-            _ = await bench.engine.perform(request)
+            _ = await bench.engine.answer(request)
             asked += 1
         }
         #expect(asked > 200)
-        _ = await bench.engine.perform(.verb(.suspend, .all))
+        _ = await bench.engine.answer(.verb(.suspend, .all))
         await bench.downloader.close()
         #expect(try folder.read("outside/victim") == [1, 2, 3])
         #expect(try FileIO.names(in: folder.path + "/outside") == ["victim"])
@@ -147,7 +147,7 @@ struct FuzzStoreTests {
 
 /// One request of each kind.
 enum FuzzRequests {
-    static let all: [EngineRequest] = {
+    static let all: [EngineMessage] = {
         var full = TaskRecord.full().task
         full.directory = "/out"
         full.fileName = "name.bin"
@@ -155,13 +155,14 @@ enum FuzzRequests {
         var plain = TaskDescription(url: "http://h.example/a.bin")
         plain.directory = "/out"
         return [
-            .add(tasks: [plain], barrel: nil, run: true), .add(tasks: [full, plain], barrel: "b", run: true),
-            .verb(.suspend, .all), .verb(.cancel, .url("http://h.example/a.bin")), .verb(.trash, .id(plain.id)),
-            .toggle(.barrel("b")),
-            .setAttributes(.all, ["k": "v", "x": nil]), .markUsed(.id(plain.id)),
-            .createBarrel(name: "c", options: BarrelOptions(directory: "/out", options: full.options)),
-            .removeFromBarrel(name: "b", urls: ["http://h.example/a.bin"]), .deleteBarrel(name: "c"), .run(.all),
-            .setLimits(maxAction: 5, rateLimit: 1_000_000),
+            .init(.add(tasks: [plain], barrel: nil, run: true)),
+            .init(.add(tasks: [full, plain], barrel: "b", run: true)),
+            .init(.verb(.suspend, .all)), .init(.verb(.cancel, .url("http://h.example/a.bin"))),
+            .init(.verb(.trash, .id(plain.id))), .init(.toggle(.barrel("b"))),
+            .init(.setAttributes(.all, ["k": "v", "x": nil])), .init(.markUsed(.id(plain.id))),
+            .init(.createBarrel(name: "c", options: BarrelOptions(directory: "/out", options: full.options))),
+            .init(.removeFromBarrel(name: "b", urls: ["http://h.example/a.bin"])), .init(.deleteBarrel(name: "c")),
+            .init(.run(.all)), .init(.setLimits(maxAction: 5, rateLimit: 1_000_000)),
         ]
     }()
 }

@@ -95,7 +95,7 @@ struct FuzzVersionTests {
                 case .error where try bench.stored(id).isRepair:
                     // The server has another version than the damaged file.
                     disk.isRenewing = true
-                    _ = await bench.engine.perform(.renew([Renewal(id)]))
+                    _ = await bench.engine.answer(.renew([Renewal(id)]))
                 case .error, .suspend, .cancel: _ = try? await bench.control.retry(.id(id))
                 default: await bench.advance(60)
                 }
@@ -220,7 +220,7 @@ struct FuzzVersionTests {
         private func renew(_ renewals: [Renewal]) async throws {
             guard !renewals.isEmpty, await bench.state(id) == .complete else { return }
             disk.isRenewing = true
-            let reply = await bench.engine.perform(.renew(renewals))
+            let reply = await bench.engine.answer(.renew(renewals))
             servers.note("   \(renewals.map(\.damaged)): \(reply)")
         }
 

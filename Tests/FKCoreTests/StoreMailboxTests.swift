@@ -9,17 +9,18 @@ import Testing
 
 @Suite("Mailbox")
 struct StoreMailboxTests {
-    static let requests: [EngineRequest] = [
-        .add(tasks: [TaskRecord.full().task, TaskRecord.sample().task], barrel: "b", run: true),
-        .add(tasks: [], barrel: nil, run: false), .verb(.suspend, .url("https://example.com/")),
-        .verb(.trash, .id(TaskID(url: "x"))), .verb(.cancel, .barrel("b")), .verb(.action, .all),
-        .createBarrel(name: "b", options: BarrelOptions(directory: "/d", options: TaskRecord.full().task.options)),
-        .removeFromBarrel(name: "b", urls: ["u"]), .deleteBarrel(name: "b"), .run(.all),
-        .setLimits(maxAction: 3, rateLimit: nil),
+    static let requests: [EngineMessage] = [
+        .init(.add(tasks: [TaskRecord.full().task, TaskRecord.sample().task], barrel: "b", run: true)),
+        .init(.add(tasks: [], barrel: nil, run: false)), .init(.verb(.suspend, .url("https://example.com/"))),
+        .init(.verb(.trash, .id(TaskID(url: "x")))), .init(.verb(.cancel, .barrel("b"))), .init(.verb(.action, .all)),
+        .init(
+            .createBarrel(name: "b", options: BarrelOptions(directory: "/d", options: TaskRecord.full().task.options))),
+        .init(.removeFromBarrel(name: "b", urls: ["u"])), .init(.deleteBarrel(name: "b")), .init(.run(.all)),
+        .init(.setLimits(maxAction: 3, rateLimit: nil)), .init(.limits, own: OwnLimits(name: "c", maxAction: 2)),
     ]
 
     @Test("every request survives the way", arguments: requests)
-    func roundTrip(request: EngineRequest) throws {
+    func roundTrip(request: EngineMessage) throws {
         let scratch = try ScratchWorkPath()
         let id = try Mailbox(scratch.path).post(request)
         let engine = Mailbox(scratch.path)
@@ -37,7 +38,7 @@ struct StoreMailboxTests {
         let ids = try (0..<40).map { try posters[$0 % 2].post(.setLimits(maxAction: $0, rateLimit: nil)) }
         let taken = try Mailbox(scratch.path).take()
         #expect(taken.map(\.0) == ids)
-        #expect(taken.map { try? $0.1.get() } == (0..<40).map { .setLimits(maxAction: $0, rateLimit: nil) })
+        #expect(taken.map { try? $0.1.get() } == (0..<40).map { EngineMessage(.setLimits(maxAction: $0, rateLimit: nil)) })
     }
 
     @Test("posting at the same time on many threads loses nothing and repeats no name")

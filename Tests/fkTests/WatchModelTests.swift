@@ -100,10 +100,10 @@ import Testing
     @Test("Keys ask the engine for the selected task") func verbs() {
         var model = model(mixed)
         let run = TaskID(url: "http://h/run")
-        #expect(model.handle(.character(" "), rows: 24) == [.request(.toggle(.id(run)))])
-        #expect(model.handle(.character("r"), rows: 24) == [.request(.verb(.retry, .id(run)))])
+        #expect(model.handle(.character(" "), rows: 24) == [.request(.init(.toggle(.id(run))))])
+        #expect(model.handle(.character("r"), rows: 24) == [.request(.init(.verb(.retry, .id(run))))])
         #expect(model.handle(.character("f"), rows: 24) == [])
-        #expect(model.handle(.character("y"), rows: 24) == [.request(.verb(.forget, .id(run)))])
+        #expect(model.handle(.character("y"), rows: 24) == [.request(.init(.verb(.forget, .id(run))))])
         #expect(model.handle(.enter, rows: 24) == [.load(run)])
         #expect(model.page == .details(run))
         #expect(model.handle(.escape, rows: 24) == [] && model.page == .list)
@@ -116,17 +116,17 @@ import Testing
         var model = model([info("held", .suspend, received: bytes, expected: 10)])
         let id = TaskID(url: "http://h/held")
         let asks = bytes > 0
-        #expect(model.handle(.character("f"), rows: 24) == (asks ? [] : [.request(.verb(.forget, .id(id)))]))
+        #expect(model.handle(.character("f"), rows: 24) == (asks ? [] : [.request(.init(.verb(.forget, .id(id))))]))
         guard asks else { return }
         #expect(frame(&model).last == "Forget held and delete its unfinished bytes? y/n")
-        #expect(model.handle(.character("y"), rows: 24) == [.request(.verb(.forget, .id(id)))])
+        #expect(model.handle(.character("y"), rows: 24) == [.request(.init(.verb(.forget, .id(id))))])
     }
 
     @Test("A key acts on the task of the key before, although another one has come to its line") func follows() {
         var model = model(mixed)
         for key in [WatchKey.character("c"), .character("y")] { _ = model.handle(key, rows: 24) }
         model.apply(.changed([info("run", .cancel)]), time: 0)
-        #expect(model.handle(.character("f"), rows: 24) == [.request(.verb(.forget, .id(TaskID(url: "http://h/run"))))])
+        #expect(model.handle(.character("f"), rows: 24) == [.request(.init(.verb(.forget, .id(TaskID(url: "http://h/run")))))])
     }
 
     @Test("The filter finds tasks by the words of the header and by the stored ones") func states() {
@@ -182,7 +182,7 @@ import Testing
         #expect(frame(&model).last == "Cancel run and delete its unfinished bytes? y/n")
         let effects = model.handle(.character(Character(answer)), rows: 24)
         let isYes = answer.lowercased() == "y"
-        #expect(effects == (isYes ? [.request(.verb(.cancel, .id(TaskID(url: "http://h/run"))))] : []))
+        #expect(effects == (isYes ? [.request(.init(.verb(.cancel, .id(TaskID(url: "http://h/run")))))] : []))
         #expect((model.prompt == nil) == (answer.lowercased() != "x" && answer != "q"), "another key is no answer")
         _ = model.handle(.escape, rows: 24)
         #expect(model.prompt == nil)
@@ -196,13 +196,13 @@ import Testing
 
     @Test("The limit goes up and down from what is in force") func limit() {
         var model = model(mixed)
-        #expect(model.handle(.character("-"), rows: 24) == [.request(.limit(rate: 1 << 30, barrel: nil))])
+        #expect(model.handle(.character("-"), rows: 24) == [.request(.init(.limit(rate: Int64(1 << 30), barrel: nil)))])
         model.apply(.limit(2 << 20), time: 0)
         #expect(frame(&model)[1] == "Process 4711 runs the downloads. Limit 2.0 MiB/s.")
-        #expect(model.handle(.character("-"), rows: 24) == [.request(.limit(rate: 1 << 20, barrel: nil))])
-        #expect(model.handle(.character("+"), rows: 24) == [.request(.limit(rate: 4 << 20, barrel: nil))])
+        #expect(model.handle(.character("-"), rows: 24) == [.request(.init(.limit(rate: Int64(1 << 20), barrel: nil)))])
+        #expect(model.handle(.character("+"), rows: 24) == [.request(.init(.limit(rate: Int64(4 << 20), barrel: nil)))])
         model.apply(.limit(1 << 30), time: 0)
-        #expect(model.handle(.character("+"), rows: 24) == [.request(.limit(rate: nil, barrel: nil))])
+        #expect(model.handle(.character("+"), rows: 24) == [.request(.init(.limit(rate: nil, barrel: nil)))])
     }
 
     @Test("With a barrel chosen, the limit is the barrel's") func barrelLimit() {
@@ -216,7 +216,7 @@ import Testing
         _ = model.handle(.enter, rows: 24)
         #expect(model.handle(.character("+"), rows: 24) == [.limitBarrel("books", isRaised: true, rate: 3_000_000)])
         _ = model.handle(.escape, rows: 24)
-        #expect(model.handle(.character("-"), rows: 24) == [.request(.limit(rate: 1 << 30, barrel: nil))])
+        #expect(model.handle(.character("-"), rows: 24) == [.request(.init(.limit(rate: Int64(1 << 30), barrel: nil)))])
     }
 
     @Test("Answers are shown until the next key") func answers() {

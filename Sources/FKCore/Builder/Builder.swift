@@ -163,9 +163,8 @@ public struct Builder: Sendable {
     public static func prepare(
         _ builders: [Builder], barrel: String? = nil, in downloader: Downloader
     ) async throws(DownloadError) -> [Result<TaskID, DownloadError>] {
-        let added = try await typed {
-            try await downloader.engine.add(builders.map(\.description), barrel: barrel, run: true)
-        }
+        let added = try await downloader.engine.perform(
+            .add(tasks: builders.map(\.description), barrel: barrel, run: true))
         return added.map { added in
             if let error = added.error { return .failure(error) }
             return .success(added.id)

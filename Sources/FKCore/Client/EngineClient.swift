@@ -29,7 +29,14 @@ package struct EngineClient: Sendable {
     ///
     /// - Returns: the engine's reply, and the problems that occurred beside it.
     /// - Throws: `DownloadError` if the work path cannot be used or its engine does not answer.
-    package func perform(_ request: EngineRequest) async throws -> (EngineReply, problems: [String]) {
+    package func perform(_ request: some EngineRequest) async throws -> (EngineReply, problems: [String]) {
+        try await perform(EngineMessage(request))
+    }
+
+    /// Performs one request of any kind.
+    ///
+    /// - Throws: same as with a request.
+    package func perform(_ request: EngineMessage) async throws -> (EngineReply, problems: [String]) {
         try workPath.open(create: true)
         var replies: [EngineReply] = []
         var problems: [String] = []
@@ -59,7 +66,7 @@ package struct EngineClient: Sendable {
                 await engine.close()
                 guard try result.get() else { return }
             } else if let request = try addition.next(isMessage: true) {
-                for message in (own.map { .limited($0, request) } ?? request).messages {
+                for message in EngineMessage(request, own: own).messages {
                     let (reply, problems) = try await performMessage(message) { _ in nil }
                     replied(reply, problems)
                     // The next portion would fail for the same reason.
@@ -82,7 +89,8 @@ package struct EngineClient: Sendable {
     ) async throws {
         try workPath.open(create: true)
         guard let engine = try Self.open(configure) else {
-            let (reply, problems) = try await perform(forAll ? .resumeAll : .verb(verb, selector))
+            let (reply, problems) = try await perform(
+                forAll ? EngineMessage(.resumeAll) : EngineMessage(.verb(verb, selector)))
             return replied(reply, problems)
         }
         do {
@@ -101,7 +109,7 @@ package struct EngineClient: Sendable {
     ) async -> Result<Bool, any Error> {
         do {
             while let request = try addition.next(isMessage: false) {
-                let reply = await engine.perform(own.map { .limited($0, request) } ?? request)
+                let reply = await engine.answer(EngineMessage(request, own: own))
                 replied(reply, await engine.takeProblems())
                 if case .failed = reply { return .success(false) }
             }
@@ -116,7 +124,7 @@ package struct EngineClient: Sendable {
     /// - Parameter here: performs the request in this process and returns the reply; nil if another process owns the
     ///   work path. Its parameter is the id of the request in the mailbox, if it is there.
     func performMessage(
-        _ request: EngineRequest, here: @Sendable (MessageID?) async throws -> EngineReply?
+        _ request: EngineMessage, here: @Sendable (MessageID?) async throws -> EngineReply?
     ) async throws -> (EngineReply, problems: [String]) {
         let mailbox = Mailbox(workPath)
         var inquiry: Inquiry?
@@ -130,7 +138,7 @@ package struct EngineClient: Sendable {
     }
 
     private func performMessage(
-        _ request: EngineRequest, _ mailbox: Mailbox, _ inquiry: inout Inquiry?,
+        _ request: EngineMessage, _ mailbox: Mailbox, _ inquiry: inout Inquiry?,
         here: @Sendable (MessageID?) async throws -> EngineReply?
     ) async throws -> (EngineReply, problems: [String]) {
         var watch = EngineWatch(interval: 0.04)
@@ -138,7 +146,7 @@ package struct EngineClient: Sendable {
             if let reply = try inquiry?.answer(mailbox, now: EngineWatch.now) { return (reply, []) }
             if let reply = try await here(inquiry?.id) { return (reply, []) }
             if opensEngine, let engine = try Self.open(configure) {
-                let reply = await engine.perform(request, posted: inquiry?.id)
+                let reply = await engine.answer(request, posted: inquiry?.id)
                 let problems = await engine.takeProblems()
                 await engine.close()
                 return (reply, problems)

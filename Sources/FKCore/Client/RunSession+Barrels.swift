@@ -28,7 +28,7 @@ extension RunSession {
         } else if open <= 1_000 {
             var place = 0
             let ids = tracker.next(&place, atMost: open, isUnheard: true)
-            requests = (ids + suspended).map { .run(.id($0)) }
+            requests = (ids + suspended).map { EngineMessage(.run(.id($0))) }
         }
     }
 

@@ -41,7 +41,7 @@ package actor RunSession {
 
     private let configure: Configure
     private let goal: Goal
-    var requests: [EngineRequest]
+    var requests: [EngineMessage]
     /// The tasks that are added after the requests.
     private let addition: TaskAddition?
     private let own: OwnLimits?
@@ -83,7 +83,7 @@ package actor RunSession {
     ///   - interval: the seconds between two progress events, at least 0.05.
     ///   - onEvent: receives one event at a time, in order.
     package init(
-        configure: Configure, goal: Goal, requests: [EngineRequest], addition: TaskAddition? = nil,
+        configure: Configure, goal: Goal, requests: [EngineMessage], addition: TaskAddition? = nil,
         own: OwnLimits? = nil, interval: Double,
         chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
     ) {
@@ -190,7 +190,7 @@ package actor RunSession {
 
     /// Asks for the tasks of this session. `.run` of a task that runs already changes nothing.
     private func runTargets(_ engine: Engine) async {
-        for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.perform(limited(.run(.id(id)))) }
+        for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.answer(EngineMessage(.run(.id(id)), own: own)) }
     }
 
     /// Reports the tasks that are open at the start, in portions, because a hundred thousand infos at once take 30 MB.
@@ -217,31 +217,29 @@ package actor RunSession {
             }
         }
         while let addition, !isStopped, let request = try addition.next(isMessage: !isEngine) {
-            note(request)
-            if await !perform(request, with: access) { break }
+            let message = EngineMessage(request)
+            note(message)
+            if await !perform(message, with: access) { break }
         }
         await hearSettled(access)
         if takeover.replied(), let engine = access.engine { await runTargets(engine) }
     }
 
     /// Notes the URLs of tasks that another process will run.
-    private func note(_ request: EngineRequest) {
-        if isFollowing, case .add(let tasks, _, _) = request { for task in tasks { urls[task.id] = task.url } }
+    private func note(_ message: EngineMessage) {
+        guard isFollowing, let add = message.request as? AddTasks else { return }
+        for task in add.tasks { urls[task.id] = task.url }
     }
 
     /// - Returns: false if the request failed.
-    private func perform(_ request: EngineRequest, with access: SharedEngine) async -> Bool {
-        let reply = await access.perform(limited(request))
+    private func perform(_ message: EngineMessage, with access: SharedEngine) async -> Bool {
+        let reply = await access.answer(message.limited(by: own))
         adopt([reply])
         takeBuffered()
         // A list that is added again is heard of a portion at a time. Other targets may be queued again by a later request.
         if case .added = goal { await hearSettled(access) }
         if case .failed = reply { return false }
         return true
-    }
-
-    private func limited(_ request: EngineRequest) -> EngineRequest {
-        own.map { .limited($0, request) } ?? request
     }
 
     private func waitForGoal(_ access: SharedEngine) async {

@@ -238,7 +238,7 @@ actor SharedEngine: EngineAccess {
             var client = EngineClient(configure: configure)
             client.opensEngine = false
             client.patience = 5
-            _ = try await client.performMessage(.follow) { [weak self] _ in
+            _ = try await client.performMessage(EngineMessage(.follow)) { [weak self] _ in
                 try await self?.checkOpen()
                 return nil
             }
@@ -300,38 +300,38 @@ actor SharedEngine: EngineAccess {
 
     /// Performs a request at the engine that runs the tasks. Where none does, this process owns the work path for the
     /// request, or with `takesOver` from then on.
-    func perform(_ request: EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
+    func perform<R: EngineRequest>(_ request: R, own: OwnLimits? = nil) async throws(DownloadError) -> R.Reply {
         do {
             try checkOpen()
-            if let engine { return await engine.perform(request, own: own) }
+            if let engine { return try await engine.perform(request, own: own) }
             var client = EngineClient(configure: configure)
             client.patience = hooks.patience
             // The looks report it already.
             if loop == nil { client.onNews = hooks.onNews }
             client.opensEngine = !takesOver
-            let stored = own.map { EngineRequest.limited($0, request) } ?? request
             var replies: [EngineReply] = []
-            for message in stored.messages {
+            for message in EngineMessage(request, own: own).messages {
                 let (reply, problems) = try await client.performMessage(message) { inquiry in
                     try await self.performHere(message, inquiry)
                 }
                 for problem in problems { note(problem) }
-                if case .failed = reply { return reply }
+                if case .failed(let error) = reply { throw error }
                 replies.append(reply)
             }
-            return try EngineReply(pages: replies)
+            if let reply = request.reply(try EngineReply(pages: replies)) { return reply }
+            throw DownloadError(.corruptInfo, "The engine of \(workPath.root) answered another question.")
         } catch {
-            return .failed(DownloadError(wrapping: error, code: .disk, message: "The request failed."))
+            throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
         }
     }
 
     /// Performs a request at the engine of this process; nil if another process owns the work path.
     ///
     /// - Parameter inquiry: the id of the request, if it is in the mailbox as well.
-    private func performHere(_ request: EngineRequest, _ inquiry: MessageID?) async throws -> EngineReply? {
+    private func performHere(_ message: EngineMessage, _ inquiry: MessageID?) async throws -> EngineReply? {
         try checkOpen()
         guard takesOver, try await takeOver(), let engine else { return nil }
-        return await engine.perform(request, posted: inquiry)
+        return await engine.answer(message, posted: inquiry)
     }
 
     // MARK: Waiting

@@ -84,8 +84,8 @@ package actor WatchSession {
 
     /// Performs a request at the engine, in whichever process it runs. If none does, this process opens it for the
     /// request.
-    package func perform(_ request: EngineRequest) async -> EngineReply {
-        let reply = await access.perform(request)
+    package func perform(_ request: EngineMessage) async -> EngineReply {
+        let reply = await access.answer(request)
         // What another command has just done is looked at soon.
         nextScan = .now
         return reply

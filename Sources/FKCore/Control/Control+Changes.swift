@@ -15,6 +15,6 @@ extension Control {
     /// - Throws: `.notFound` if one of the tasks is missing, `.invalidArgument` for an option outside its range, `.invalidURL`
     ///   or `.unsupportedScheme` for a mirror. No task is changed then. `.cancelled` for a closed downloader.
     public func change(_ changes: [TaskChange]) async throws(DownloadError) {
-        if case .failed(let error) = await engine.perform(.change(changes), own: nil) { throw error }
+        _ = try await engine.perform(.change(changes))
     }
 }

@@ -17,23 +17,18 @@ public struct Control: Sendable {
     ///   `.cancelled` for a closed downloader.
     @discardableResult
     public func action(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.action, to: selector.selector) }
+        try await engine.perform(.verb(.action, selector.selector))
     }
 
     /// Stops running and waiting tasks and keeps their bytes.
     @discardableResult
     public func suspend(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.suspend, to: selector.selector) }
+        try await engine.perform(.verb(.suspend, selector.selector))
     }
 
     /// Applies a verb to many tasks with one request to the engine. Tasks that are gone have a result that says so.
     package func apply(_ verb: Verb, to ids: [TaskID]) async throws(DownloadError) -> [VerbResult] {
-        switch await engine.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }), own: nil) {
-        case .verbs(let results): return results
-        case .failed(let error): throw error
-        case let reply:
-            throw DownloadError(.corruptInfo, "The engine of the work path answered another question: \(reply).")
-        }
+        try await engine.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
     }
 
     /// Suspends every task of the work path.
@@ -43,7 +38,7 @@ public struct Control: Sendable {
     /// Resumes suspended tasks, as soon as a slot is free.
     @discardableResult
     public func resume(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.resume, to: selector.selector) }
+        try await engine.perform(.verb(.resume, selector.selector))
     }
 
     /// Resumes suspended tasks, and queues cancelled and failed ones again.
@@ -51,13 +46,13 @@ public struct Control: Sendable {
     /// - Returns: the results of the changed tasks.
     @discardableResult
     public func resumeAll() async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.resume, to: .all, forAll: true).filter(\.applied) }
+        try await engine.perform(.resumeAll).filter(\.applied)
     }
 
     /// Stops tasks and deletes their unfinished bytes.
     @discardableResult
     public func cancel(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.cancel, to: selector.selector) }
+        try await engine.perform(.verb(.cancel, selector.selector))
     }
 
     /// Cancels every task of the work path that is not complete.
@@ -70,13 +65,13 @@ public struct Control: Sendable {
     /// - Returns: one result for each task. `verb` is the verb that was applied; `.resume` if nothing changed.
     @discardableResult
     public func toggle(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.toggle(selector.selector) }
+        try await engine.perform(.toggle(selector.selector))
     }
 
     /// Queues failed and cancelled tasks again, with a fresh count of attempts.
     @discardableResult
     public func retry(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.retry, to: selector.selector) }
+        try await engine.perform(.verb(.retry, selector.selector))
     }
 
     /// Gives a task another address, for example after its signed link has expired. The task keeps its identity, that is,
@@ -91,7 +86,7 @@ public struct Control: Sendable {
     /// - Throws: `.notFound` if there is no such task, `.invalidURL` or `.unsupportedScheme`, `.cancelled` for a closed
     ///   downloader.
     public func relink(_ id: TaskID, to url: String) async throws(DownloadError) {
-        if case .failed(let error) = await engine.perform(.relink(id, to: url), own: nil) { throw error }
+        _ = try await engine.perform(.relink(id, to: url))
     }
 
     // MARK: Rate limits
@@ -106,8 +101,7 @@ public struct Control: Sendable {
     /// - Throws: `.invalidArgument` for a negative rate, `.notFound` if there is no such barrel, `.disk` or `.noSpace` if
     ///   the limit cannot be stored, `.cancelled` for a closed downloader.
     public func setRateLimit(_ bytesPerSecond: Int64?, ofBarrel barrel: String? = nil) async throws(DownloadError) {
-        let reply = await engine.perform(.limit(rate: bytesPerSecond, barrel: barrel), own: nil)
-        if case .failed(let error) = reply { throw error }
+        _ = try await engine.perform(.limit(rate: bytesPerSecond, barrel: barrel))
     }
 
     /// The limit that `setRateLimit` or `fk limit` has set, in bytes a second; nil for no limit.
@@ -131,13 +125,13 @@ public struct Control: Sendable {
     /// deleted.
     @discardableResult
     public func forget(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.forget, to: selector.selector) }
+        try await engine.perform(.verb(.forget, selector.selector))
     }
 
     /// Forgets tasks in any state and deletes every file they wrote, also finished ones.
     @discardableResult
     public func trash(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await typed { try await engine.apply(.trash, to: selector.selector) }
+        try await engine.perform(.verb(.trash, selector.selector))
     }
 
     /// Forgets every task of the work path and deletes every file they wrote, also finished ones.

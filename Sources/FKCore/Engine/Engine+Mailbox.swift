@@ -36,8 +36,8 @@ extension Engine {
         post.endHandling()
     }
 
-    private func handle(_ id: MessageID, _ request: Result<EngineRequest, DownloadError>, isLast: Bool) async {
-        switch request {
+    private func handle(_ id: MessageID, _ message: Result<EngineMessage, DownloadError>, isLast: Bool) async {
+        switch message {
         case .failure(let error):
             problems.append(error.message)
             do {
@@ -45,44 +45,37 @@ extension Engine {
             } catch {
                 problems.append("A request of another process could not be answered: \(error)")
             }
-        case .success(let request):
-            let started = await begin(prepared(request, id))
-            // A client may read the barrel's file after its answer. The last of several requests saves for all of
-            // them.
-            if isLast { barrels.saveAll() }
-            switch started {
-            case .done(let reply): answer(id, reply)
-            case .waiting(let task, let rest):
-                do {
-                    try post.mailbox.replace(id, by: rest)
-                } catch {
-                    problems.append("A request that is being performed could not be written: \(error)")
-                }
-                Task {
-                    let reply = await task.value
-                    if tenure.isClosing { return }
-                    barrels.saveAll()
-                    answer(id, reply)
-                }
-            }
+        case .success(let message): await handle(id, message.request, message, isLast: isLast)
         }
     }
 
-    /// A request with another effect the second time is replaced in the mailbox by its present result.
-    private func prepared(_ request: EngineRequest, _ id: MessageID) -> EngineRequest {
-        do {
-            let choices: [VerbChoice]
-            switch request {
-            case .toggle(let selector): choices = try control.choose(selector, StateMachine.toggled)
-            case .verb(let verb, let selector) where verb == .trash || verb == .forget:
-                choices = try control.choose(selector) { _ in verb }
-            default: return request
+    private func handle<R: EngineRequest>(
+        _ id: MessageID, _ request: R, _ message: EngineMessage, isLast: Bool
+    ) async {
+        // If no task is found, or the mailbox cannot be written, the request runs and is answered unchanged.
+        if let resolved = try? request.resolved(at: self),
+            (try? post.mailbox.replace(id, by: message.with(resolved))) != nil
+        {
+            return await handle(id, resolved, message, isLast: isLast)
+        }
+        let started = await attempt(request, message.own)
+        // A client may read the barrel's file after its answer. The last of several requests saves for all of them.
+        if isLast { barrels.saveAll() }
+        switch started {
+        case .failure(let error): answer(id, .failed(error))
+        case .success(.done(let reply)): answer(id, request.form(reply, version: message.version))
+        case .success(.waiting(let task, let rest)):
+            do {
+                try post.mailbox.replace(id, by: message.with(rest))
+            } catch {
+                problems.append("A request that is being performed could not be written: \(error)")
             }
-            try post.mailbox.replace(id, by: .chosen(choices))
-            return .chosen(choices)
-        } catch {
-            // No task was found, or the mailbox cannot be written: the request runs and is answered unchanged.
-            return request
+            Task {
+                let reply = await task.value
+                if tenure.isClosing { return }
+                barrels.saveAll()
+                answer(id, request.form(reply, version: message.version))
+            }
         }
     }
 
@@ -97,7 +90,7 @@ extension Engine {
     ///
     /// - Parameter posted: the message's id, if the request is in the mailbox.
     /// - Returns: the answer; errors are `.failed`.
-    package func perform(_ request: EngineRequest, posted: MessageID?) async -> EngineReply {
+    package func answer(_ message: EngineMessage, posted: MessageID?) async -> EngineReply {
         await afterLeftovers()
         if let posted {
             do {
@@ -107,6 +100,6 @@ extension Engine {
                 return .failed(DownloadError(wrapping: error, code: .disk, message: "The answer cannot be read."))
             }
         }
-        return await perform(request)
+        return await answer(message)
     }
 }

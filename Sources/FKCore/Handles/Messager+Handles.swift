@@ -26,7 +26,7 @@ extension Messager {
                 case .barrel, .state, .all:
                     try await engine.infos(selector.selector == .all ? .barrel(name) : selector.selector).map(\.id.hex)
                 }
-            return try await engine.remove(texts, fromBarrel: name)
+            return try await engine.perform(.removeFromBarrel(name: name, urls: texts))
         }
     }
 }

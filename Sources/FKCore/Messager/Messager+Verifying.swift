@@ -78,11 +78,7 @@ extension Control {
 
     private func renew(_ renewals: [Renewal]) async throws(DownloadError) -> Int {
         guard !renewals.isEmpty else { return 0 }
-        switch await engine.perform(.renew(renewals), own: nil) {
-        case .failed(let error): throw error
-        case .count(let count): return count
-        default: return renewals.count
-        }
+        return try await engine.perform(.renew(renewals))
     }
 }
 

@@ -102,14 +102,14 @@ public struct Messager: Sendable {
     /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
     @discardableResult
     public func addBarrel(_ name: String, urls: [String]) async throws(DownloadError) -> Int {
-        try await typed { try await engine.join(urls.map { .url($0) }, barrelNamed: name) }
+        try await engine.perform(.join(urls.map { .url($0) }, barrel: name))
     }
 
     /// Deletes the barrel and removes its callbacks. Its tasks are kept.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     public func removeBarrel(_ name: String) async throws(DownloadError) {
-        _ = try await typed { try await engine.deleteBarrel(name) }
+        _ = try await engine.perform(.deleteBarrel(name: name))
     }
 
     /// Adds tasks to a barrel, which is created if missing. Existing members stay. A URL without a task joins when its task
@@ -119,7 +119,7 @@ public struct Messager: Sendable {
     /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
     @discardableResult
     public func add(_ selector: some TaskSelecting, toBarrel name: String) async throws(DownloadError) -> Int {
-        try await typed { try await engine.join([selector.selector], barrelNamed: name) }
+        try await engine.perform(.join([selector.selector], barrel: name))
     }
 
     /// The URLs of a barrel's members, finished ones included, in the order in which they joined.

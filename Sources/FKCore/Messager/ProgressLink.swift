@@ -144,7 +144,7 @@ final class ProgressLink: @unchecked Sendable {
     private func give(_ verb: Verb) {
         lastVerb = Task { [weak self, weak engine, selector, lastVerb] in
             await lastVerb?.value
-            let results = try? await engine?.apply(verb, to: selector)
+            let results = try? await engine?.perform(.verb(verb, selector))
             if results?.contains(where: \.applied) != true { self?.refused() }
         }
     }

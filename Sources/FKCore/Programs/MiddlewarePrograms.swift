@@ -24,18 +24,14 @@ public struct MiddlewarePrograms: Sendable {
     ///
     /// - Throws: `.invalidArgument` if another program has its name, or if there are 100 already; `.noSpace` or `.disk`.
     public func add(_ program: MiddlewareProgram) async throws(DownloadError) {
-        try await perform(.addProgram(program))
+        _ = try await engine.perform(.addProgram(program))
     }
 
     /// Removes a program. A run that has begun is not stopped.
     ///
     /// - Throws: `.notFound` if there is none of that name; `.noSpace` or `.disk`.
     public func remove(named name: String) async throws(DownloadError) {
-        try await perform(.removeProgram(name: name))
-    }
-
-    private func perform(_ request: EngineRequest) async throws(DownloadError) {
-        if case .failed(let error) = await engine.perform(request, own: nil) { throw error }
+        _ = try await engine.perform(.removeProgram(name: name))
     }
 }
 

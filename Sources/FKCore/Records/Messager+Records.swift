@@ -23,7 +23,7 @@ extension Control {
     public func setAttributes(
         _ selector: some TaskSelecting, _ attributes: [String: String?]
     ) async throws(DownloadError) -> Int {
-        try await typed { try await engine.setAttributes(selector.selector, attributes) }
+        try await engine.perform(.setAttributes(selector.selector, attributes))
     }
 
     /// Records that the finished file was used just now (`DownloadRecord.lastUsed`), to sort by.
@@ -32,6 +32,6 @@ extension Control {
     /// - Throws: `.notFound` if no task matches; `.disk` and similar codes if an info file cannot be written.
     @discardableResult
     public func markUsed(_ selector: some TaskSelecting) async throws(DownloadError) -> Int {
-        try await typed { try await engine.markUsed(selector.selector) }
+        try await engine.perform(.markUsed(selector.selector))
     }
 }

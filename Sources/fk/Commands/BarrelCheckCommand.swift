@@ -149,7 +149,8 @@ struct BarrelCheckCommand: Command {
         if !changed.isEmpty {
             var transfer = TransferRun(
                 global: global, context: context, options: options, goal: .tasks(changed),
-                requests: [.renew(changed.map { Renewal($0) })], continueCommand: global.suggested("fk run"))
+                requests: [EngineMessage(.renew(changed.map { Renewal($0) }))],
+                continueCommand: global.suggested("fk run"))
             let end = try await transfer.run()
             if end != ExitStatus.done { status = end }
         }

@@ -121,7 +121,7 @@ struct BarrelEditCommand: Command {
 
     private var configure: Configure { Configure(workPath: URL(fileURLWithPath: global.workPath)) }
 
-    private func perform(_ request: EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
+    private func perform(_ request: some EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
         let (reply, problems) = try await EngineClient.reportingSilence(configure, context).perform(request)
         let answers = Answers(global, context)
         answers.warn(problems)

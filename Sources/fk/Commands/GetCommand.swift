@@ -72,7 +72,7 @@ struct RunCommand: Command {
         }
         if let ids = detached {
             return try await transfer(
-                .tasks(ids), requests: ids.map { .run(.id($0)) }, continueCommand: global.suggested("fk run"))
+                .tasks(ids), requests: ids.map { EngineMessage(.run(.id($0))) }, continueCommand: global.suggested("fk run"))
         }
         guard !options.barrels.isEmpty else {
             if options.run.detach { return try detachAll() }
@@ -91,7 +91,7 @@ struct RunCommand: Command {
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
-            .barrels(options.barrels), requests: options.barrels.map { .run(.barrel($0)) }, barrels: options.barrels,
+            .barrels(options.barrels), requests: options.barrels.map { EngineMessage(.run(.barrel($0))) }, barrels: options.barrels,
             continueCommand: global.suggested("fk barrel run \(names)"))
     }
 
@@ -115,7 +115,9 @@ struct RunCommand: Command {
         }
         var transfer = TransferRun(
             global: place.global, context: context, options: place.limits(options.run), goal: .tasks(targets),
-            requests: [.createBarrel(name: name, options: barrel.options), .run(.barrel(name))],
+            requests: [
+                EngineMessage(.createBarrel(name: name, options: barrel.options)), EngineMessage(.run(.barrel(name))),
+            ],
             addition: TaskAddition(tasks, barrel: name, run: true), barrels: [name],
             continueCommand: "the same command", shard: place.shard)
         return try await transfer.run()
@@ -131,7 +133,7 @@ struct RunCommand: Command {
     }
 
     private func transfer(
-        _ goal: RunSession.Goal, requests: [EngineRequest], barrels: [String] = [],
+        _ goal: RunSession.Goal, requests: [EngineMessage], barrels: [String] = [],
         continueCommand: String, needsAll: Bool = true
     ) async throws -> Int32 {
         var transfer = TransferRun(

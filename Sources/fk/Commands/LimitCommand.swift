@@ -64,7 +64,7 @@ struct LimitCommand: Command {
         return try LimitsReport(stored: workPath)
     }
 
-    private func perform(_ request: EngineRequest, _ answers: Answers) async throws -> EngineReply {
+    private func perform(_ request: some EngineRequest, _ answers: Answers) async throws -> EngineReply {
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let (reply, problems) = try await client.perform(request)
         answers.warn(problems)

@@ -34,7 +34,7 @@ struct MiddlewareCommand: Command {
         return try ProgramList(in: workPath)
     }
 
-    private func perform(_ request: EngineRequest) async throws -> Int32 {
+    private func perform(_ request: some EngineRequest) async throws -> Int32 {
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let (reply, problems) = try await client.perform(request)
         let answers = Answers(global, context)

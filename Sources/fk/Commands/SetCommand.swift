@@ -33,6 +33,7 @@ struct SetCommand: Command {
         let (reply, problems) = try await client.perform(.setAttributes(selector, attributes))
         let answers = Answers(global, context)
         answers.warn(problems)
-        return answers.status(of: reply)
+        guard case .count(let count) = reply else { return answers.status(of: reply) }
+        return answers.status(of: .done(note: "attributes of \(Formatting.count(count, "task")) changed"))
     }
 }

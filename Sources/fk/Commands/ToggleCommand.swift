@@ -11,7 +11,7 @@ struct ToggleCommand: Command {
     func run() async throws -> Int32 {
         let selectors = try references.map { try $0.selector(in: global) }
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
-        return try await client.verbs(selectors.map { .toggle($0) }, Answers(global, context))
+        return try await client.verbs(selectors.map { EngineMessage(.toggle($0)) }, Answers(global, context))
     }
 }
 
@@ -19,7 +19,7 @@ extension EngineClient {
     /// Performs requests whose replies are results of verbs, and shows the results together.
     ///
     /// - Parameter forAll: true shows only the tasks that changed.
-    func verbs(_ requests: [EngineRequest], _ answers: Answers, forAll: Bool = false) async throws -> Int32 {
+    func verbs(_ requests: [EngineMessage], _ answers: Answers, forAll: Bool = false) async throws -> Int32 {
         var results: [VerbResult] = []
         for request in requests {
             let (reply, problems) = try await perform(request)

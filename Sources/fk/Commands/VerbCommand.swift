@@ -43,7 +43,7 @@ struct VerbCommand: Command {
         }
         var transfer = TransferRun(
             global: global, context: context, options: options, goal: .tasks(ids),
-            requests: ids.map { .verb(verb, .id($0)) } + ids.map { .run(.id($0)) },
+            requests: ids.map { EngineMessage(.verb(verb, .id($0))) } + ids.map { EngineMessage(.run(.id($0))) },
             continueCommand: global.suggested("fk run"))
         return try await transfer.run()
     }

@@ -95,7 +95,7 @@ struct VerifyCommand: Command {
         }
         var transfer = TransferRun(
             global: global, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
-            requests: [.renew(renewals)], continueCommand: global.suggested("fk run"))
+            requests: [EngineMessage(.renew(renewals))], continueCommand: global.suggested("fk run"))
         let status = try await transfer.run()
         return status == ExitStatus.done && unread > 0 ? ExitStatus.taskFailed : status
     }

@@ -83,7 +83,7 @@ struct WatchCommand: Command {
                         await last?.value
                         let now = await session.limit(ofBarrel: name)
                         let next = isRaised ? RateSteps.higher(than: now) : RateSteps.lower(than: now, rate: rate)
-                        screen.post(.answer(await session.perform(.limit(rate: next, barrel: name))))
+                        screen.post(.answer(await session.perform(EngineMessage(.limit(rate: next, barrel: name)))))
                     }
                 }
             case .quit, .redraw: break

@@ -9,7 +9,7 @@ struct TransferRun: Sendable {
     let context: CommandContext
     let options: RunOptions
     var goal: RunSession.Goal
-    var requests: [EngineRequest]
+    var requests: [EngineMessage]
     /// The tasks that are added; nil for none.
     var addition: TaskAddition?
     /// The barrels whose sums are shown as well. A single one has the sums of the run.

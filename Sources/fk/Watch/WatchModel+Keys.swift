@@ -72,10 +72,10 @@ extension WatchModel {
             open(.details(info.id))
             show(details: [], of: info.id)
             return [.load(info.id)]
-        case .character(" "): return [.request(.toggle(.id(info.id)))]
-        case .character("r"): return [.request(.verb(.retry, .id(info.id)))]
+        case .character(" "): return [.request(EngineMessage(.toggle(.id(info.id))))]
+        case .character("r"): return [.request(EngineMessage(.verb(.retry, .id(info.id))))]
         case .character("f"):
-            guard info.losesBytesWhenForgotten else { return [.request(.verb(.forget, .id(info.id)))] }
+            guard info.losesBytesWhenForgotten else { return [.request(EngineMessage(.verb(.forget, .id(info.id))))] }
             prompt = .confirm(.forget, info.id, name: info.shownName)
         case .character("c"):
             if info.state == .complete || info.state == .cancel {
@@ -110,7 +110,7 @@ extension WatchModel {
         if let name = chosenBarrel { return [.limitBarrel(name, isRaised: isRaised, rate: rate(ofBarrel: name))] }
         let rate = isRaised ? RateSteps.higher(than: limit) : RateSteps.lower(than: limit, rate: meters.rate ?? 0)
         say("rate limit: \(rate.map { Formatting.rate(Double($0)) } ?? "none")")
-        return [.request(.limit(rate: rate, barrel: nil))]
+        return [.request(EngineMessage(.limit(rate: rate, barrel: nil)))]
     }
 
     private mutating func answer(_ prompt: Prompt, _ key: WatchKey) -> [Effect] {
@@ -123,7 +123,7 @@ extension WatchModel {
         case (.filter(let text), .character(let character)): edit(text + String(character))
         case (.confirm(let verb, let id, _), .character("y")), (.confirm(let verb, let id, _), .character("Y")):
             self.prompt = nil
-            return [.request(.verb(verb, .id(id)))]
+            return [.request(EngineMessage(.verb(verb, .id(id))))]
         case (.confirm, .character("n")), (.confirm, .character("N")), (.confirm, .escape), (.confirm, .enter):
             self.prompt = nil
         default: break

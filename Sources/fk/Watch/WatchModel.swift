@@ -24,7 +24,7 @@ struct WatchModel: Sendable {
     /// What the program does after a key.
     enum Effect: Sendable, Hashable {
         case quit
-        case request(EngineRequest)
+        case request(EngineMessage)
         case load(TaskID)
         /// Changes a barrel's rate limit by one step from its present value.
         ///

@@ -36,17 +36,11 @@ package protocol EngineAccess: AnyObject, Sendable {
 
     // MARK: Requests
 
-    func perform(_ request: EngineRequest, own: OwnLimits?) async -> EngineReply
-    func add(
-        _ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32?
-    ) async throws -> [EngineReply.Added]
-    func apply(_ verb: Verb, to selector: TaskSelector, forAll: Bool) async throws -> [VerbResult]
-    func toggle(_ selector: TaskSelector) async throws -> [VerbResult]
-    func join(_ selectors: [TaskSelector], barrelNamed name: String) async throws -> Int
-    func remove(_ urls: [String], fromBarrel name: String) async throws -> String
-    func deleteBarrel(_ name: String) async throws -> String
-    func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) async throws -> Int
-    func markUsed(_ selector: TaskSelector) async throws -> Int
+    /// Performs a request at the engine that runs the tasks.
+    ///
+    /// - Parameter own: limits for the tasks that the request adds or runs; nil for none.
+    /// - Throws: `.cancelled` after `close()`, and the errors of the request.
+    func perform<R: EngineRequest>(_ request: R, own: OwnLimits?) async throws(DownloadError) -> R.Reply
 
     // MARK: Snapshots
 
@@ -81,13 +75,21 @@ package protocol EngineAccess: AnyObject, Sendable {
 }
 
 extension EngineAccess {
-    package func apply(_ verb: Verb, to selector: TaskSelector) async throws -> [VerbResult] {
-        try await apply(verb, to: selector, forAll: false)
+    package func perform<R: EngineRequest>(_ request: R) async throws(DownloadError) -> R.Reply {
+        try await perform(request, own: nil)
     }
 
-    package func add(_ descriptions: [TaskDescription], barrel: String?, run: Bool) async throws -> [EngineReply.Added]
-    {
-        try await add(descriptions, barrel: barrel, run: run, group: nil)
+    /// Performs a message. Errors are `.failed`.
+    package func answer(_ message: EngineMessage) async -> EngineReply {
+        await answer(message.request, own: message.own, version: message.version)
+    }
+
+    private func answer<R: EngineRequest>(_ request: R, own: OwnLimits?, version: Int) async -> EngineReply {
+        do {
+            return request.form(try await perform(request, own: own), version: version)
+        } catch {
+            return .failed(error)
+        }
     }
 
     package func observe(

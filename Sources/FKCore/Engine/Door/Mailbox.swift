@@ -130,14 +130,14 @@ package final class Mailbox: Sendable {
     ///
     /// - Throws: `.noSpace`, `.disk`, `.notFound` (no such work path), or `.tooLarge` above 64 MiB.
     @discardableResult
-    package func post(_ request: EngineRequest) throws -> MessageID {
+    package func post(_ message: EngineMessage) throws -> MessageID {
         let id = MessageID()
-        try write(request, as: id)
+        try write(message, as: id)
         return id
     }
 
-    private func write(_ request: EngineRequest, as id: MessageID) throws {
-        let bytes = try StoreJSON.encode(request)
+    private func write(_ message: EngineMessage, as id: MessageID) throws {
+        let bytes = try StoreJSON.encode(message)
         guard bytes.count <= Self.maxMessage else {
             throw DownloadError(.tooLarge, "A request may have 64 MiB; this one has \(bytes.count) bytes. Split it.")
         }
@@ -219,7 +219,7 @@ package final class Mailbox: Sendable {
     /// - Throws: `.disk` if the folder cannot be listed. The next call tries again.
     package func take(
         now: Date = Date(), read: (String) throws -> [UInt8] = { try FileIO.contents(of: $0, limit: maxMessage) }
-    ) throws -> [(MessageID, Result<EngineRequest, DownloadError>)] {
+    ) throws -> [(MessageID, Result<EngineMessage, DownloadError>)] {
         let before = lookNow()
         let names = try FileIO.names(in: workPath.mailboxFolder).sorted()
         let fresh = state.withLock { state in
@@ -240,7 +240,7 @@ package final class Mailbox: Sendable {
                 }
                 let bytes = try read(messagePath(id))
                 state.withLock { _ = $0.unread.removeValue(forKey: name) }
-                return (id, .success(try StoreJSON.decode(EngineRequest.self, from: bytes)))
+                return (id, .success(try StoreJSON.decode(EngineMessage.self, from: bytes)))
             } catch {
                 state.withLock { _ = $0.inHand.remove(name) }
                 // Withdrawn since the folder was read.
@@ -269,8 +269,8 @@ package final class Mailbox: Sendable {
     }
 
     /// Replaces a taken request by another one, to be performed after a kill. It ignores a withdrawn request.
-    package func replace(_ id: MessageID, by request: EngineRequest) throws {
-        if requestState(of: id) == .waiting { try write(request, as: id) }
+    package func replace(_ id: MessageID, by message: EngineMessage) throws {
+        if requestState(of: id) == .waiting { try write(message, as: id) }
     }
 
     /// Writes the answer, in pages if it is long.

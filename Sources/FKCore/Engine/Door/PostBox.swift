@@ -4,7 +4,7 @@ import FKMiddleware
 struct PostBox {
     let mailbox: Mailbox
     /// Requests of other processes that have not begun yet.
-    private var messages: [(MessageID, Result<EngineRequest, DownloadError>)] = []
+    private var messages: [(MessageID, Result<EngineMessage, DownloadError>)] = []
     private var isHandling = false
     private(set) var hasRead = false
     /// True once the requests that were in the mailbox at the start have begun.
@@ -30,7 +30,7 @@ struct PostBox {
     }
 
     /// The next requests to handle; nil if there are none.
-    mutating func takeMessages() -> [(MessageID, Result<EngineRequest, DownloadError>)]? {
+    mutating func takeMessages() -> [(MessageID, Result<EngineMessage, DownloadError>)]? {
         defer { messages = [] }
         return messages.isEmpty ? nil : messages
     }

@@ -1,0 +1,161 @@
+import FKMiddleware
+
+/// Creates a barrel, or replaces the settings of an existing one.
+package struct CreateBarrel: PromptRequest {
+    package static let kind = "createBarrel"
+    package let name: String
+    package var options: BarrelOptions
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        try engine.control.createBarrel(name, options: options)
+    }
+}
+
+/// Makes the selected tasks members of a barrel, which is created if missing. The reply is the number of new members.
+package struct JoinBarrel: PromptRequest {
+    package static let kind = "join"
+    let selectors: [TaskSelector]
+    let barrel: String
+
+    private enum CodingKeys: String, CodingKey { case selectors = "_0", barrel }
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> Int {
+        try engine.control.join(selectors, barrel: barrel)
+    }
+}
+
+/// Removes members from a barrel, by URLs or whole ids. Their tasks stay.
+package struct LeaveBarrel: PromptRequest {
+    package static let kind = "removeFromBarrel"
+    let name: String
+    let urls: [String]
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        try engine.control.remove(urls, fromBarrel: name)
+    }
+}
+
+/// Deletes a barrel. Its tasks stay.
+package struct DeleteBarrel: PromptRequest {
+    package static let kind = "deleteBarrel"
+    let name: String
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        try engine.control.deleteBarrel(name)
+    }
+}
+
+/// Changes `Configure.maxAction` (tasks at once) and `Configure.rateLimit` (bytes a second; 0 for no limit). Nil keeps the
+/// present value.
+package struct SetLimits: PromptRequest {
+    package static let kind = "setLimits"
+    let maxAction: Int?
+    let rateLimit: Int64?
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        var changed = engine.currentConfigure
+        if let maxAction { changed.maxAction = maxAction }
+        if let rateLimit { changed.rateLimit = rateLimit == 0 ? nil : rateLimit }
+        try engine.update(changed)
+        return "limits changed"
+    }
+}
+
+/// Changes the rate limit of all tasks, or of a barrel's members, in bytes a second. It applies until it is changed. Nil or 0
+/// means no limit.
+package struct SetRateLimit: PromptRequest {
+    package static let kind = "limit"
+    let rate: Int64?
+    let barrel: String?
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        try engine.limits.set(rate, barrel: barrel)
+    }
+}
+
+/// Asks for the limits in force.
+package struct AskLimits: PromptRequest {
+    package static let kind = "limits"
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> LimitsReport {
+        try engine.limits.report()
+    }
+}
+
+/// Adds a program to the middlewares of the work path.
+package struct AddProgram: PromptRequest {
+    package static let kind = "addProgram"
+    let program: MiddlewareProgram
+
+    private enum CodingKeys: String, CodingKey { case program = "_0" }
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        try engine.programs.add(program)
+    }
+}
+
+/// Removes a program from the middlewares of the work path.
+package struct RemoveProgram: PromptRequest {
+    package static let kind = "removeProgram"
+    let name: String
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+        try engine.programs.remove(named: name)
+    }
+}
+
+/// Writes changes of tasks for the follower that asks (`ChangeJournal`).
+package struct FollowChanges: PromptRequest {
+    package static let kind = "follow"
+
+    package func perform(at engine: isolated Engine, group: Int32?) -> String {
+        engine.reporter.openChanges()
+        return "changes are written"
+    }
+}
+
+extension EngineRequest where Self == CreateBarrel {
+    package static func createBarrel(name: String, options: BarrelOptions) -> Self {
+        CreateBarrel(name: name, options: options)
+    }
+}
+
+extension EngineRequest where Self == JoinBarrel {
+    package static func join(_ selectors: [TaskSelector], barrel: String) -> Self {
+        JoinBarrel(selectors: selectors, barrel: barrel)
+    }
+}
+
+extension EngineRequest where Self == LeaveBarrel {
+    package static func removeFromBarrel(name: String, urls: [String]) -> Self { LeaveBarrel(name: name, urls: urls) }
+}
+
+extension EngineRequest where Self == DeleteBarrel {
+    package static func deleteBarrel(name: String) -> Self { DeleteBarrel(name: name) }
+}
+
+extension EngineRequest where Self == SetLimits {
+    package static func setLimits(maxAction: Int?, rateLimit: Int64?) -> Self {
+        SetLimits(maxAction: maxAction, rateLimit: rateLimit)
+    }
+}
+
+extension EngineRequest where Self == SetRateLimit {
+    package static func limit(rate: Int64?, barrel: String?) -> Self { SetRateLimit(rate: rate, barrel: barrel) }
+}
+
+extension EngineRequest where Self == AskLimits {
+    package static var limits: Self { AskLimits() }
+}
+
+extension EngineRequest where Self == AddProgram {
+    package static func addProgram(_ program: MiddlewareProgram) -> Self { AddProgram(program: program) }
+}
+
+extension EngineRequest where Self == RemoveProgram {
+    package static func removeProgram(name: String) -> Self { RemoveProgram(name: name) }
+}
+
+extension EngineRequest where Self == FollowChanges {
+    package static var follow: Self { FollowChanges() }
+}
