@@ -38,7 +38,8 @@ struct StoreMailboxTests {
         let ids = try (0..<40).map { try posters[$0 % 2].post(.setLimits(maxAction: $0, rateLimit: nil)) }
         let taken = try Mailbox(scratch.path).take()
         #expect(taken.map(\.0) == ids)
-        #expect(taken.map { try? $0.1.get() } == (0..<40).map { EngineMessage(.setLimits(maxAction: $0, rateLimit: nil)) })
+        #expect(
+            taken.map { try? $0.1.get() } == (0..<40).map { EngineMessage(.setLimits(maxAction: $0, rateLimit: nil)) })
     }
 
     @Test("posting at the same time on many threads loses nothing and repeats no name")

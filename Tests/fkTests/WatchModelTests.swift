@@ -126,7 +126,10 @@ import Testing
         var model = model(mixed)
         for key in [WatchKey.character("c"), .character("y")] { _ = model.handle(key, rows: 24) }
         model.apply(.changed([info("run", .cancel)]), time: 0)
-        #expect(model.handle(.character("f"), rows: 24) == [.request(.init(.verb(.forget, .id(TaskID(url: "http://h/run")))))])
+        #expect(
+            model.handle(.character("f"), rows: 24) == [
+                .request(.init(.verb(.forget, .id(TaskID(url: "http://h/run")))))
+            ])
     }
 
     @Test("The filter finds tasks by the words of the header and by the stored ones") func states() {

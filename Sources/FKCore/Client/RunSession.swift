@@ -190,7 +190,9 @@ package actor RunSession {
 
     /// Asks for the tasks of this session. `.run` of a task that runs already changes nothing.
     private func runTargets(_ engine: Engine) async {
-        for id in tracker.isTargeted ? tracker.ids : [] { _ = await engine.answer(EngineMessage(.run(.id(id)), own: own)) }
+        for id in tracker.isTargeted ? tracker.ids : [] {
+            _ = await engine.answer(EngineMessage(.run(.id(id)), own: own))
+        }
     }
 
     /// Reports the tasks that are open at the start, in portions, because a hundred thousand infos at once take 30 MB.

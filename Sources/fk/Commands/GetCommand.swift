@@ -72,7 +72,8 @@ struct RunCommand: Command {
         }
         if let ids = detached {
             return try await transfer(
-                .tasks(ids), requests: ids.map { EngineMessage(.run(.id($0))) }, continueCommand: global.suggested("fk run"))
+                .tasks(ids), requests: ids.map { EngineMessage(.run(.id($0))) },
+                continueCommand: global.suggested("fk run"))
         }
         guard !options.barrels.isEmpty else {
             if options.run.detach { return try detachAll() }
@@ -91,7 +92,8 @@ struct RunCommand: Command {
         }
         let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
         return try await transfer(
-            .barrels(options.barrels), requests: options.barrels.map { EngineMessage(.run(.barrel($0))) }, barrels: options.barrels,
+            .barrels(options.barrels), requests: options.barrels.map { EngineMessage(.run(.barrel($0))) },
+            barrels: options.barrels,
             continueCommand: global.suggested("fk barrel run \(names)"))
     }
 
