@@ -51,8 +51,8 @@ struct RulesAttemptTests {
     @Test("work is taken once; a stop that drops the bytes is final")
     func work() throws {
         var work = RunWork()
-        work.request(.finish)
-        guard case .finish = work.take() else {
+        work.request(.prove)
+        guard case .prove = work.take() else {
             Issue.record("no work")
             return
         }

@@ -44,8 +44,12 @@ package actor Engine {
     let schedule: Schedule
     package let book: TaskBook
     let reporter: Reporter
-    /// The state and services that runs share.
-    let room: RunRoom
+    /// Makes the runs.
+    private let phases: Phases
+    private let destinations: Destinations
+    let limits: RateLimits
+    private let sync: SyncService
+    private let transport: any Transport
     package let control: TaskControl
     let programs: ProgramRoom
     var post: PostBox
@@ -60,7 +64,6 @@ package actor Engine {
     package var clock: any EngineClock { schedule.clock }
     package var barrels: Barrels { book.barrels }
     var problems: Problems { book.problems }
-    var limits: RateLimits { room.limits }
 
     /// Opens a work path and acquires its lock. No task runs before `activate()`.
     ///
@@ -110,10 +113,14 @@ package actor Engine {
             workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
             crowd: crowd ?? (scope == .chosen ? TaskBook.tasksInMemory : TaskBook.tasksOfApplications))
         let reporter = Reporter(book, schedule, callbacks: callbacks)
-        let room = RunRoom(
-            reporter, limits: RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems),
-            sync: SyncService(book, schedule), transport: transport, inbox: inbox, diskWork: diskWork)
-        let control = TaskControl(room, runsAll: scope == .all)
+        let limits = RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems)
+        let sync = SyncService(book, schedule)
+        let destinations = Destinations(schedule, chains)
+        phases = Phases(
+            reporter, limits: limits, sync: sync, transport: transport, inbox: inbox, destinations: destinations,
+            diskWork: diskWork)
+        let control = TaskControl(
+            reporter, limits: limits, sync: sync, diskWork: diskWork, engine: inbox.engine, runsAll: scope == .all)
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
         lastNotice = WaitNotice.read(from: workPath)
@@ -126,7 +133,10 @@ package actor Engine {
         self.schedule = schedule
         self.book = book
         self.reporter = reporter
-        self.room = room
+        self.limits = limits
+        self.sync = sync
+        self.destinations = destinations
+        self.transport = transport
         self.control = control
         inbox.connect(self)
         callbacks.connect(inbox.engine)
@@ -172,7 +182,7 @@ package actor Engine {
                 entry.run?.restart("pause", "the queue was paused: another attempt begins when it is resumed")
             }
         }
-        for (host, count) in schedule.hosts.excess { room.yieldLanes(of: host, count) }
+        for (host, count) in schedule.hosts.excess { schedule.yieldLanes(of: host, count) }
         limits.setTotal()
         startNext()
     }
@@ -267,11 +277,11 @@ package actor Engine {
         for run in runs { await run.ended() }
         await tenure.idle()
         await finishPrograms()
-        let files = room.sync.takeLast()
+        let files = sync.takeLast()
         if !files.isEmpty { await synchronize(files) }
         for entry in book.tasks.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
-        room.transport.shutdown()
+        transport.shutdown()
         writeWaits()
         reporter.finish()
         reporter.changes.end()
@@ -299,13 +309,13 @@ package actor Engine {
     func handleEvents() {
         // Slots released here are filled after all events, with one wake-up of the transport.
         isStarting = true
-        room.folders.beginTurn()
+        destinations.folders.beginTurn()
         for event in inbox.take() {
             guard let run = book[event.id]?.run else { continue }
             run.handle(event)
             perform(run)
         }
-        room.folders.endTurn()
+        destinations.folders.endTurn()
         isStarting = false
         startNext()
     }
@@ -327,12 +337,12 @@ package actor Engine {
                 guard book.unpark(next.id, group: next.group, open: info) != nil else { continue }
             }
             guard let entry = book[next.id], entry.record.state == .idle, entry.run == nil else { continue }
-            let run = TaskRun(entry, in: room, openInfo: info)
+            let run = phases.run(entry, openInfo: info)
             run.start()
             perform(run)
         }
         isStarting = false
-        for host in schedule.takeFullHosts() { room.yieldLanes(of: host) }
+        for host in schedule.takeFullHosts() { schedule.yieldLanes(of: host) }
         if schedule.takePauseNews() { writeWaits() }
     }
 
@@ -418,7 +428,7 @@ package actor Engine {
     /// Syncs finished files in the background. A closing engine waits for it, so that no finished file is open when
     /// the work path is released.
     private func synchronizeDue() {
-        let files = room.sync.takeDue()
+        let files = sync.takeDue()
         guard !files.isEmpty, (try? tenure.beginOperation()) != nil else { return }
         Task {
             await synchronize(files)
@@ -430,6 +440,6 @@ package actor Engine {
         let synced = await withCheckedContinuation { continuation in
             diskWork.async { continuation.resume(returning: SyncService.synchronize(files)) }
         }
-        synced.forEach { room.sync.noteSynced($0) }
+        synced.forEach { sync.noteSynced($0) }
     }
 }

@@ -39,8 +39,8 @@ final class Reporter {
         info.maxAttempts =
             info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.plan.count)
         if let run = entry.run {
-            info.lastByteAt = run.lastByte
-            info.connections = run.lanes.count { $0.index != nil }
+            info.lastByteAt = run.pace.lastByte
+            info.connections = run.transfer?.lanes.count { $0.index != nil } ?? 0
         }
         return info
     }
@@ -52,7 +52,7 @@ final class Reporter {
     }
 
     private func sample(_ entry: TaskEntry) {
-        entry.run?.speed.add(time: clock.now, bytes: entry.received)
+        entry.run?.pace.sample(entry.received, at: clock.now)
     }
 
     /// The present sum over a barrel's members.

@@ -59,7 +59,7 @@ struct Attempt {
         _ error: DownloadError, of record: TaskRecord, from url: String, received: Int64, isResumed: Bool,
         policy: RetryPolicy, random: Double
     ) -> RetryRules.Decision {
-        // One source alone follows (`TaskRun.isAlone`).
+        // One source alone follows (`Transfer.isAlone`).
         if isCombined, dropsAll, error.code == .checksumMismatch { return .askAgain }
         let plan = isExistingRefused ? SourcePlan(own: url) : record.plan
         var policy = policy

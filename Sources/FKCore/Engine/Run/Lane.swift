@@ -25,7 +25,7 @@ final class Lane {
     var trial: HeldPiece?
     /// The start of the wrong piece that it fetches again; nil for any other lane.
     var repairs: Int64?
-    /// `TaskRun.reopens` at its last request.
+    /// `Pieces.reopens` at its last request.
     var reopens = 0
     /// Its connection; nil if it uses the connection of the task's slot.
     var permit: HostPermit?

@@ -1,7 +1,7 @@
 import FKMiddleware
 
 /// The connections of one file: their ranges, their number, their sources, and what follows when one ends. It decides;
-/// `TaskRun` sends the requests and updates the record.
+/// `Transfer` sends the requests and updates the record.
 ///
 /// ```text
 /// first -> more … -> next (a lane has filled its range) -> ended -> more | surplus | wait | last

@@ -69,33 +69,3 @@ final class ReuseIndex: Sendable {
         return [own, record.validator?.digest].compactMap(\.self).first { $0.algorithm == .sha256 }?.hex
     }
 }
-
-extension TaskRun {
-    /// The SHA-256 by which a finished file may take the place of a download; nil if none may.
-    var reusableDigest: String? {
-        let task = entry.record.task
-        guard task.hasOptions, task.options.reuse == true, entry.record.received == 0,
-            let checksum = task.options.checksum, checksum.algorithm == .sha256
-        else { return nil }
-        return checksum.hex
-    }
-
-    /// Takes the bytes from a finished file with this digest, or fetches them.
-    func reuse(_ digest: String, isolation: isolated (any Actor)? = #isolation) async {
-        do throws(DownloadError) {
-            let (part, index, workPath) = (part, room.reuse, book.workPath)
-            let found = try await offThread { () throws(DownloadError) in
-                try index.fill(part, with: digest, in: workPath)
-            }
-            guard let found else { return fetchNext() }
-            entry.remakeRanges { $0.fill(found.length) }
-            counters?.store(0, found.length)
-            self.digest = (.sha256, digest)
-            appendHistory(by: "reuse", "\(found.path) has the same bytes: nothing was fetched")
-            await finish()
-        } catch {
-            if stop != nil { return stopped() }
-            fail(error, resumed: false)
-        }
-    }
-}

@@ -11,20 +11,28 @@ import FKMiddleware
 struct RunWork {
     /// Work that waits for a disk or a middleware.
     enum Step {
-        /// All bytes are there: verify, final name, response chain.
-        case finish
-        /// All bytes are there, and pieces have to be compared with a list's digests.
-        case comparePieces
+        /// The finished file of another boot is compared.
+        case prove
         /// A file with this name existed before. It is compared, and then counts as the result.
         case keepExisting(String)
         /// A finished file with this SHA-256 may have the bytes already.
-        case reuse(String)
+        case reuse(String, Transfer)
         /// A damaged file is copied to the part file, to be repaired there.
-        case copyDamaged
-        /// The finished file of another boot is compared.
-        case prove
-        /// The attempt has failed with this error, and the rules for retries have decided. Middlewares decide first.
-        case decide(DownloadError, RetryRules.Decision)
+        case copyDamaged(Transfer)
+        /// All bytes are there, and pieces have to be compared with a list's digests.
+        case comparePieces(Verification)
+        /// All bytes are there: verify, final name, response chain.
+        case finish(Verification)
+        /// The attempt has failed, and middlewares decide.
+        case decide(FailedAttempt)
+
+        /// False if the failed work follows the answers of a server.
+        var isBeforeRequest: Bool {
+            switch self {
+            case .prove, .keepExisting, .reuse, .copyDamaged: true
+            case .comparePieces, .finish, .decide: false
+            }
+        }
     }
 
     /// Why a run stops.
@@ -37,8 +45,6 @@ struct RunWork {
 
     /// Set once the run is to stop.
     private(set) var stop: Stop?
-    /// True while a response middleware runs.
-    var isResponding = false
     /// The work that the engine takes next.
     private var next: Step?
     /// The work in progress.

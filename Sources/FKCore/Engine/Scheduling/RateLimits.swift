@@ -65,8 +65,7 @@ final class RateLimits {
 
     /// Applies changed limits to a running task. Its paused transfers resume and ask the new limits.
     func apply(to entry: TaskEntry) {
-        entry.run?.limits.replace(with: limiters(for: entry))
-        entry.run?.resumeTransfers()
+        entry.run?.transfer?.use(limiters(for: entry))
     }
 
     /// Applies changed limits to all running tasks.

@@ -96,14 +96,14 @@ package final class TaskEntry {
     package var received: Int64 { TaskRecord.received(record.ranges, counters: run?.counters) }
 
     /// The smoothed speed in bytes per second; 0 while it does not run.
-    package var bytesPerSecond: Double { run?.speed.bytesPerSecond ?? 0 }
+    package var bytesPerSecond: Double { run?.pace.bytesPerSecond ?? 0 }
 
     /// The speed for the record: smoothed while the task runs, the average of the attempt at its end. It does not change
     /// between attempts.
     func recordedSpeed(in state: DownloadState, now: Int64) -> Int64? {
         guard let run, record.isForeign != true else { return record.bytesPerSecond }
         // Nothing is sampled without listeners. Then the average so far counts.
-        if state == .action, run.speed.bytesPerSecond >= 1 { return Int64(run.speed.bytesPerSecond) }
+        if state == .action, run.pace.bytesPerSecond >= 1 { return Int64(run.pace.bytesPerSecond) }
         return run.attempt.averageSpeed(received: received, now: now) ?? record.bytesPerSecond
     }
 
@@ -141,8 +141,9 @@ package final class TaskEntry {
 
     /// Updates the record in memory with the facts of the run, before it is read.
     package func refresh() {
-        run?.takeInlineHead()
-        run?.noteBytes()
+        guard let run else { return }
+        run.transfer?.takeInlineHead()
+        run.pace.note(received, at: run.clock.date)
     }
 
     /// True if a list has given digests for the pieces of the file.
@@ -178,7 +179,7 @@ package final class TaskEntry {
         guard record.state != state else { return false }
         record.state = state
         isDirty = true
-        if state != .action { run?.speed = SpeedMeter() }
+        if state != .action { run?.pace.restart() }
         return true
     }
 
@@ -191,7 +192,7 @@ package final class TaskEntry {
 
     /// Adds a line to the task's history, which keeps the newest eight.
     package func appendHistory(by: String, _ what: String, at date: Date) {
-        if by == "resume" { run?.noteDrop(because: what) }
+        if by == "resume" { run?.attempt.drop(because: what) }
         record.appendHistory(Verdict(time: date, by: by, what: what))
         isDirty = true
     }

@@ -148,7 +148,7 @@ extension TaskControl {
         // For a single task, another thread costs more than it saves.
         if records.count == 1 { return [Self.create(records[0], in: book.workPath, setsMode: true)] }
         return await withCheckedContinuation { continuation in
-            room.diskWork.async { [records, workPath = book.workPath] in
+            diskWork.async { [records, workPath = book.workPath] in
                 let setsMode = !UsualMask.keepsOwner
                 continuation.resume(returning: records.map { Self.create($0, in: workPath, setsMode: setsMode) })
             }

@@ -86,7 +86,7 @@ extension TaskControl {
         _ work: @escaping @Sendable () throws(DownloadError) -> Value
     ) async throws(DownloadError) -> Value {
         try await withCheckedContinuation { continuation in
-            room.diskWork.async { continuation.resume(returning: Result { () throws(DownloadError) in try work() }) }
+            diskWork.async { continuation.resume(returning: Result { () throws(DownloadError) in try work() }) }
         }.get()
     }
 
@@ -119,10 +119,10 @@ extension TaskControl {
         guard let run = entry.run else { return }
         let new = entry.record.task.options
         // The digest is computed already or is in progress. Another one needs another attempt.
-        if new.checksum != old.checksum, run.lanes.isEmpty { return run.restart() }
+        if new.checksum != old.checksum, run.transfer?.lanes.isEmpty ?? true { return run.restart() }
         if entry.record.version.isUnproven { return run.restart() }
         if new.deadline != old.deadline { schedule.watchDeadline(of: entry) }
-        if new.rateLimit != old.rateLimit { room.limits.apply(to: entry) }
-        if new.connections != old.connections { run.setConnections(room.limits.connections(of: entry)) }
+        if new.rateLimit != old.rateLimit { limits.apply(to: entry) }
+        if new.connections != old.connections { run.setConnections(limits.connections(of: entry)) }
     }
 }

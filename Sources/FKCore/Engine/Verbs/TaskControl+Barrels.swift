@@ -15,7 +15,7 @@ extension TaskControl {
     /// Makes a task a member. The barrel's rate limit then applies.
     package func join(_ entry: TaskEntry, barrel name: String) {
         book.join(entry, barrel: name)
-        room.limits.apply(to: entry)
+        limits.apply(to: entry)
     }
 
     /// Makes existing tasks members. Their states do not change. A URL without a task is kept: its task joins when it is
@@ -73,7 +73,7 @@ extension TaskControl {
                 continue
             }
             book.leave(entry, barrel: name)
-            room.limits.apply(to: entry)
+            limits.apply(to: entry)
             book.write(entry)
         }
         barrels.save()
@@ -119,7 +119,7 @@ extension TaskControl {
         }
         try barrels.book.delete(name)
         try barrels.awaited.remove(nil, from: name)
-        room.limits.barrelDeleted(name)
+        limits.barrelDeleted(name)
         reporter.barrelDeleted(name, info)
         let kept =
             switch members.count {

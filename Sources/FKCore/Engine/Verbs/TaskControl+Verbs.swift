@@ -176,7 +176,7 @@ extension TaskControl {
             return Self.cancelledNote
         case .forget, .forgetKeepingFile:
             // An attempt forgets its task itself when it ends.
-            return room.forget(entry)
+            return reporter.remove(entry)
         }
     }
 

@@ -4,24 +4,37 @@ import Foundation
 /// Performs requests on tasks: adding, verbs, barrels. States change at once; the ends of runs are waited for afterwards.
 /// Confined to the engine.
 package final class TaskControl {
-    let room: RunRoom
+    package let book: TaskBook
+    let reporter: Reporter
+    let limits: RateLimits
+    private let sync: SyncService
+    /// Creates info files and compares finished files.
+    let diskWork: DispatchQueue
+    /// The engine whose middlewares are called (`MiddlewareCall`).
+    private let engine: ObjectIdentifier
     /// True if every task may run; false if only added or chosen ones may.
     let runsAll: Bool
 
-    package var book: TaskBook { room.book }
-    package var barrels: Barrels { room.book.barrels }
-    var schedule: Schedule { room.schedule }
-    var reporter: Reporter { room.reporter }
-    var tenure: Tenure { room.book.tenure }
-    package var clock: any EngineClock { room.schedule.clock }
+    package var barrels: Barrels { book.barrels }
+    var schedule: Schedule { reporter.schedule }
+    var tenure: Tenure { book.tenure }
+    package var clock: any EngineClock { reporter.clock }
 
-    init(_ room: RunRoom, runsAll: Bool) {
-        self.room = room
+    init(
+        _ reporter: Reporter, limits: RateLimits, sync: SyncService, diskWork: DispatchQueue, engine: ObjectIdentifier,
+        runsAll: Bool
+    ) {
+        book = reporter.book
+        self.reporter = reporter
+        self.limits = limits
+        self.sync = sync
+        self.diskWork = diskWork
+        self.engine = engine
         self.runsAll = runsAll
     }
 
     /// True if the caller is a middleware that a run waits for. It must not wait for that run.
-    var isInChain: Bool { MiddlewareCall.isInside(room.engine, .chain) }
+    var isInChain: Bool { MiddlewareCall.isInside(engine, .chain) }
 
     // MARK: The queue
 
@@ -56,7 +69,7 @@ package final class TaskControl {
     ///
     /// - Parameter isFinished: true if its file had the final name, but its record did not say so.
     func loaded(_ entry: TaskEntry, isFinished: Bool) {
-        if isFinished { room.sync.add(entry) }
+        if isFinished { sync.add(entry) }
         if runsAll { admit(entry) } else { reporter.account(entry) }
     }
 
@@ -98,7 +111,7 @@ package final class TaskControl {
 
     /// Moves a task into the group of a command, whose limits then apply.
     package func join(_ entry: TaskEntry, group: Int32?) {
-        if let group, schedule.join(entry, group: group) { room.limits.apply(to: entry) }
+        if let group, schedule.join(entry, group: group) { limits.apply(to: entry) }
     }
 
     // MARK: Comparisons of finished files

@@ -24,89 +24,50 @@ extension DownloadError {
 
 /// A repair: the finished file is copied, the damaged bytes are fetched into the copy, and the copy replaces the file if all of
 /// its bytes are the ones that were received first.
-extension TaskRun {
+extension Transfer {
     /// Copies the damaged file to the empty part file, and fetches the damaged bytes. Without the file, or without anything that
     /// would prove the repaired one, the whole file is fetched.
-    func copyDamaged(isolation: isolated (any Actor)? = #isolation) async {
-        do throws(DownloadError) {
-            guard let former = entry.record.former, let length = former.expected, let damaged = former.damaged,
-                let ranges = Renewal(entry.id, damaged: damaged.map { $0.start..<$0.end }).ranges(length: length),
-                entry.record.renewed(in: folder, book.owner) != nil, hasProof(of: former)
-            else {
-                appendHistory(by: "repair", "the damaged file is gone or unknown: the whole file is fetched")
-                entry.record.fetchWhole()
-                return fetchNext()
-            }
-            // A killed process leaves a part file whose name the record has.
-            try book.save(entry)
-            try await copy(former.path.lastPathPart)
-            entry.remakeRanges { $0.repair(with: ranges) }
-            for index in ranges.indices where ranges[index].position > part.length {
-                entry.record.shorten(index, to: part.length)
-            }
-            use(
-                Files(
-                    folder: folder, part: part, counters: LiveCounters(entry.record.ranges), isResumed: true, url: url)
-            )
-            reporter.account(entry)
-            fetchNext()
-        } catch {
-            if stop != nil { return stopped() }
-            fail(error, resumed: false)
+    func copyDamaged(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        guard let former = entry.record.former, let length = former.expected, let damaged = former.damaged,
+            let ranges = Renewal(entry.id, damaged: damaged.map { $0.start..<$0.end }).ranges(length: length),
+            entry.record.renewed(in: folder, book.owner) != nil, hasProof(of: former)
+        else {
+            run.appendHistory(by: "repair", "the damaged file is gone or unknown: the whole file is fetched")
+            entry.record.fetchWhole()
+            return fetchNext()
         }
+        // A killed process leaves a part file whose name the record has.
+        try book.save(entry)
+        try await copy(former.path.lastPathPart)
+        continueCopy(ranges)
     }
 
     private func hasProof(of former: FormerFile) -> Bool {
-        former.validator?.digest != nil || isVouched || entry.record.pieceSums(in: book.workPath) != nil
+        former.validator?.digest != nil || entry.isVouched || entry.record.pieceSums(in: book.workPath) != nil
     }
 
     private func copy(_ name: String, isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        let part = part
+        let part = part.file
         let source = try PartFile(reading: name, in: folder)
         defer { source.close() }
         do throws(DownloadError) {
-            let isCloned = try await offThread { () throws(DownloadError) in
+            let isCloned = try await run.offThread { () throws(DownloadError) in
                 FileClone.clone(source.descriptor, to: part.descriptor)
             }
             if isCloned { return }
             try reserveRoom(source.openedLength)
-            try await offThread { () throws(DownloadError) in try part.fill(from: source) }
+            try await run.offThread { () throws(DownloadError) in try part.fill(from: source) }
         } catch {
             // The record says nothing of these bytes, so they must not stay, least of all on a full disk.
             try? part.truncate(to: 0)
             throw error
         }
     }
-
-    /// Compares the repaired file with what is known of the finished one: its pieces, otherwise its digest. The task's own digests
-    /// were compared before.
-    ///
-    /// - Throws: `.changedOnServer` if it differs; `.cancelled` if the run was stopped.
-    func compareRepaired(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        guard entry.record.isRepair, !isVouched, let former = entry.record.former else { return }
-        let pieces = entry.record.pieceSums(in: book.workPath)
-        let (part, digest) = (part, former.validator?.digest)
-        let isSame = try await offThread { () throws(DownloadError) in
-            if let pieces { return try part.matches(pieces) }
-            guard let digest else { return false }
-            return try part.digest(digest.algorithm) == digest.hex
-        }
-        guard isSame, entry.record.expected == former.expected else { throw refuseRepair() }
-        entry.record.confirm(former.pieces)
-        if let pieces, pieces.count == PieceSums.count(former.expected ?? 0) { finishedSums = pieces.map(\.crc32c) }
-    }
-
-    /// None of the bytes stays.
-    func refuseRepair() -> DownloadError {
-        part.remove()
-        startAnew()
-        return .otherVersion
-    }
 }
 
 extension TaskRecord {
     /// The checksums of the pieces of the finished file, as it was received.
-    fileprivate func pieceSums(in workPath: WorkPath) -> [PieceChecksum]? {
+    func pieceSums(in workPath: WorkPath) -> [PieceChecksum]? {
         guard let former else { return nil }
         var record = self
         record.restore(former)

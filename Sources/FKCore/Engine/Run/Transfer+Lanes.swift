@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// Several connections for one file. `LaneSet` decides, and this performs.
-extension TaskRun {
+extension Transfer {
     // MARK: More lanes
 
     /// Adds lanes while they are useful. A new lane claims a part of a range that another one fills.
@@ -24,7 +24,7 @@ extension TaskRun {
     /// bytes, with a known length.
     var mayDivide: Bool {
         guard entry.record.expected != nil, head?["Accept-Ranges"]?.lowercased() != "none",
-            let validator = entry.record.validator, isVouched || validator.strong != nil
+            let validator = entry.record.validator, entry.isVouched || validator.strong != nil
         else { return false }
         return (entry.record.source ?? entry.record.task.url) == url
     }
@@ -36,18 +36,18 @@ extension TaskRun {
         guard let claim = lane.claim, case .append = receiver.decision else { return false }
         entry.foldCounters()
         let ranges = entry.record.ranges
-        guard let place = laneSet.place(of: lane, in: ranges, limit: files.counters.count) else { return false }
+        guard let place = laneSet.place(of: lane, in: ranges, limit: part.counters.count) else { return false }
         // The other lane must not be near: the piece that it is writing may exceed its new end.
         let other = laneSet.lane(filling: place.index)?.receiver
         other?.setLimit(claim)
-        guard other == nil || files.counters.value(place.index) + LaneSet.largestPiece <= claim else {
+        guard other == nil || part.counters.value(place.index) + LaneSet.largestPiece <= claim else {
             other?.setLimit(place.end)
             return false
         }
         // The live counters stay valid for the new record: the other lane's counter is below the claim, and the new one is
         // at the start of its range. Invalidating them would lose progress after a crash.
         entry.record.divide(into: laneSet.settle(lane, at: place, ranges))
-        files.counters.store(ranges.count, claim)
+        part.counters.store(ranges.count, claim)
         receiver.assign(index: ranges.count)
         receiver.setLimit(place.end)
         return true
@@ -82,14 +82,14 @@ extension TaskRun {
         } else {
             laneSet.cap(at: others)
             let rest = others == 1 ? "1 connection" : "\(others) connections"
-            appendHistory(by: "connection", "\(error.message) The file continues with \(rest).")
+            run.appendHistory(by: "connection", "\(error.message) The file continues with \(rest).")
         }
         laneEnded(lane)
     }
 
     /// A lane has ended. What follows depends on the others.
     func laneEnded(_ lane: Lane) {
-        let next = laneSet.ended(lane, entry.record.ranges, isStopped: stop != nil)
+        let next = laneSet.ended(lane, entry.record.ranges, isStopped: run.stop != nil)
         releasePermit(of: lane)
         switch next {
         case .wait: break
@@ -98,8 +98,8 @@ extension TaskRun {
             startRepairs()
         // Pending claims have no work left.
         case .surplus: lanes.forEach { unwant($0) }
-        case .last where stop != nil: stopped()
-        case .last(.fail(let error)): fail(error)
+        case .last where run.stop != nil: run.stopped()
+        case .last(.fail(let error)): run.fail(error)
         case .last(.restart(let ask)): self.ask(with: laneSet.restart(ask))
         case .last(nil): fetchNext()
         }
@@ -138,7 +138,7 @@ extension TaskRun {
 
     /// Measures the throughput of the connections, and adds more if that helps.
     func measureGrowth() {
-        guard !isEnding, counters != nil else { return }
+        guard !isEnding else { return }
         tryMirrors()
         guard laneSet.growth.isGrowing else { return armGrowth() }
         laneSet.measure(received: entry.received, rest: rest, now: clock.now)
@@ -152,8 +152,8 @@ extension TaskRun {
         guard laneSet.growth.isSegmented, !isEnding, !limits.isLimited else { return }
         for lane in lanes {
             guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }
-            guard lane.watch.isStuck(at: files.counters.value(index)) else { continue }
-            appendHistory(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
+            guard lane.watch.isStuck(at: part.counters.value(index)) else { continue }
+            run.appendHistory(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
             if let url = lane.mirror { refuseMirror(url, "nothing came any more") }
             unwant(lane)
         }

@@ -7,10 +7,10 @@ import Foundation
 
 /// Several mirrors for one file at the same time. `MirrorSources` decides which mirror gets a connection, `MirrorTrial`
 /// whether its file is the same.
-extension TaskRun {
+extension Transfer {
     /// Lets the mirrors of the task serve beside its URL. It is called once a server has answered.
     func useMirrors() {
-        guard !laneSet.hasMirrors, mayUseMirrorsBeside else { return }
+        guard !laneSet.hasMirrors, !isAlone, mirrorPolicy != .failover else { return }
         let plan = entry.record.plan
         laneSet.use(MirrorSources(own: url, plan: plan.beside(entry.urlIndex), offered: plan.offered))
     }
@@ -63,13 +63,20 @@ extension TaskRun {
         let count = ResumeRules.maxOverlap
         guard let range = entry.record.ranges.max(by: { $0.position - $0.start < $1.position - $1.start }),
             range.position - range.start >= count,
-            let held = try? part.bytes(at: range.position - count, count: Int(count)), held.count == Int(count)
+            let held = try? part.file.bytes(at: range.position - count, count: Int(count)), held.count == Int(count)
         else { return nil }
         return Lane.HeldPiece(start: range.position - count, held: held)
     }
 
     /// When sources whose bytes are not proven to be the same may be combined.
-    var mirrorPolicy: MirrorPolicy { entry.record.task.option { $0.mirrorPolicy } ?? configure.mirrorPolicy }
+    var mirrorPolicy: MirrorPolicy { entry.record.task.option { $0.mirrorPolicy } ?? run.configure.mirrorPolicy }
+
+    /// True if the attempt uses one source, because the whole file is compared at its end or has had another digest than
+    /// expected. Several sources would not show which one is wrong.
+    private var isAlone: Bool {
+        entry.record.isRepair
+            || run.attempt.previousError?.code == .checksumMismatch && entry.record.received == 0
+    }
 
     func trialEnded(_ lane: Lane, _ trial: MirrorTrial) {
         lane.operation = nil
@@ -94,7 +101,7 @@ extension TaskRun {
                 if case .trusted = verdict { "is taken for the same file after a sample, which proves nothing" } else {
                     "has the same file"
                 }
-            appendHistory(by: "mirror", "\(URLMasking.mask(url)) \(how): used at once with the others")
+            run.appendHistory(by: "mirror", "\(URLMasking.mask(url)) \(how): used at once with the others")
             laneIsFree(lane)
             if !isEnding, !lanes.isEmpty { grow() }
         case .provesNothing:
@@ -110,7 +117,7 @@ extension TaskRun {
     /// The mirror gets no further connection in this attempt.
     func refuseMirror(_ url: String, _ reason: String) {
         laneSet.mirrors.refuse(url)
-        appendHistory(by: "mirror", "\(URLMasking.mask(url)) is not used at once: \(reason)")
+        run.appendHistory(by: "mirror", "\(URLMasking.mask(url)) is not used at once: \(reason)")
     }
 
     // MARK: Connections of a host

@@ -1,128 +1,94 @@
 import FKMiddleware
 import Foundation
 
-/// From the last byte to the finished file: verify, final name, response chain.
+/// From the verified bytes to the finished file: final name, response chain. Confined to the engine.
 ///
 /// ```text
-/// length -> digest -> (sync) -> record -> name -> (sync folder) -> response chain -> record of the moved file
+/// (sync) -> record -> name -> (sync folder) -> response chain -> record of the moved file
 /// ```
 ///
-/// It waits only for a digest that was not computed while the bytes arrived, for the comparison of an existing file, for the
-/// syncs of `Durability.power`, and for response middlewares. Without any of these, `publishAtOnce` performs the same steps
-/// in one call. Confined to the engine.
-struct Publisher {
-    let run: TaskRun
-
-    private var entry: TaskEntry { run.entry }
-    private var room: RunRoom { run.room }
-    private var book: TaskBook { run.book }
-    private var folder: Folder { run.folder }
-    private var part: PartFile { run.part }
-    private var durability: Durability { run.configure.durability }
-
-    /// True if nothing has to be waited for: `publishAtOnce` is enough.
-    var waitsForNothing: Bool {
-        guard durability == .process, !entry.isHandled(by: room.chains.response), !entry.record.isRepair else {
-            return false
-        }
-        if !run.knowsSums { return false }
-        let existing = entry.record.task.option { $0.existing }
-        // An existing file may have to be compared as well.
-        if existing == .skip, entry.hasPieceDigests { return false }
-        guard let checksum = entry.expectedDigest else { return true }
-        return checksum.algorithm == run.digest?.algorithm && existing != .skip
+/// It waits only for the comparison of an existing file, for the syncs of `Durability.power`, and for response middlewares.
+/// Without any of these, `publishAtOnce` performs the same steps in one call.
+final class Publication {
+    private enum State {
+        /// The record on disk does not say that the task is complete.
+        case open
+        /// It says so already.
+        case recorded
+        /// Response middlewares run. The record is written after them.
+        case responding
     }
 
-    /// The same steps without waits. A Swift task for each small file would take 4 % more processor time.
-    func publishAtOnce() throws(DownloadError) {
-        let status = try inFolder { () throws(DownloadError) in try checkPlaces() }
-        let length = Int64(status.st_size)
-        try settleLength(length)
-        if let checksum = entry.expectedDigest, let digest = run.digest { try compare(digest.hex, checksum) }
-        let isCut = length > entry.record.expected ?? length
-        if case .existing(let name) = try nameFile(isCut ? nil : status) { try keepExisting(name) }
+    let part: OpenPart
+    let heads: Heads
+    private unowned let run: TaskRun
+    private let entry: TaskEntry
+    private unowned let book: TaskBook
+    private unowned let destinations: Destinations
+    private let durability: Durability
+    private var state = State.open
+    /// The checksums of the file's pieces.
+    private var sums: [UInt32] = []
+
+    private var folder: Folder { part.folder }
+    var isResponding: Bool { state == .responding }
+
+    init(_ run: TaskRun, _ part: OpenPart, _ heads: Heads, _ destinations: Destinations) {
+        self.run = run
+        self.part = part
+        self.heads = heads
+        self.destinations = destinations
+        entry = run.entry
+        book = run.book
+        durability = run.configure.durability
     }
 
-    /// Publishes the file. It returns once the task has a finished file: this one, or an existing one that is kept.
+    /// Publishes the file if nothing has to be waited for.
+    ///
+    /// - Parameters:
+    ///   - status: the part's, if it was checked just now; nil checks it.
+    ///   - sums: the checksums of its pieces.
+    func publishAtOnce(_ status: stat?, _ sums: [UInt32]) throws(DownloadError) {
+        self.sums = sums
+        if case .existing(let name) = try nameFile(status) { try keepExisting(name) }
+        complete()
+    }
+
+    /// Publishes the file. The task is complete with this file, or with an existing one that is kept.
     ///
     /// - Throws: the error of the attempt; `.cancelled` if the run was stopped.
-    func publish(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        try settleLength(part.length)
-        try await verify()
-        try await run.compareRepaired()
-        try await run.settleSums()
+    func publish(_ sums: [UInt32], isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        self.sums = sums
         if durability == .power {
-            let part = part
-            try await run.offThread { () throws(DownloadError) in try part.synchronize() }
+            let file = part.file
+            try await run.offThread { () throws(DownloadError) in try file.synchronize() }
             entry.record.setSynced(true)
         }
         if case .existing(let name) = try nameFile() {
             try await run.compareExisting(name, in: folder)
-            return try keepExisting(name)
+            try keepExisting(name)
+            return complete()
         }
         if durability == .power { try await synchronizeName() }
         try await respond()
+        complete()
     }
 
-    // MARK: Verifying
-
-    /// Cuts the part to the file's length. Bytes behind it come from another program or a power cut.
-    ///
-    /// - Parameter length: the length of the part.
-    /// - Throws: `.incompleteBody` if the part is shorter.
-    private func settleLength(_ length: Int64) throws(DownloadError) {
-        guard let expected = entry.record.expected else { return }
-        if let size = entry.record.task.option({ $0.size }), expected != size {
-            run.startAnew()
-            throw ResumeRules.wrongSize(expected, size)
-        }
-        if length > expected { try part.truncate(to: expected) }
-        guard length >= expected else {
-            throw DownloadError(
-                .incompleteBody, "The part file was truncated: it has \(length) of \(expected) bytes.",
-                isRetryable: true)
-        }
+    private func complete() {
+        writeSums()
+        run.complete(isRecorded: state == .recorded)
     }
 
-    /// Compares the digest, if the task or the server has one.
-    private func verify(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        guard let checksum = entry.expectedDigest else { return }
-        let digest: String
-        if let known = run.digest, known.algorithm == checksum.algorithm {
-            digest = known.hex
-        } else if let follower = run.follower, follower.algorithm == checksum.algorithm,
-            let length = entry.record.expected
-        {
-            digest = try await run.offThread { () throws(DownloadError) in try follower.finish(at: length) }
-        } else {
-            let part = part
-            digest = try await run.offThread { () throws(DownloadError) in try part.digest(checksum.algorithm) }
+    /// Writes the checksums of the finished file's pieces. Without space for them, the file has none.
+    private func writeSums() {
+        guard let length = entry.record.expected, PieceFile.isFor(length: length), entry.record.isForeign != true,
+            let written = entry.record.written, written.length == length, sums.count == PieceSums.count(length)
+        else { return }
+        do {
+            try PieceFile(identity: written, sums: sums).write(book.workPath.piecesPath(entry.id))
+        } catch {
+            book.problems.append("The checksums of \(entry.record.path ?? "a file") could not be kept: \(error)")
         }
-        try compare(digest, checksum)
-    }
-
-    private func compare(_ digest: String, _ checksum: Checksum) throws(DownloadError) {
-        guard digest != checksum.hex else { return }
-        guard !entry.record.isRepair else { throw run.refuseRepair() }
-        let name = partlessName
-        let aside = try? entry.setAside(part.name, in: folder, part.identity, book) {
-            FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
-        }
-        run.startAnew()
-        let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
-        let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
-        // Bytes of an earlier attempt or another mirror may be wrong, so a resumed file is fetched again.
-        throw DownloadError(
-            .checksumMismatch,
-            "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), "
-                + "not \(checksum.hex)\(whose).\(place)",
-            isRetryable: run.files.isResumed)
-    }
-
-    /// The final name: from the task, the server or the URL, in this order.
-    private var partlessName: String {
-        entry.record.task.fileName
-            ?? FileNameRules.name(own: run.urlName, head: run.head ?? entry.record.response)
     }
 
     // MARK: The final name
@@ -134,7 +100,7 @@ struct Publisher {
         } catch {
             try run.checkStop()
             // A failed task has no finished file. The next attempt would take it for a foreign one.
-            try? run.unpublish(in: folder)
+            try? entry.unpublish(in: folder, book.owner)
             entry.record.setSynced(false)
             throw error
         }
@@ -155,10 +121,8 @@ struct Publisher {
     ///
     /// - Parameter status: the part's, if it was checked just now; nil, the default, checks it.
     private func nameFile(_ status: stat? = nil) throws(DownloadError) -> Naming {
-        try inFolder { () throws(DownloadError) in
-            if let status { return try rename(status) }
-            return try rename(try checkPlaces())
-        }
+        let status = if let status { status } else { try checkPlaces() }
+        return try inFolder { () throws(DownloadError) in try rename(status) }
     }
 
     /// The next attempt looks for the folder itself if it was lost.
@@ -166,7 +130,7 @@ struct Publisher {
         do throws(DownloadError) {
             return try body()
         } catch {
-            if error.code == .destination { room.folders.forget(folder.path) }
+            if error.code == .destination { destinations.folders.forget(folder.path) }
             throw error
         }
     }
@@ -174,25 +138,27 @@ struct Publisher {
     /// Checks that the folder and the part are where they were.
     ///
     /// - Returns: the status of the part.
-    private func checkPlaces() throws(DownloadError) -> stat {
-        try room.folders.checkStillThere(folder)
-        return try part.namedStatus()
+    func checkPlaces() throws(DownloadError) -> stat {
+        try inFolder { () throws(DownloadError) in
+            try destinations.folders.checkStillThere(folder)
+            return try part.file.namedStatus()
+        }
     }
 
     private func rename(_ status: stat) throws(DownloadError) -> Naming {
         let renewed = entry.record.renewed(in: folder, book.owner)
-        let name = renewed?.name ?? partlessName
+        let name = renewed?.name ?? run.finalName(heads.last)
         let policy =
             renewed.map { $0.act == .replace ? .overwrite : .rename }
             ?? entry.record.task.option { $0.existing } ?? (entry.record.task.fileName == nil ? .rename : .refuse)
-        recordIdentity(FileIdentity(status, born: part.born))
+        recordIdentity(FileIdentity(status, born: part.file.born))
         var number = 0
         // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.
         let triesAll = policy != .rename || status.st_nlink > 1 || renewed != nil
         while true {
             // The rename itself finds out whether a name is taken. Only a name that was taken before is looked for first.
-            if !triesAll, number > 0 || room.names.isKnown(folder.path(of: name)) {
-                number = room.names.next(
+            if !triesAll, number > 0 || destinations.names.isKnown(folder.path(of: name)) {
+                number = destinations.names.next(
                     folder.path(of: name), owner: entry.id.short, least: number,
                     look: { folder.place(of: FileNameRules.numbered(name, $0), book.owner) })
             }
@@ -203,13 +169,13 @@ struct Publisher {
             if durability == .power { try book.synchronize(entry) }
             if renewed?.act == .keepAside, number == 0 { try keepEdited(name) }
             let isNamed = try folder.rename(
-                part.name, to: candidate, replacing: policy == .overwrite)
+                part.file.name, to: candidate, replacing: policy == .overwrite)
             if isNamed { return .named }
             if try takeBack(candidate) { return .named }
             switch policy {
             // The name was taken since it was checked.
             case .rename, .overwrite: number += 1
-            case .refuse: throw run.fileExists(path)
+            case .refuse: throw .fileExists(path)
             case .skip: return .existing(candidate)
             }
         }
@@ -230,8 +196,8 @@ struct Publisher {
         _ = try folder.fileLength(name)
         entry.record.keep(foreign: path)
         // The record written before the rename says nothing of this.
-        run.isRecordedComplete = false
-        part.remove()
+        state = .open
+        part.file.remove()
         run.appendHistory(by: "existing", "\(path) was there already: it was kept")
     }
 
@@ -240,7 +206,7 @@ struct Publisher {
     private func recordIdentity(_ identity: FileIdentity) {
         entry.record.identify(identity)
         guard durability == .process else { return }
-        part.mark(identity, as: entry.id, book.owner)
+        part.file.mark(identity, as: entry.id, book.owner)
     }
 
     /// Takes the name of a file that this task made before a power cut, and whose record was lost. That file is set aside until
@@ -256,15 +222,15 @@ struct Publisher {
         }
         try saveBeforeRename()
         if durability == .power { try book.synchronize(entry) }
-        return try folder.rename(part.name, to: name, replacing: false)
+        return try folder.rename(part.file.name, to: name, replacing: false)
     }
 
     /// Writes the record before the rename. With a response chain, it contains the final name. Without one, it is already the
     /// record of the complete task (`TaskRecord.isRenameMissing`), which saves a second write. With `Durability.power` this
     /// record is synced: a record written after the rename could be lost, although the task was reported as complete.
     private func saveBeforeRename() throws(DownloadError) {
-        guard !entry.isHandled(by: room.chains.response) else {
-            run.openInfo = run.openInfo ?? OpenInfoFile()
+        guard !entry.isHandled(by: book.chains.response) else {
+            run.keepInfoOpen()
             return try book.save(entry)
         }
         entry.foldCounters()
@@ -278,32 +244,28 @@ struct Publisher {
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
         // The file is one range now. If the rename fails, its counter has the received bytes.
-        run.files.counters.store(0, entry.record.expected ?? 0)
-        run.isRecordedComplete = true
+        part.counters.store(0, entry.record.expected ?? 0)
+        state = .recorded
     }
 
     // MARK: The response chain
 
     private func respond(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        let chain = entry.middlewares(of: room.chains.response)
+        let chain = entry.middlewares(of: book.chains.response)
         guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return }
-        // A chain that was registered just now may move the file. The record is then written again.
-        run.isRecordedComplete = false
         let received = entry.record.written
         let response = DownloadResponse(
-            task: context, response: (run.head ?? entry.record.response)?.httpURLResponse,
+            task: context, response: (heads.last ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
-        run.isResponding = true
+        // A chain that was registered just now may move the file. The record is then written again.
+        state = .responding
         let workPath = book.workPath
-        let (end, notes) = await MiddlewareCall.inChain(of: room.engine, entry.id) {
-            await ResponseChainEnd.run(chain, response, workPath)
-        }
-        run.isResponding = false
-        notes.forEach(run.note)
+        let end = await run.inChain { await ResponseChainEnd.run(chain, response, workPath) }
+        state = .open
         takePlace(from: end.response)
         try run.checkStop()
         if let failure = end.downloadError { throw reject(failure) }
-        try await run.settleChangedSums(since: received)
+        try await settleChangedSums(since: received)
         // With `Durability.power` the new name of the file is synced before the record contains it.
         guard durability == .power, entry.record.leftBehind != nil, let path = entry.record.path else { return }
         do {
@@ -312,6 +274,26 @@ struct Publisher {
             try run.checkStop()
             throw reject(error)
         }
+    }
+
+    /// Reads the file again if a response middleware has changed it.
+    ///
+    /// - Parameter received: the file before the chain.
+    /// - Throws: `.cancelled` if the run was stopped.
+    private func settleChangedSums(
+        since received: FileIdentity?, isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) {
+        guard let path = entry.record.path, let written = entry.record.written, PieceFile.isFor(length: written.length),
+            received?.matches(written) != true
+        else { return }
+        let length = written.length
+        let result = try? await run.offThread { () throws(DownloadError) in
+            let file = try PartFile(reading: path.lastPathPart, in: try Folder(path: path.folderPart))
+            defer { file.close() }
+            return try file.sums([UInt32?](repeating: nil, count: PieceSums.count(length)), length: length)
+        }
+        try run.checkStop()
+        sums = result ?? []
     }
 
     /// Rejects the file: it loses its final name, and the next attempt fetches it from the beginning.

@@ -1,47 +1,42 @@
 import FKMiddleware
 import Foundation
 
-/// From a slot to an open part file: the checks of the disk before the first request.
-extension TaskRun {
-    func fetch() throws(DownloadError) {
-        let folder = try openFolder()
-        if entry.record.path != nil, entry.record.isPublished {
-            if !entry.isHandled(by: room.chains.response) { return complete() }
-            try unpublish(in: folder)
+/// From a slot to an open part file: the checks of the disk before the first request. It has no state.
+struct Preparation {
+    let run: TaskRun
+    let destinations: Destinations
+
+    var entry: TaskEntry { run.entry }
+    var book: TaskBook { run.book }
+
+    /// Opens the part file and sends the first request.
+    func begin() throws(DownloadError) {
+        do throws(DownloadError) {
+            try fetch()
+        } catch {
+            // The folder may have been removed since it was opened for an earlier task. It is opened again, once.
+            guard error.code == .destination, destinations.folders.forget(folderPath) else { throw error }
+            try fetch()
         }
-        if let name = try existingFile(in: folder) { return try settleExisting(name, in: folder) }
-        use(try prepare(in: folder))
-        laneSet = LaneSet(limit: room.limits.connections(of: entry))
-        // A task that waits for free space checks it before it sends a request.
-        if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
-        if entry.record.isRepair, entry.record.ranges.isEmpty { return wants(.copyDamaged) }
-        if let digest = reusableDigest { return wants(.reuse(digest)) }
-        fetchNext()
     }
 
-    /// True if further sources may deliver beside the first one.
-    var mayUseMirrorsBeside: Bool { !isAlone && mirrorPolicy != .failover }
-
-    /// True if the attempt uses one source, because the whole file is compared at its end or has had another digest than
-    /// expected. Several sources would not show which one is wrong.
-    var isAlone: Bool {
-        entry.record.isRepair || attempt.previousError?.code == .checksumMismatch && entry.record.received == 0
+    private func fetch() throws(DownloadError) {
+        let folder = try openFolder()
+        if entry.record.path != nil, entry.record.isPublished {
+            if !entry.isHandled(by: book.chains.response) { return run.complete() }
+            try entry.unpublish(in: folder, book.owner)
+        }
+        if let name = try existingFile(in: folder) { return try settleExisting(name, in: folder) }
+        try run.transfer(to: try openPart(in: folder)).begin()
     }
 
     /// The destination. A task with a folder of its own cannot use the work path.
     private func openFolder() throws(DownloadError) -> Folder {
         let outside = entry.record.task.directory == nil ? nil : book.workPath
-        return try room.folders.folder(folderPath, outside: outside, now: clock.now)
+        return try destinations.folders.folder(folderPath, outside: outside, now: run.clock.now)
     }
 
-    var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
-
-    /// Gives the part's name back to the file, because the response chain was interrupted with its process and runs again, or
-    /// because the final name could not be synced.
-    func unpublish(in folder: Folder) throws(DownloadError) {
-        guard let path = entry.record.path, let part = entry.record.partName else { return }
-        if try entry.record.takeBack(path, as: part, in: folder, book.owner) { entry.record.unname() }
-    }
+    private var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
 
     /// The expected final name, if an existing file has it; nil otherwise. The server may still choose another name.
     ///
@@ -60,9 +55,9 @@ extension TaskRun {
     }
 
     private func settleExisting(_ name: String, in folder: Folder) throws(DownloadError) {
-        guard entry.record.task.options.existing == .skip else { throw fileExists(folder.path(of: name)) }
+        guard entry.record.task.options.existing == .skip else { throw .fileExists(folder.path(of: name)) }
         let options = entry.record.task.options
-        if options.checksum != nil || options.pieces != nil { return wants(.keepExisting(name)) }
+        if options.checksum != nil || options.pieces != nil { return run.wants(.keepExisting(name)) }
         try keepExisting(name, in: folder)
     }
 
@@ -72,84 +67,30 @@ extension TaskRun {
         // Of an earlier attempt, before the file was there.
         if let part = entry.record.partName { folder.removePart(part) }
         entry.record.keep(foreign: path)
-        appendHistory(by: "existing", "\(path) was there already: nothing was fetched")
+        run.appendHistory(by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.fill(size)
-        complete()
+        run.complete()
     }
 
     /// Compares the existing file with the task's checksum, and completes the task with it.
-    func keepExisting(_ name: String, isolation: isolated (any Actor)? = #isolation) async {
-        do throws(DownloadError) {
-            let folder = try openFolder()
-            try await compareExisting(name, in: folder)
-            try keepExisting(name, in: folder)
-        } catch {
-            if stop != nil { return stopped() }
-            fail(error, resumed: false)
-        }
-    }
-
-    /// Compares an existing file, which is to count as the result, with the task's checksum, or without one with the digests of
-    /// its pieces.
-    ///
-    /// - Throws: `.checksumMismatch` if it differs; `.destination` if it cannot be read; `.cancelled` if the run was
-    ///   stopped.
-    func compareExisting(
-        _ name: String, in folder: Folder, isolation: isolated (any Actor)? = #isolation
-    ) async throws(DownloadError) {
-        guard let checksum = entry.record.task.options.checksum else {
-            return try await comparePieces(name, in: folder)
-        }
-        _ = try folder.fileLength(name)
-        let file = try PartFile(reading: name, in: folder)
-        let digest = try await readDigest(of: file, checksum.algorithm)
-        guard digest != checksum.hex else { return appendHistory(by: "existing", checksum.matchNote) }
-        refuseExisting()
-        throw DownloadError(
-            .checksumMismatch,
-            "\(folder.path(of: name)) was there already and is not the file expected: its "
-                + "\(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex). It stays as it is: set `existing` to "
-                + "`.overwrite` or `.rename`, or ask for another name.")
-    }
-
-    private func comparePieces(
-        _ name: String, in folder: Folder, isolation: isolated (any Actor)? = #isolation
-    ) async throws(DownloadError) {
-        let options = entry.record.task.options
-        guard let summary = options.pieces,
-            let pieces = PieceDigestFile.read(book.workPath.digestsPath(entry.id), of: summary)
-        else { return }
-        let path = folder.path(of: name)
-        let fault = try await offThread { () throws(DownloadError) in try FileVerifier.fault(of: path, pieces) }
-        guard let fault else {
-            return appendHistory(by: "existing", "its pieces have the list's \(pieces.algorithm.rawValue)")
-        }
-        refuseExisting()
-        throw DownloadError(
-            .checksumMismatch,
-            "\(path) was there already and is not the file expected: \(fault). It stays as it is: set `existing` to "
-                + "`.overwrite` or `.rename`, or ask for another name.")
-    }
-
-    func fileExists(_ path: String) -> DownloadError {
-        DownloadError(
-            .fileExists,
-            "\(path) exists and was not made by this task: set `existing` to `.overwrite`, `.rename` or `.skip`, "
-                + "or ask for another name.")
+    func keepExisting(_ name: String, isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        let folder = try openFolder()
+        try await run.compareExisting(name, in: folder)
+        try keepExisting(name, in: folder)
     }
 
     /// Opens the part file and compares it with the record.
-    private func prepare(in folder: Folder) throws(DownloadError) -> Files {
+    private func openPart(in folder: Folder) throws(DownloadError) -> OpenPart {
         let part: PartFile
         if let held = try heldPart(in: folder) {
             part = held
             if isEdited(part) {
-                appendHistory(by: "resume", "somebody has written to the part file: starting again")
+                run.appendHistory(by: "resume", "somebody has written to the part file: starting again")
                 try part.truncate(to: 0)
                 entry.remakeRanges { $0.dropRanges() }
             }
             if entry.record.version.isUnproven {
-                appendHistory(
+                run.appendHistory(
                     by: "resume",
                     "the digest that vouched for bytes of several versions was taken away: starting again")
                 try part.truncate(to: 0)
@@ -158,12 +99,12 @@ extension TaskRun {
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated()
             where range.position > max(range.start, length) {
-                appendHistory(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
+                run.appendHistory(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
                 entry.record.shorten(index, to: length)
             }
             for (index, range) in entry.record.ranges.enumerated() {
                 guard let hole = part.hole(in: range.start..<range.position) else { continue }
-                appendHistory(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
+                run.appendHistory(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
                 entry.record.shorten(index, to: hole)
             }
             _ = entry.normalizeRanges()
@@ -172,9 +113,7 @@ extension TaskRun {
             part = try newPart(in: folder)
         }
         entry.record.openPart()
-        return Files(
-            folder: folder, part: part, counters: LiveCounters(entry.record.ranges),
-            isResumed: entry.record.received > 0, url: entry.nextURL)
+        return OpenPart(part, of: entry)
     }
 
     /// True if the part file was written to after the task's last attempt: it is shorter, or has another time. A shorter file
@@ -197,16 +136,16 @@ extension TaskRun {
             return part
         }
         if case .another(let reason) = folder.holder(of: name) {
-            appendHistory(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
+            run.appendHistory(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
         } else {
-            appendHistory(by: "resume", "the part file is gone: starting again")
+            run.appendHistory(by: "resume", "the part file is gone: starting again")
         }
         return nil
     }
 
     /// An empty part file with the usual part name, or with another one if a foreign file has that name.
     private func newPart(in folder: Folder) throws(DownloadError) -> PartFile {
-        let final = entry.record.task.fileName ?? urlName
+        let final = entry.record.task.fileName ?? run.urlName
         let usual = FileNameRules.partName(for: final, id: entry.id)
         // An interrupted attempt may have left one with another name.
         for name in [entry.record.partName, usual].compactMap(\.self) {
@@ -228,7 +167,7 @@ extension TaskRun {
         if let part = try PartFile.made(in: folder, name: name) { return part }
         guard let part = try PartFile.reopened(in: folder, name: name) else {
             if case .another(let reason) = folder.holder(of: name) {
-                appendHistory(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
+                run.appendHistory(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
             }
             return nil
         }
@@ -244,9 +183,4 @@ extension TaskRun {
         book.problems.append("A part file without an info file was kept as \(kept).")
         return try PartFile.made(in: folder, name: name)
     }
-}
-
-extension Checksum {
-    /// The line of the history for a finished or existing file that has this checksum.
-    var matchNote: String { "the finished file has the \(algorithm.rawValue) asked for" }
 }

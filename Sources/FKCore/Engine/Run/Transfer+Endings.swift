@@ -1,18 +1,18 @@
 import FKMiddleware
 import Foundation
 
-/// The end of a response, and what follows: the next range, verifying, another request, or the end of the attempt.
-extension TaskRun {
+/// The end of a response, and what follows: the next range, another request, or the end of the lane.
+extension Transfer {
     /// Handles an event of the transport or of a request chain.
     func handle(_ event: EngineInbox.Event) {
         switch event {
         case .request(_, let number, let result, let notes):
-            notes.forEach(note)
+            notes.forEach(run.note)
             if let lane = laneSet[number] { requestChainEnded(result, lane) }
         case .gate(_, let receiver):
             if let lane = laneSet.lane(of: receiver), !isEnding, !lane.isUnwanted { headArrived(lane, receiver) }
         case .judged(_, let receiver, let refusal, let notes):
-            notes.forEach(note)
+            notes.forEach(run.note)
             if let lane = laneSet.lane(of: receiver) { headJudged(lane, receiver, refusal) }
         case .end(_, let receiver):
             guard let lane = laneSet.lane(of: receiver) else { return }
@@ -33,12 +33,9 @@ extension TaskRun {
                 try adopt(receiver)
             }
         } catch {
-            localError = error
+            fail(error)
         }
-        entry.foldCounters()
-        let isIntact = lane.reopens == reopens
-        if isIntact, let piece = receiver.piece { entry.record.add(piece) }
-        sums.merge(receiver.sums)
+        take(receiver, isIntact: lane.reopens == pieces.reopens)
         noteOrigin(of: receiver, lane)
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = localError { return end(.fail(error), without: lane) }
@@ -47,7 +44,7 @@ extension TaskRun {
         case .ended(.success(let summary)):
             bodyEnded(lane, receiver, summary)
         case .ended(.failure(let error)):
-            refusedHead = receiver.head
+            note(refused: receiver.head)
             laneFailed(lane, error)
         case .complete(let total):
             entry.record.fill(total)
@@ -91,20 +88,15 @@ extension TaskRun {
             }
         } else if !receiver.isPart {
             if needsProofOfEnd(summary) {
-                wasAskedForEnd = true
-                appendHistory(
+                noteAskedForEnd()
+                run.appendHistory(
                     by: "end", "nothing showed the end of the body, which has no length: the rest is requested")
                 return laneIsFree(lane)
             }
             closeRange(lane, receiver.position, isVerified: summary.lengthVerified)
         }
         entry.record.noteEnd(isVerified: summary.lengthVerified)
-        if lane.reopens == reopens, let digester = receiver.digester, receiver.position == entry.record.expected {
-            digest = (digester.algorithm, digester.hex())
-        }
-        if lane.reopens == reopens, let follower = receiver.follower, receiver.position == entry.record.expected {
-            self.follower = follower
-        }
+        if lane.reopens == pieces.reopens, receiver.position == entry.record.expected { takeDigest(of: receiver) }
         if lane.repairs != nil {
             laneEnded(lane)
             return compareArrived()
@@ -126,7 +118,7 @@ extension TaskRun {
         entry.record.closeRange(index, at: position)
         entry.record.noteEnd(isVerified: isVerified)
         if !isVerified, wasAskedForEnd {
-            appendHistory(by: "end", "no answer proved the end of the file: it may be cut")
+            run.appendHistory(by: "end", "no answer proved the end of the file: it may be cut")
         }
     }
 
@@ -161,7 +153,7 @@ extension TaskRun {
                 .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
             return laneFailed(lane, error)
         }
-        appendHistory(by: "range", reason)
+        run.appendHistory(by: "range", reason)
         guard again == .plainRange || lanes.count == 1 else {
             return end(.restart(next), without: lane)
         }

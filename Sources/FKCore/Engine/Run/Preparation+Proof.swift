@@ -2,14 +2,14 @@ import FKMiddleware
 import Foundation
 
 /// Checks a file of another boot that was complete but not synced, before it counts as complete again (`FileProof`).
-extension TaskRun {
-    func prove(isolation: isolated (any Actor)? = #isolation) async {
-        do throws(DownloadError) {
-            if let what = try await proof() { proven(what) }
-        } catch {
-            if stop != nil { return stopped() }
-            fail(error, resumed: false)
-        }
+extension Preparation {
+    func prove(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        guard let what = try await proof() else { return }
+        entry.awaitsProof = false
+        run.appendHistory(by: "proof", what)
+        entry.record.prove()
+        entry.noteChange()
+        run.end(as: .complete)
     }
 
     /// - Returns: why the file counts as it is; nil if it is fetched again, or if the run has ended.
@@ -40,11 +40,8 @@ extension TaskRun {
             let isSame: Bool
             do throws(DownloadError) {
                 let file = try PartFile(reading: path.lastPathPart, in: try Folder(path: path.folderPart))
-                use(
-                    Files(
-                        folder: file.folder, part: file, counters: LiveCounters(entry.record.ranges), isResumed: true,
-                        url: entry.nextURL))
-                isSame = try await offThread { () throws(DownloadError) in
+                defer { file.close() }
+                isSame = try await run.read(file) { file throws(DownloadError) in
                     let isSame =
                         if let checksum {
                             try file.digest(checksum.algorithm) == checksum.hex
@@ -55,24 +52,15 @@ extension TaskRun {
                     return isSame
                 }
             } catch {
-                try checkStop()
+                try run.checkStop()
                 notCompared(path, error)
                 return nil
             }
             if isSame { return "the file is whole, although the system went down before it was synced" }
-            closeFiles()
             entry.record.beginAgain()
             try fetchAgain()
         }
         return nil
-    }
-
-    private func proven(_ what: String) {
-        entry.awaitsProof = false
-        appendHistory(by: "proof", what)
-        entry.record.prove()
-        entry.noteChange()
-        end(as: .complete)
     }
 
     /// The file cannot be read. It stays complete, and the next engine checks it again.
@@ -80,7 +68,7 @@ extension TaskRun {
         book.problems.append(
             "\(path) could not be compared with what was received. \(error.message) "
                 + "It is not changed, and the next run examines it again.")
-        end(as: .complete)
+        run.end(as: .complete)
     }
 
     /// The file differs from the received bytes. It is set aside until the task is complete. If another program may have
@@ -89,7 +77,7 @@ extension TaskRun {
         entry.awaitsProof = false
         guard let path = entry.record.path, let identity = FileIdentity(path: path) else {
             forgetFile()
-            return try fetchAnew()
+            return try begin()
         }
         let folder = try Folder(path: path.folderPart)
         let (name, id) = (path.lastPathPart, entry.id)
@@ -104,11 +92,11 @@ extension TaskRun {
             let kept = try entry.keep(name, in: folder, for: name)
             book.problems.append("The file that had the name \(path) was kept as \(kept).")
         }
-        try fetchAnew()
+        try begin()
     }
 
     private func forgetFile() {
         entry.forgetFile()
-        reporter.account(entry)
+        run.reporter.account(entry)
     }
 }

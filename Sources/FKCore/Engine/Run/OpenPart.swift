@@ -1,0 +1,60 @@
+import FKMiddleware
+
+/// The open part file of an attempt.
+struct OpenPart {
+    let file: PartFile
+    var counters: LiveCounters
+    /// True if the file had bytes when the attempt began.
+    var isResumed: Bool
+    /// The URL of the attempt: the task's own, or a mirror.
+    let url: String
+
+    var folder: Folder { file.folder }
+
+    /// Opens the counters for the present ranges.
+    init(_ file: PartFile, of entry: TaskEntry) {
+        self.file = file
+        counters = LiveCounters(entry.record.ranges)
+        isResumed = entry.record.received > 0
+        url = entry.nextURL
+    }
+}
+
+/// The heads of an attempt's responses, with all fields.
+struct Heads {
+    /// That of the last response that was recorded; nil without one.
+    var last: ResponseHead?
+    /// That of the response that failed last; nil if no server answered.
+    var refused: ResponseHead?
+}
+
+/// What is computed over the bytes of an attempt while they arrive.
+struct Computed {
+    /// The digest of the whole file, if its bytes arrived in order.
+    private(set) var digest: (algorithm: Checksum.Algorithm, hex: String)?
+    /// Computes the digest of a large file whose bytes arrived in order.
+    private(set) var follower: DigestFollower?
+    /// The checksums of the pieces.
+    private(set) var sums = PieceSums()
+
+    /// A response has ended at the end of the file.
+    mutating func takeDigest(of receiver: RangeReceiver) {
+        if let digester = receiver.digester { digest = (digester.algorithm, digester.hex()) }
+        if let follower = receiver.follower { self.follower = follower }
+    }
+
+    /// The file was filled from another one with this SHA-256.
+    mutating func take(sha256: String) { digest = (.sha256, sha256) }
+
+    mutating func merge(_ sums: PieceSums) { self.sums.merge(sums) }
+
+    /// These bytes are fetched again.
+    mutating func spoil(_ piece: Range<Int64>) {
+        sums.spoil(piece)
+        digest = nil
+        follower = nil
+    }
+
+    /// The file is received from its beginning.
+    mutating func restart() { sums = PieceSums() }
+}

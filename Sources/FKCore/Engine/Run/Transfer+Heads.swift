@@ -1,0 +1,125 @@
+import FKMiddleware
+import Foundation
+
+/// The head of a response: the head stage, the gate, and what the record learns.
+extension Transfer {
+    /// Asks response middlewares about the head, and then opens the gate.
+    func headArrived(_ lane: Lane, _ receiver: RangeReceiver) {
+        let chain = lane.claim == nil && lane.mirror == nil ? entry.middlewares(of: book.chains.response) : []
+        guard !chain.isEmpty, let context = entry.context, let response = receiver.head?.httpURLResponse else {
+            return openGate(lane, receiver)
+        }
+        lane.isAccepting = true
+        lane.chain = Task { [inbox, id = entry.id] in
+            let (refusal, notes) = await MiddlewareCall.inChain(of: inbox.engine, id) {
+                await FailureStage.accept(chain, response, context)
+            }
+            inbox.post(.judged(id, receiver, refusal, notes))
+        }
+    }
+
+    /// The head stage has ended.
+    func headJudged(_ lane: Lane, _ receiver: RangeReceiver, _ refusal: DownloadError?) {
+        lane.chain = nil
+        lane.isAccepting = false
+        if !isEnding, !lane.isUnwanted {
+            if let refusal {
+                fail(refusal)
+                note(refused: receiver.head)
+                lane.cancel()
+            } else {
+                openGate(lane, receiver)
+            }
+        }
+        guard lane.hasEnded else { return }
+        lane.hasEnded = false
+        responseEnded(lane, receiver)
+    }
+
+    /// Writes the record for a head that has arrived, before a byte of the part is overwritten.
+    func openGate(_ lane: Lane, _ receiver: RangeReceiver) {
+        do throws(DownloadError) {
+            useMirrors()
+            if lane.claim != nil, !settle(lane, receiver) { return unwant(lane) }
+            if lane.claim == nil, lane.mirror == nil, let total = receiver.total { try reserveRoom(total) }
+            // A body that passes the gate has its record updated at most once a second.
+            run.closeInfo()
+            try book.attach(part.counters, of: entry)
+            if lane.mirror == nil { try adopt(receiver) }
+            let plan = receiver.plan
+            if let head = receiver.head,
+                ResumeRules.needsDigest(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
+            {
+                entry.record.noteNeedsDigest()
+            }
+            // The digest may have been taken away since the request was sent.
+            if entry.record.version.isUnproven { return run.restart() }
+            try book.save(entry)
+        } catch {
+            fail(error)
+            lane.cancel()
+            return
+        }
+        reporter.account(entry)
+        receiver.openGate()
+        laneSet.answered(lane, received: entry.received, now: clock.now)
+        lane.operation?.resume()
+        grow()
+    }
+
+    /// Stores in the record what a response head says about the file.
+    func adopt(_ receiver: RangeReceiver) throws(DownloadError) {
+        guard let head = receiver.head, let decision = receiver.decision else { return }
+        note(head: head)
+        receiver.isRecorded = true
+        if case .startOver = decision, entry.record.isRepair, case .refuted = receiver.plan.known.joins(head) {
+            throw run.refuseRepair(part)
+        }
+        switch decision {
+        case .append(_, _, let length):
+            if entry.record.ranges.isEmpty {
+                entry.remakeRanges { $0.learn(length: length) }
+            } else {
+                entry.record.learn(length: length)
+            }
+        case .startOver(let length) where !receiver.askedEngine:
+            // A small body is written to an empty part without a gate. Its counter may have advanced already.
+            entry.remakeRanges { $0.startOver(length: length) }
+        case .startOver(let length):
+            if entry.record.received > 0 {
+                let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
+                run.appendHistory(
+                    by: "resume",
+                    "\(name) sends the file from its beginning: \(Plural.count(entry.record.received, "byte")) dropped")
+                try part.file.truncate(to: 0)
+            }
+            entry.remakeRanges { $0.startOver(length: length) }
+            restart(receiver)
+        default: return
+        }
+        adoptValidator(of: head)
+        takeOfferedMirrors(head)
+        entry.record.adopt(head.essentials)
+    }
+
+    /// Stores the validator with its URL. A digest is valid for all URLs.
+    private func adoptValidator(of head: ResponseHead) {
+        let source = url == entry.record.task.url ? nil : url
+        let digest = entry.record.validator?.digest
+        if entry.record.validator == nil || entry.record.source != source {
+            entry.record.adopt(Validator(head), of: source)
+        }
+        // A server may send it only with a part of the file.
+        if let digest = ServerDigest.stronger(digest, ServerDigest.parse(head)) {
+            entry.record.adopt(digest)
+        }
+        noteCoding()
+    }
+
+    /// Adds a line to the history if the server sends the file with a content coding, once.
+    private func noteCoding() {
+        guard let coding = entry.record.validator?.coding else { return }
+        let what = "the server sends the file with Content-Encoding \(coding): its bytes are kept as sent"
+        if !entry.record.history.contains(where: { $0.what == what }) { run.appendHistory(by: "coding", what) }
+    }
+}

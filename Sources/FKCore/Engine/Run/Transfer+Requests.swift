@@ -1,0 +1,147 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The request of a lane: its range, its headers, its request chain.
+extension Transfer {
+    /// Sends the request for the range of a lane.
+    func ask(with lane: Lane) {
+        let range: SavedRange
+        if let claim = lane.claim {
+            let end = entry.record.ranges.first { $0.start < claim && claim < $0.end ?? .max }?.end
+            range = SavedRange(start: claim, end: end ?? entry.record.expected)
+        } else if let index = lane.index, entry.record.ranges.indices.contains(index) {
+            range = entry.record.ranges[index]
+        } else {
+            range = SavedRange(start: 0, end: nil)
+        }
+        let known = ResumeRules.Known(
+            version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.option { $0.maxSize },
+            size: entry.record.task.option { $0.size }, policy: mirrorPolicy,
+            isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName)
+        lane.reopens = pieces.reopens
+        var ask =
+            lane.nextAsk
+            ?? ResumeRules.ask(for: range, known: known, heldBefore: known.isOtherSource ? held(before: range) : 0)
+        // The digest or checksum of the piece decides, and not the bytes before it.
+        if lane.repairs != nil || entry.record.isRepair { ask.overlap = 0 }
+        lane.nextAsk = nil
+        lane.lastAsk = ask
+        lane.known = known
+        let request = request(lane.mirror ?? url, ask: ask)
+        let chain = entry.middlewares(of: book.chains.request, url: lane.mirror ?? url)
+        guard !chain.isEmpty, let context = entry.context else { return send(.init(request: request), with: lane) }
+        let secret = entry.record.task.option { $0.secretHeaders } ?? []
+        lane.chain = Task { [inbox, id = entry.id, number = lane.number] in
+            let (result, notes) = await MiddlewareCall.inChain(of: inbox.engine, id) {
+                await PreparedRequest.run(chain, request, context, secret: secret)
+            }
+            inbox.post(.request(id, lane: number, result, notes))
+        }
+    }
+
+    /// The version of the stored bytes. A mirror beside the others was proven to have the same: its own validators decide
+    /// from then on.
+    private func version(for lane: Lane) -> FileVersion {
+        var version = entry.record.version
+        if let mirror = lane.mirror {
+            version.source = mirror
+            version.validator = laneSet.mirrors.validator(of: mirror)
+        } else if entry.record.received == 0 {
+            // There are no bytes to join.
+            version.source = url
+        }
+        return version
+    }
+
+    /// The stored bytes directly before a range without bytes, which a repair leaves.
+    private func held(before range: SavedRange) -> Int64 {
+        let before = entry.record.ranges.first { $0.end == range.start && SegmentPlanner.isFinished($0) }
+        return range.position == range.start ? before.map { range.start - $0.start } ?? 0 : 0
+    }
+
+    private func request(_ url: String, ask: RangeAsk) -> URLRequest {
+        // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
+        var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
+        if entry.record.task.hasOptions {
+            for field in entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url)) {
+                request.add(field)
+            }
+        }
+        // A request without fields has none to remove.
+        if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
+        return request
+    }
+
+    func requestChainEnded(_ result: Result<PreparedRequest, DownloadError>, _ lane: Lane) {
+        lane.chain = nil
+        if isEnding || lane.isUnwanted { return laneEnded(lane) }
+        switch result {
+        case .success(var prepared):
+            // A middleware may read the range, but not change it.
+            lane.lastAsk.apply(to: &prepared.request)
+            send(prepared, with: lane)
+        case .failure(let error):
+            laneFailed(lane, error)
+        }
+    }
+
+    private func send(_ prepared: PreparedRequest, with lane: Lane) {
+        let source = lane.mirror ?? url
+        let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
+        let prepared = isStranger ? prepared.withoutSecrets : prepared
+        let request = prepared.request
+        do throws(DownloadError) { try request.checkFields() } catch {
+            return laneFailed(lane, error)
+        }
+        let (task, configure) = (entry.record.task, run.configure)
+        var secret = prepared.secretHeaders
+        if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
+        lane.prefersHTTP1 = prefersHTTP1()
+        lane.asked = clock.now
+        lane.operation = transport.start(
+            TransportRequest(
+                urlRequest: request, secretHeaders: secret,
+                options: task.hasOptions
+                    ? task.options.transportOptions(over: configure.transport) : configure.transport,
+                prefersHTTP1: lane.prefersHTTP1),
+            handler: handler(for: lane, EchoMasking(request: request, secretHeaders: secret)))
+    }
+
+    /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no
+    /// advantage, and several lanes over one connection share its throughput.
+    private func prefersHTTP1() -> Bool {
+        if lanes.count > 1 { return true }
+        let isAlone = schedule.running.count == 1 && schedule.ready.isEmpty && !schedule.hosts.isShared(entry.host)
+        // The protocol may be the cause of an earlier failure. Then the usual one is used.
+        if isAlone, run.attempt.previousError == nil { return true }
+        // The host has an HTTP/2 connection from now on, which the last task of a list shares.
+        schedule.hosts.noteShared(entry.host)
+        return false
+    }
+
+    private func handler(for lane: Lane, _ echo: EchoMasking) -> any TransportHandler {
+        let (inbox, id, number) = (inbox, entry.id, lane.number)
+        if let piece = lane.trial {
+            return MirrorTrial(start: piece.start, held: piece.held) { inbox.post(.trial(id, lane: number, $0)) }
+        }
+        // A mirror's body must never replace the bytes of other lanes.
+        let isAlone = lane.claim == nil && lane.mirror == nil
+        let checksum = entry.record.task.option { $0.checksum }
+        let receiver = RangeReceiver(
+            plan: .init(
+                ask: lane.lastAsk, known: lane.known, index: lane.index,
+                segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: part.file, counters: part.counters,
+                limits: limits, digest: checksum?.algorithm,
+                inlineLimit: destinations.inlineLimit(for: entry, in: folder),
+                wantsPiece: checksum == nil, clock: clock,
+                echo: echo),
+            onGate: { inbox.post(.gate(id, $0)) },
+            onEnd: { inbox.post(.end(id, $0)) })
+        lane.receiver = receiver
+        return receiver
+    }
+}
