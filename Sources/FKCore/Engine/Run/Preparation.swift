@@ -99,7 +99,8 @@ struct Preparation {
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated()
             where range.position > max(range.start, length) {
-                run.appendHistory(by: "resume", "the part file is shorter than recorded: \(Plural.count(length, "byte"))")
+                let bytes = Plural.count(length, "byte")
+                run.appendHistory(by: "resume", "the part file is shorter than recorded: \(bytes)")
                 entry.record.shorten(index, to: length)
             }
             for (index, range) in entry.record.ranges.enumerated() {

@@ -5,9 +5,8 @@ import Foundation
 ///
 /// ```text
 /// preparing -> transferring <-> verifying -> publishing -> ended
-///    |  \           \______________\______________\-> deciding (middlewares and a failure) -^
-///    |   \-> ended (an existing or a finished file counts)
-///    \-- a finished file of another boot is compared, and fetched again if it differs
+///       \           \______________\______________\-> deciding (middlewares and a failure) -^
+///        \-> ended (an existing or a finished file counts)
 /// ```
 ///
 /// It has the identity of the attempt, the changes of the record and the permit of the slot. Everything else belongs to a

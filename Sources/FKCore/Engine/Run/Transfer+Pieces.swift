@@ -180,7 +180,9 @@ extension Transfer {
 
     /// Lets a lane that fills a hole ask another source. No other lane is in use.
     func aim(_ lane: Lane) {
-        guard let ledger = pieces.ledger, let index = lane.index, entry.record.ranges.indices.contains(index) else { return }
+        guard let ledger = pieces.ledger, let index = lane.index, entry.record.ranges.indices.contains(index) else {
+            return
+        }
         useMirrors()
         let range = entry.record.ranges[index]
         let offset = range.position

@@ -109,7 +109,8 @@ struct Verification {
     ///
     /// - Returns: the checksums of its pieces, if they were known.
     /// - Throws: `.changedOnServer` if it differs; `.cancelled` if the run was stopped.
-    private func compareRepaired(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) -> [UInt32]? {
+    private func compareRepaired(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) -> [UInt32]?
+    {
         guard entry.record.isRepair, !entry.isVouched, let former = entry.record.former else { return nil }
         let pieces = entry.record.pieceSums(in: run.book.workPath)
         let (file, digest) = (part.file, former.validator?.digest)
