@@ -7,7 +7,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("The public API: bad input has an answer", .timeLimit(.minutes(10)))
+@Suite("Bad input has an answer", .timeLimit(.minutes(10)))
 struct PublicBadInputTests {
     // MARK: Folders
 
@@ -58,63 +58,6 @@ struct PublicBadInputTests {
         #expect(error?.code == .invalidArgument)
         #expect(error?.message.contains("`directory`") == true, "\(error?.message ?? "")")
         #expect(await bench.downloader.messager.all().isEmpty)
-    }
-
-    // MARK: Numbers and headers
-
-    private static let wrongOptions: [(String, @Sendable (inout TaskOptions) -> Void)] = [
-        ("options.maxSize", { $0.maxSize = -1 }), ("options.rateLimit", { $0.rateLimit = -1 }),
-        ("options.minFree", { $0.minFree = -1 }), ("options.connections", { $0.connections = .fixed(0) }),
-        ("options.connections", { $0.connections = .fixed(-1) }), ("options.timeout", { $0.timeout = .zero }),
-        ("options.timeout", { $0.timeout = .seconds(-1) }), ("options.stallTimeout", { $0.stallTimeout = .zero }),
-        ("options.stallTimeout", { $0.stallTimeout = .seconds(-1) }),
-        ("options.deadline", { $0.deadline = .distantPast }),
-        ("X-Key", { $0.headers = [.init("X-Key", "a\r\nX-Other: b")] }),
-        ("X-Key", { $0.headers = [.init("X-Key", "a\nb")] }), ("X-Key", { $0.headers = [.init("X-Key", "a\0b")] }),
-        ("a b", { $0.headers = [.init("a b", "c")] }),
-    ]
-
-    @Test("an option outside its range is refused by name", arguments: wrongOptions.indices)
-    func options(_ index: Int) async throws {
-        let (name, change) = Self.wrongOptions[index]
-        let bench = try PublicBench()
-        var builder = try bench.builder("/a")
-        change(&builder.options)
-        let changed = builder
-        let error = await #expect(throws: DownloadError.self) { try await changed.prepare(in: bench.downloader) }
-        #expect(error?.code == .invalidArgument && error?.message.contains(name) == true, "\(error?.message ?? "")")
-        #expect(error?.message.contains("X-Other") == false)
-        #expect(throws: DownloadError.self) { try changed.options.validate() }
-        #expect(await bench.downloader.messager.all().isEmpty)
-        await bench.downloader.close()
-    }
-
-    @Test("only FKDownloader's numbers are clamped")
-    func clamped() throws {
-        var configure = Configure(workPath: FileManager.default.temporaryDirectory.appendingPathComponent("fk-none"))
-        configure.maxAction = 0
-        configure.distributeSpeed = -1
-        #expect(configure.maxAction == 1 && configure.distributeSpeed == 1)
-        try configure.validate()
-        configure.maxAction = 1_000
-        configure.distributeSpeed = 1_000
-        #expect(configure.maxAction == 256 && configure.distributeSpeed == 10)
-        try configure.validate()
-    }
-
-    @Test("a middleware that sets a header value with a line break ends the task; the request never goes out")
-    func middlewareHeader() async throws {
-        let bench = try PublicBench()
-        bench.transport.serve("/a", [1])
-        bench.downloader.middlewares.onRequest("break") { request, _ in
-            request.setValue("a\r\nX-Other: b", forHTTPHeaderField: "X-Key")
-        }
-        let id = try await bench.builder("/a").prepare(in: bench.downloader)
-        let info = try #require(await bench.downloader.messager.finished(id))
-        #expect(info.error?.code == .invalidArgument && info.error?.message.contains("X-Key") == true)
-        #expect(bench.transport.requests.isEmpty)
-        #expect(throws: DownloadError.self) { try HeadersMiddleware(["X-Key": "a\nb"]) }
-        await bench.downloader.close()
     }
 
     // MARK: Unknown and closed
@@ -179,27 +122,6 @@ struct PublicBadInputTests {
     }
 
     // MARK: Twice and many
-
-    @Test("the same URL twice with other options is one task, and the last options count")
-    func twice() async throws {
-        let bench = try PublicBench()
-        bench.transport.serve("/a", PublicBench.pattern(5_000), hold: 1_000)
-        var first = try bench.builder("/a")
-        first.options.headers = [.init("X-Key", "1")]
-        var second = try bench.builder("/a")
-        second.options.headers = [.init("X-Key", "2")]
-        second.priority = 3
-        let added = try await Builder.prepare([first, second, first, second], in: bench.downloader)
-        let ids = try Set(added.map { try $0.get() })
-        #expect(ids == [first.description.id])
-        bench.transport.release("/a")
-        let id = try #require(ids.first)
-        #expect(await bench.downloader.messager.finished(id)?.state == .complete)
-        #expect(await bench.downloader.messager.all().count == 1)
-        #expect(bench.transport.requests.last?.value(forHTTPHeaderField: "X-Key") == "2")
-        #expect(try bench.bytes("a") == PublicBench.pattern(5_000))
-        await bench.downloader.close()
-    }
 
     @Test("20,000 tasks from 200 Swift tasks at once")
     func many() async throws {

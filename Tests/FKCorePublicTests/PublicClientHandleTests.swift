@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: handles of a client, whose tasks another downloader runs", .timeLimit(.minutes(10)))
+@Suite("Handles of a client, whose tasks another downloader runs", .timeLimit(.minutes(10)))
 struct PublicClientHandleTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)
@@ -20,13 +20,6 @@ struct PublicClientHandleTests {
         let value = try await withDownloader(configure, role: .client, transport: MemoryTransport(), body)
         await bench.downloader.close()
         return value
-    }
-
-    @Test("one call: the owner fetches the file")
-    func download() async throws {
-        let file = try await withClient { try await $0.download(PublicBench.url("/a.bin"), to: folder) }
-        #expect(file == folder.appendingPathComponent("a.bin"))
-        #expect(try bench.bytes("a.bin") == content)
     }
 
     @Test("cancelling the call suspends the owner's task")
@@ -59,20 +52,5 @@ struct PublicClientHandleTests {
             #expect(await task.info == nil)
         }
         #expect(try bench.bytes("held") == content)
-    }
-
-    @Test("a barrel: members as they end, their files")
-    func barrel() async throws {
-        bench.transport.serve("/b.bin", content)
-        try await withClient { client in
-            let barrel = try await client.barrel("books")
-            try await barrel.add(["/a.bin", "/b.bin", "/missing"].map(PublicBench.url), to: folder)
-            var ended = 0
-            for await _ in barrel.ended { ended += 1 }
-            #expect(ended == 3)
-            #expect(await barrel.files.map(\.lastPathComponent) == ["a.bin", "b.bin"])
-            try await barrel.remove(.all)
-            #expect(try await barrel.info.total == 0)
-        }
     }
 }

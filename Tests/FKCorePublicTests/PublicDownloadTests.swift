@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: one call for a file", .timeLimit(.minutes(10)))
+@Suite("One call for a file", .timeLimit(.minutes(10)))
 struct PublicDownloadTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("The public API: handles of tasks", .timeLimit(.minutes(10)))
+@Suite("Handles of tasks", .timeLimit(.minutes(10)))
 struct PublicHandleTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)
@@ -192,29 +192,5 @@ struct PublicHandleTests {
         try await withDownloader(configure, transport: MemoryTransport()) { downloader in
             #expect(await downloader.messager.all().map(\.state) == [.complete])
         }
-    }
-
-    @Test("callbacks on a queue of the application come in order", .timeLimit(.minutes(10)))
-    func queue() async throws {
-        let queue = DispatchQueue(label: "callbacks")
-        let key = DispatchSpecificKey<Bool>()
-        queue.setSpecific(key: key, value: true)
-        let (infos, sums, attempts, states) = (
-            Heard<DownloadState>(), Heard<Bool>(), Heard<AttemptInfo.Phase>(), Heard<DownloadState>()
-        )
-        let isRight = { @Sendable in DispatchQueue.getSpecific(key: key) == true }
-        let url = TaskSelector.url(PublicBench.url("/a.bin"))
-        _ = try await downloader.barrel("b")
-        try await downloader.messager.addInfo(url, on: queue) { if isRight() { infos.add($0.state) } }
-        try await downloader.messager.addBarrelInfo("b", on: queue) { if isRight() { sums.add($0.isComplete) } }
-        try await downloader.messager.addAttempts(url, on: queue) { if isRight() { attempts.add($0.phase) } }
-        try await downloader.messager.addCallbacks(
-            url, on: queue, TaskCallbacks(stateChanged: { if isRight() { states.add($0) } }))
-        _ = try await downloader.barrel("b").add([PublicBench.url("/a.bin")], to: folder)
-        #expect(await sums.until { $0 }.last == true)
-        #expect(await attempts.until { $0 == .succeeded }.first == .began)
-        #expect(await states.until { $0 == .complete } == [.idle, .action, .complete])
-        #expect(await infos.until { $0 == .complete }.first == .idle)
-        await downloader.close()
     }
 }

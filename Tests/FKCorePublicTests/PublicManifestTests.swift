@@ -4,7 +4,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("Public: manifests") struct PublicManifestTests {
+@Suite("Manifests") struct PublicManifestTests {
     private static let digest = String(repeating: "0f", count: 32)
 
     @Test("An application reads a list, sees what was left out, and writes it in another form") func reading() throws {
@@ -44,7 +44,7 @@ import Testing
     }
 }
 
-@Suite("Public: exports of barrels", .timeLimit(.minutes(10))) struct PublicExportTests {
+@Suite("Exports of barrels", .timeLimit(.minutes(10))) struct PublicExportTests {
     @Test(
         "A barrel's list is written to a file or comes in parts, and brings the same tasks again",
         arguments: Manifest.Output.allCases.filter { $0 != .urls })

@@ -7,7 +7,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("The public API: scopes of middlewares", .timeLimit(.minutes(10)))
+@Suite("Scopes of middlewares", .timeLimit(.minutes(10)))
 struct PublicScopeTests {
     /// The names that a request middleware of each scope has put into the requests, by path.
     private func chains(of bench: PublicBench) -> [String: String] {
@@ -102,18 +102,6 @@ struct PublicScopeTests {
         #expect(bench.downloader.middlewares.remove(registration))
         try await bench.downloader.control.retry(.id(strict))
         #expect(await messager.finished(strict)?.state == .complete)
-        await bench.downloader.close()
-    }
-
-    @Test("a middleware's task id is the one that verbs take")
-    func taskID() async throws {
-        let bench = try PublicBench()
-        bench.transport.serve("/a", [1])
-        let ids = Heard<TaskID>()
-        bench.downloader.middlewares.onRequest("id") { _, task in ids.add(task.id) }
-        let id = try await bench.builder("/a").prepare(in: bench.downloader)
-        #expect(await ids.until { _ in true } == [id])
-        _ = await bench.downloader.messager.finished(id)
         await bench.downloader.close()
     }
 }

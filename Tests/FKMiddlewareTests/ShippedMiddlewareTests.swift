@@ -309,8 +309,7 @@ struct MoveToFolderTests {
     }
 
     @Test(
-        "killed after a move: the next run takes up the file where it is, and there is one",
-        arguments: [false, true])
+        "killed after a move: the next run takes up the file where it is, and there is one", arguments: [false, true])
     func killedAfterMove(isElsewhere: Bool) async throws {
         let folder = try ScratchFolder()
         guard let target = isElsewhere ? try elsewhere() : try ScratchFolder() else { return }

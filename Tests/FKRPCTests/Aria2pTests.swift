@@ -1,5 +1,4 @@
 import FKRPC
-import Foundation
 import TestSupport
 import Testing
 
@@ -33,8 +32,7 @@ struct Aria2pTests {
 
 enum Aria2p {
     /// Where `.ci/needs test` installs it; Python also looks in its own places.
-    static let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .appendingPathComponent("../../.build/aria2p").standardizedFileURL.path
+    static let path = Repository.url(".build/aria2p").path
 
     static let isInstalled: Bool = {
         guard let python = Program.find("python3") else { return false }

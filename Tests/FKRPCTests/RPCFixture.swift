@@ -1,7 +1,4 @@
-import FKCore
-import FKMiddleware
 import FKRPC
-import Foundation
 import TestSupport
 import Testing
 

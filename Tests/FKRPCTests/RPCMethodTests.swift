@@ -1,8 +1,5 @@
-import FKCore
 import FKManifests
-import FKMiddleware
 import FKRPC
-import Foundation
 import TestSupport
 import Testing
 

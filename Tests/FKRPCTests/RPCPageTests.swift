@@ -1,6 +1,3 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 

@@ -1,5 +1,4 @@
 import FKRPC
-import Foundation
 import TestSupport
 import Testing
 

@@ -1,5 +1,4 @@
 import FKRPC
-import Foundation
 import TestSupport
 import Testing
 
@@ -54,9 +53,7 @@ struct RPCServerTests {
             let answer = try await server.exchange("GET \(path)")
             #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("Content-Security-Policy: default-src 'none'"))
         }
-        let index = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../../Sources/fk-rpc/Page/index.html"), encoding: .utf8)
+        let index = try Repository.text("Sources/fk-rpc/Page/index.html")
         #expect(try await server.exchange("GET /").hasSuffix("\r\n\r\n" + index))
         let flight = try await server.exchange(
             "OPTIONS /jsonrpc",

@@ -1,6 +1,3 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -223,9 +220,7 @@ struct RPCTableTests {
     }
 
     @Test("the names of settings in messages are those of the command line's table") func settingNames() throws {
-        let source = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../../Sources/fk/Output/OptionNames.swift"), encoding: .utf8)
+        let source = try Repository.text("Sources/fk/Output/OptionNames.swift")
         for pair in SettingNames.pairs { #expect(source.contains("\"\(pair.library)\""), "\(pair.library)") }
         #expect(source.components(separatedBy: "(\"").count - 1 + 2 == SettingNames.pairs.count)
         var table = TaskTable()

@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -7,7 +6,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Barrel files")
-struct StoreBarrelTests {
+struct BarrelFileTests {
     private func barrel(_ name: String = "books", members: Int) -> BarrelRecord {
         BarrelRecord(
             name: name, created: Date(timeIntervalSince1970: 1_700_000_000.5),

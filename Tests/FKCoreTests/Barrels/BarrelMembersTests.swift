@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Members of long barrels")
-struct StoreBarrelMembersTests {
+struct BarrelMembersTests {
     private func member(_ index: Int) -> BarrelMember {
         let url = "https://example.com/\(index)" + String(repeating: "x", count: index % 7)
         return BarrelMember(id: TaskID(url: url), url: url)

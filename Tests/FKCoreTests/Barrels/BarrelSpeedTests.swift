@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 @testable import FKStore
 
 @Suite("The speed of a barrel")
-struct ReportsBarrelSpeedTests {
+struct BarrelSpeedTests {
     private typealias Account = TaskEntry.Account
 
     /// A barrel of waiting members without bytes.

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,9 +6,9 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Row 115: a sum of lengths that are not all known.
-@Suite("Faults: members of unknown length", .timeLimit(.minutes(10)))
-struct FaultBarrelSumTests {
+/// A sum of lengths that are not all known.
+@Suite("Members of unknown length", .timeLimit(.minutes(10)))
+struct BarrelSumTests {
     private static let small = Bytes.pattern(count: 1_000)
     private static let large = Bytes.pattern(count: 300_000)
 
@@ -22,7 +20,7 @@ struct FaultBarrelSumTests {
         }
     }
 
-    @Test("fault 115: while a member's length is unknown the sum says so, and there is no fraction of it")
+    @Test("while a member's length is unknown the sum says so, and there is no fraction of it")
     func lowerBound() async throws {
         let gate = FakeGate()
         let bench = try await bench(gate)
@@ -87,7 +85,7 @@ struct FaultBarrelSumTests {
         #expect(!empty.isExpectedKnown && empty.fraction == nil && empty.fileFraction == 0)
     }
 
-    @Test("fault 115: several barrels with a common member have sums of their own; a restart changes none")
+    @Test("several barrels with a common member have sums of their own; a restart changes none")
     func several() async throws {
         let gate = FakeGate()
         let first = try await bench(gate)
@@ -101,14 +99,14 @@ struct FaultBarrelSumTests {
         #expect(before.count == ByteCount(received: 101_000, expected: 301_000) && before.isExpectedKnown)
         #expect(before.fraction == 101_000 / 301_000.0)
         await first.downloader.close()
-        let second = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.small, to: request) }
+        let second = try await Bench(in: first.folder, isActive: false, content: Self.small)
         let after = try await second.messager.barrelInfo("y")
         #expect(after.fraction == before.fraction && after.isExpectedKnown)
         #expect(try await second.messager.barrelInfo("x").fraction == 1)
         gate.open()
     }
 
-    @Test("fault 115: bytes dropped for a shorter version leave the fraction and the progress where they were")
+    @Test("bytes dropped for a shorter version leave the fraction and the progress where they were")
     func dropped() async throws {
         let gates = [FakeGate(), FakeGate()]
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, number in
@@ -141,8 +139,7 @@ struct FaultBarrelSumTests {
         #expect(zip(all, all.dropFirst()).allSatisfy { $0 <= $1 })
     }
 
-    @Test(
-        "fault 115: whatever becomes of members, the fraction never falls, and is 1 only at the end")
+    @Test("whatever becomes of members, the fraction never falls, and is 1 only at the end")
     func random() {
         var random = SeededRandom(seed: 115)
         for _ in 0..<300 {
@@ -193,8 +190,7 @@ struct FaultBarrelSumTests {
         }
     }
 
-    @Test(
-        "fault 115: a progress is indeterminate without a whole, and keeps its fraction where that is lost again")
+    @Test("a progress is indeterminate without a whole, and keeps its fraction where that is lost again")
     func units() {
         var info = BarrelInfo(
             name: "b", count: ByteCount(received: 940, expected: 1_000, isLowerBound: true),

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Engine: barrels", .timeLimit(.minutes(10)))
-struct EngineBarrelTests {
+@Suite("Barrels", .timeLimit(.minutes(10)))
+struct BarrelTests {
     static let content = Bytes.pattern(count: 1_000)
 
     private func sum(_ bench: Bench, _ name: String) async throws -> BarrelInfo {
@@ -66,7 +64,7 @@ struct EngineBarrelTests {
 
     @Test("tasks added to a barrel that is being watched count once")
     func addWhileWatched() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         try await bench.add("a", barrel: "b")
         #expect(try await sum(bench, "b").states == [.idle: 1])
         try await bench.add("c", barrel: "b")
@@ -159,7 +157,7 @@ struct EngineBarrelTests {
 
     @Test("a barrel's settings go to members that have none of their own, and a second creating replaces them")
     func options() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         var options = TaskOptions()
         options.maxSize = 5
         var reply = await bench.engine.answer(
@@ -228,24 +226,5 @@ struct EngineBarrelTests {
         }
         await bench.advance(1)
         #expect(await reader.value?.states == [completes ? .complete : .cancel: 1])
-    }
-
-    @Test("a sequence ends when its barrel is deleted, or the engine closes, or there is no such barrel")
-    func sequenceEnds() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
-        try await bench.add("a", barrel: "x")
-        try await bench.add("a", barrel: "y")
-        for await _ in bench.messager.barrelInfos("none") {}
-        let first = Observed(0)
-        let readers = ["x", "y"].map { name in
-            Task { [messager = bench.messager] in
-                for await _ in messager.barrelInfos(name) { first.update { $0 += 1 } }
-            }
-        }
-        _ = await first.wait { $0 == 2 }
-        _ = await bench.engine.answer(.deleteBarrel(name: "x"))
-        await readers[0].value
-        await bench.downloader.close()
-        await readers[1].value
     }
 }

@@ -86,7 +86,7 @@ private struct SimulatedServer {
 }
 
 @Suite("The connections of a file over time, with a computed server")
-struct RulesLaneCourseTests {
+struct LaneCourseTests {
     @Test(
         "a server that limits each connection: what one fetches in 10 s takes a second, wherever the looks fall",
         arguments: [2.0, 5, 8, 10, 15, 20, 25, 30])

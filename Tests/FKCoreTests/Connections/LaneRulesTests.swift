@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 @Suite("How many connections a file gets")
-struct RulesLaneTests {
+struct LaneRulesTests {
     @Test(
         "a fixed number is there from the beginning and is not measured",
         arguments: [(0, 1), (1, 1), (16, 16), (999, 256)])

@@ -4,8 +4,8 @@ import Testing
 @testable import FKModel
 @testable import FKTransport
 
-@Suite("Rules: how many transfers share the connections to a server")
-struct RulesStreamGateTests {
+@Suite("How many transfers share the connections to a server")
+struct StreamGateTests {
     private let here = URLOrigin("https://here.example")!
     private let there = URLOrigin("https://there.example")!
 

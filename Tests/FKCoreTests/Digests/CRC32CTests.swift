@@ -1,4 +1,3 @@
-import FKMiddleware
 import TestSupport
 import Testing
 
@@ -6,7 +5,7 @@ import Testing
 @testable import FKModel
 
 @Suite("CRC-32C")
-struct StoreCRC32CTests {
+struct CRC32CTests {
     /// RFC 3720 appendix B.4, and the check value of the CRC catalogue.
     static let vectors: [([UInt8], UInt32)] = [
         ([], 0), (Array("123456789".utf8), 0xe306_9283), ([UInt8](repeating: 0, count: 32), 0x8a91_36aa),

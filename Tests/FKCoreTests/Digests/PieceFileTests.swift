@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,17 +5,17 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Engine: files with digests of pieces", .timeLimit(.minutes(10)))
-struct EnginePieceFileTests {
+@Suite("Files with digests of pieces", .timeLimit(.minutes(10)))
+struct PieceFileTests {
     @Test("an existing file is compared with the digests of its pieces before it counts", arguments: [true, false])
     func existing(isRight: Bool) async throws {
-        let bench = try await Bench { request, _ in .file(EnginePieceTests.content, to: request) }
-        let there = isRight ? EnginePieceTests.content : EnginePieceTests.wrong(at: EnginePieceTests.offset)
+        let bench = try await Bench { request, _ in .file(PieceTests.content, to: request) }
+        let there = isRight ? PieceTests.content : PieceTests.wrong(at: PieceTests.offset)
         let file = bench.folder.file("out/f")
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try Data(there).write(to: file)
-        let id = try await bench.add(EnginePieceTests.a) {
-            $0.options.pieces = EnginePieceTests.digests
+        let id = try await bench.add(PieceTests.a) {
+            $0.options.pieces = PieceTests.digests
             $0.options.existing = .skip
         }
         let end = await bench.finished(id)
@@ -37,8 +35,8 @@ struct EnginePieceFileTests {
     func otherLength() async throws {
         let folder = try TemporaryFolder()
         let file = folder.file("f").path
-        try Data(EnginePieceTests.content.prefix(1_000_000)).write(to: folder.file("f"))
-        let fault = try FileVerifier.fault(of: file, EnginePieceTests.digests)
+        try Data(PieceTests.content.prefix(1_000_000)).write(to: folder.file("f"))
+        let fault = try FileVerifier.fault(of: file, PieceTests.digests)
         #expect(fault == "its 1000000 bytes are not the 13 pieces of the list")
     }
 
@@ -49,7 +47,7 @@ struct EnginePieceFileTests {
         try workPath.open(create: true)
         let (gone, kept) = (TaskID(url: "http://h/gone"), TaskID(url: "http://h/kept"))
         for id in [gone, kept] {
-            try PieceDigestFile.write(EnginePieceTests.digests, workPath.digestsPath(id))
+            try PieceDigestFile.write(PieceTests.digests, workPath.digestsPath(id))
             try Data([1]).write(to: URL(fileURLWithPath: workPath.piecesPath(id)))
         }
         let other = workPath.infoPath(gone) + ".txt"
@@ -68,7 +66,7 @@ struct EnginePieceFileTests {
         let workPath = WorkPath(configure.workPath)
         try workPath.open(create: true)
         let path = workPath.digestsPath(TaskID(url: "http://h/gone"))
-        try PieceDigestFile.write(EnginePieceTests.digests, path)
+        try PieceDigestFile.write(PieceTests.digests, path)
         let downloader = try Downloader(configure)
         downloader.activateQueue()
         _ = await downloader.messager.all()
@@ -80,7 +78,7 @@ struct EnginePieceFileTests {
     func making() async throws {
         let bench = try await Bench(content: [1])
         let path = bench.workPath.digestsPath(TaskID(url: "http://h/coming"))
-        try PieceDigestFile.write(EnginePieceTests.digests, path)
+        try PieceDigestFile.write(PieceTests.digests, path)
         try await bench.engine.loadAllWhileMaking()
         #expect(FileManager.default.fileExists(atPath: path))
     }
@@ -89,12 +87,12 @@ struct EnginePieceFileTests {
     func rewritten() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("aa/x.digests").path
-        let digests = EnginePieceTests.digests
+        let digests = PieceTests.digests
         try PieceDigestFile.write(digests, path)
         let first = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int
         try PieceDigestFile.write(digests, path)
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int == first)
-        let others = EnginePieceTests.digests(of: EnginePieceTests.wrong(at: 7), EnginePieceTests.piece)
+        let others = PieceTests.digests(of: PieceTests.wrong(at: 7), PieceTests.piece)
         try PieceDigestFile.write(others, path)
         #expect(PieceDigestFile.read(path, of: others.summary) == others)
     }

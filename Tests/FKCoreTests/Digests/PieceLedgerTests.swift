@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,7 +6,7 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Pieces with digests from a list") struct RulesPieceLedgerTests {
+@Suite("Pieces with digests from a list") struct PieceLedgerTests {
     /// 5 pieces of 10 bytes, the last with 3.
     private static let digests = PieceDigests(.md5, length: 10, bytes: (0..<80).map { UInt8($0) })!
 

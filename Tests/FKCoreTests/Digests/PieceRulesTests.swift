@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Rules: checksums of pieces, repairs, refreshes")
-struct RulesPieceTests {
+@Suite("Checksums of pieces, repairs, refreshes")
+struct PieceRulesTests {
     private static let mib = Int(PieceSums.pieceLength)
 
     private func crc(_ bytes: some Sequence<UInt8>) -> UInt32 { Array(bytes).withUnsafeBytes { CRC32C.checksum($0) } }

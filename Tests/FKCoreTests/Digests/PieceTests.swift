@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,8 +8,8 @@ import Testing
 @testable import FKTransport
 
 /// A list has given SHA-256 digests of pieces of 256 KiB.
-@Suite("Engine: pieces with digests from a list", .timeLimit(.minutes(10)))
-struct EnginePieceTests {
+@Suite("Pieces with digests from a list", .timeLimit(.minutes(10)))
+struct PieceTests {
     static let piece = 256 << 10
     static let content = Bytes.pattern(count: (3 << 20) + 77)
     static let a = "http://a.example/f"
@@ -49,11 +47,10 @@ struct EnginePieceTests {
         let bench = try await Bench(settings: { $0.connections = .fixed(1) }) { request, _ in
             .file(isB(request) ? Self.content : Self.wrong(at: Self.offset), etag: nil, to: request)
         }
-        let id = try await bench.add(Self.a) {
+        let id = try await bench.completed(Self.a) {
             $0.mirrors = [Self.b]
             $0.options.pieces = Self.digests
         }
-        #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("f") == Self.content)
         let record = try bench.stored(id)
         #expect(
@@ -90,8 +87,7 @@ struct EnginePieceTests {
         }
         try await bench.advance(by: 1) { ranges(bench, ofB: true).contains(Self.range) }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         #expect(await bench.engine.hosts.connections.isEmpty)
     }
 
@@ -156,8 +152,7 @@ struct EnginePieceTests {
         try handle.write(contentsOf: Data([~Self.content[Self.offset]]))
         try handle.close()
         try await bench.control.resume(.id(id))
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         #expect(bench.sent("Range") == ["-", "bytes=\(8 * Self.piece)-", Self.range])
     }
 
@@ -182,8 +177,7 @@ struct EnginePieceTests {
         }
         try await bench.advance(by: LaneGrowth.intervals.upperBound) { ranges(bench, ofB: true).count > 1 }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == content)
+        try await bench.expect("f", content, of: id)
         #expect(try bench.stored(id).attempts == 1)
     }
 
@@ -212,8 +206,7 @@ struct EnginePieceTests {
         try await bench.advance(by: LaneGrowth.intervals.upperBound) { ranges(bench, ofB: true).count > 1 }
         let asked = ranges(bench, ofB: true).count
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == content)
+        try await bench.expect("f", content, of: id)
         #expect(ranges(bench, ofB: true).count == asked)
         #expect(ranges(bench, ofB: false).filter { $0 == "-" }.count == 2)
     }

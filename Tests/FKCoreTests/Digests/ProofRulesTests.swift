@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Rules: what a file that was never synced has to show after another boot")
-struct RulesProofTests {
+@Suite("What a file that was never synced has to show after another boot")
+struct ProofRulesTests {
     private static let finished = Date(timeIntervalSince1970: 1_700_000_000)
 
     struct Row: CustomTestStringConvertible, Sendable {

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -15,8 +13,8 @@ import Testing
 #endif
 
 /// A file that was complete and never synced, after a boot in which anything may have become of it.
-@Suite("Engine: what was not synced, after another boot", .timeLimit(.minutes(10)))
-struct EngineProofTests {
+@Suite("What was not synced, after another boot", .timeLimit(.minutes(10)))
+struct ProofTests {
     static let content = Bytes.pattern(count: 300_000)
 
     /// A work path and a destination as another boot finds them.
@@ -26,11 +24,10 @@ struct EngineProofTests {
         file: (URL, Int64) throws -> Void = { _, _ in }
     ) async throws -> (Bench, TaskID) {
         let first = try await Bench(content: Self.content)
-        let id = try await first.add("a") {
+        let id = try await first.completed("a") {
             $0.fileName = name
             if checksum { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
         }
-        #expect(await first.finished(id)?.state == .complete)
         await first.downloader.close()
         var contents = try InfoFile.read(first.workPath.infoPath(id))
         contents.record.bootID = "another boot"
@@ -44,9 +41,7 @@ struct EngineProofTests {
         try InfoFile.update(
             first.workPath.infoPath(id), record: contents.record, handle: &contents.handle, rangesChanged: true)
         try file(first.folder.file("out/a"), written)
-        let bench = try await Bench(in: first.folder, isActive: isActive) { request, _ in
-            .file(Self.content, to: request)
-        }
+        let bench = try await Bench(in: first.folder, isActive: isActive, content: Self.content)
         return (bench, id)
     }
 
@@ -109,8 +104,7 @@ struct EngineProofTests {
             try FileManager.default.removeItem(at: url)
             try setTime(written - 1_000_000_000, of: url.deletingLastPathComponent().path)
         })
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
     }
 
     @Test("taken away by somebody: not fetched again by itself")
@@ -138,8 +132,7 @@ struct EngineProofTests {
             _ = try engine.control.readmit(entry, as: entry.record.task, mayRun: true)
             return true
         }
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
     }
 
     // MARK: The record was lost
@@ -179,8 +172,7 @@ struct EngineProofTests {
             let work = out.deletingLastPathComponent().appendingPathComponent("work").path
             try leave([0, 0], at: url, by: work, self.id(in: out.path, name: name))
         }
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
         #expect(bench.names == ["a"])
     }
 
@@ -228,17 +220,16 @@ func setTime(_ time: Int64, of path: String) throws {
     }
 }
 
-@Suite("Engine: syncing in the background", .timeLimit(.minutes(10)))
-struct EngineSyncingTests {
+@Suite("Syncing in the background", .timeLimit(.minutes(10)))
+struct SyncingTests {
     private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool {
         FileOwner.mark(of: bench.out + "/a").isOf(id, orNone: false)
     }
 
     @Test("a small finished file keeps its checksum; five seconds later its record says so")
     func later() async throws {
-        let bench = try await Bench(content: EngineProofTests.content)
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let bench = try await Bench(content: ProofTests.content)
+        let id = try await bench.completed("a")
         let before = try bench.stored(id)
         #expect(before.synced != true && before.pieces?.map(\.end) == [300_000])
         #expect(isMarked(bench, id))
@@ -256,7 +247,7 @@ struct EngineSyncingTests {
 
     @Test("a file of somebody else in the place of the finished one is not synced, and keeps its mark")
     func replaced() async throws {
-        let bench = try await Bench(content: EngineProofTests.content)
+        let bench = try await Bench(content: ProofTests.content)
         let (mine, other) = (try await bench.add("a"), try await bench.add("b"))
         #expect(await bench.finished(mine)?.state == .complete)
         #expect(await bench.finished(other)?.state == .complete)
@@ -271,19 +262,17 @@ struct EngineSyncingTests {
 
     @Test("an engine that ran for a while syncs before it closes, a short one does not", arguments: [1, 5])
     func closing(_ seconds: Int) async throws {
-        let bench = try await Bench(content: EngineProofTests.content)
+        let bench = try await Bench(content: ProofTests.content)
         await bench.advance(Double(seconds))
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a")
         await bench.downloader.close()
         #expect(try bench.stored(id).synced == (seconds == 5 ? true : nil))
     }
 
     @Test("power: synced at once, no mark")
     func power() async throws {
-        let bench = try await Bench(content: EngineProofTests.content) { $0.durability = .power }
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let bench = try await Bench(content: ProofTests.content) { $0.durability = .power }
+        let id = try await bench.completed("a")
         let record = try bench.stored(id)
         #expect(record.synced == true && record.pieces?.count == 1 && !isMarked(bench, id))
     }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Engine: whose file a refresh or repair finds", .timeLimit(.minutes(10)))
-struct EngineRenewalTests {
+@Suite("Whose file a refresh or repair finds", .timeLimit(.minutes(10)))
+struct RenewalTests {
     static let old = Bytes.pattern(count: 300_000)
     static let new = Bytes.pattern(count: 300_001, seed: 2)
 
@@ -28,8 +26,7 @@ struct EngineRenewalTests {
             if answer != 200 { return .status(answer) }
             return .file(Self.new, etag: "\"2\"", to: request, gate: gate, pauseAt: 100_000)
         }
-        let id = try await bench.add("a", change)
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a", change)
         isNew.withLock { $0 = true }
         return (bench, id)
     }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,8 +7,8 @@ import Testing
 @testable import FKStore
 @testable import FKTransport
 
-@Suite("Engine: the damaged file stays until its repair is proven", .timeLimit(.minutes(10)))
-struct EngineRepairEndTests {
+@Suite("The damaged file stays until its repair is proven", .timeLimit(.minutes(10)))
+struct RepairEndTests {
     private static let mib = 1 << 20
     static let content = Bytes.pattern(count: 3 * Self.mib + 77)
     /// The same, with another byte in the second piece.
@@ -38,7 +36,7 @@ struct EngineRepairEndTests {
             case .gone: return .status(404)
             case .otherWithoutTag: return .file(other, etag: nil, to: request)
             case .otherWithTag: return .file(other, etag: "\"2\"", to: request)
-            case .otherWithoutRanges: return EngineRepairEndTests.whole(other)
+            case .otherWithoutRanges: return RepairEndTests.whole(other)
             case .shorter: return .file(Array(content.dropLast()), etag: nil, to: request)
             }
         }
@@ -171,8 +169,7 @@ struct EngineRepairEndTests {
         case .running: break
         case .killed:
             await first.downloader.close()
-            bench = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request)
-            }
+            bench = try await Bench(in: first.folder, isActive: false, content: Self.content)
         }
         #expect(try bench.out("a") == Self.damaged)
         #expect(bench.names.count == (moment == .cancelled ? 1 : 2))
@@ -193,7 +190,7 @@ struct EngineRepairEndTests {
         var bench = first
         if moment == .killed {
             await first.downloader.close()
-            bench = try await Bench(in: first.folder) { request, _ in .file(Self.content, to: request) }
+            bench = try await Bench(in: first.folder, content: Self.content)
         } else {
             try await first.control.suspend(.id(id))
             gate.open()
@@ -237,8 +234,7 @@ struct EngineRepairEndTests {
         try bench.folder.write(Self.changed(Self.damaged, at: 5), to: "out/a")
         try setTime(time, of: path)
         #expect(try await bench.control.repair(try await verify(bench)) == 1)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
         #expect(try await verify(bench).map(\.result) == [.right])
     }
 
@@ -272,7 +268,7 @@ struct EngineRepairEndTests {
         _ = try await first.control.repair(try await verify(first))
         await gate.reached()
         await first.downloader.close()
-        let next = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request) }
+        let next = try await Bench(in: first.folder, isActive: false, content: Self.content)
         let found = try await verify(next)
         #expect(found.map(\.result) == [.damaged])
         #expect(try await next.control.repair(found) == 1)
@@ -295,7 +291,7 @@ struct EngineRepairEndTests {
             $0.path = first.out + "/a"
             $0.setAside = [SetAsideFile(path: aside, written: try #require(FileIdentity(path: aside)))]
         }
-        let next = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request) }
+        let next = try await Bench(in: first.folder, isActive: false, content: Self.content)
         #expect(try await next.record(id).state != .complete)
         #expect(try await next.record(id).former != nil)
         #expect(try next.out("a") == Self.damaged)

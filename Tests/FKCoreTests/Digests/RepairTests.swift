@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: verifying, repairing and refreshing finished files", .timeLimit(.minutes(10)))
-struct EngineRepairTests {
+@Suite("Verifying, repairing and refreshing finished files", .timeLimit(.minutes(10)))
+struct RepairTests {
     static let mib = 1 << 20
     static let content = Bytes.pattern(count: 3 * mib + 77)
 
@@ -97,16 +95,13 @@ struct EngineRepairTests {
     @Test("a response middleware that changes the file: its sums are those of the changed file")
     func changedByMiddleware() async throws {
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            response: ResponseStep { response in
-                guard let file = response.fileURL else { return response }
-                var data = try Data(contentsOf: file)
-                data[7] = ~data[7]
-                try data.write(to: file)
-                return response
-            })
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        bench.chains.onResponse("response step") { response in
+            guard let file = response.fileURL else { return }
+            var data = try Data(contentsOf: file)
+            data[7] = ~data[7]
+            try data.write(to: file)
+        }
+        try await bench.completed("a")
         #expect(try await verify(bench).map(\.result) == [.right])
     }
 
@@ -135,8 +130,7 @@ struct EngineRepairTests {
         let bench = try await Bench { request, number in
             .file(number == 1 ? [1, 2, 3] : [4, 5, 6, 7], to: request, gate: number > 1 ? gate : nil)
         }
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a")
         _ = await bench.engine.answer(.renew([Renewal(id), Renewal(TaskID(url: "http://h/none"))]))
         await gate.reached()
         #expect(try bench.out("a") == [1, 2, 3], "the old file stays until the new one is whole")

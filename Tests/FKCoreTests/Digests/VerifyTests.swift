@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,14 +5,13 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: digests, lengths and limits", .timeLimit(.minutes(10)))
-struct EngineVerifyTests {
+@Suite("Digests, lengths and limits", .timeLimit(.minutes(10)))
+struct VerifyTests {
     @Test("a right digest, computed while writing", arguments: Checksum.Algorithm.allCases, [0, 10, 400_000])
     func right(_ algorithm: Checksum.Algorithm, _ size: Int) async throws {
         let content = Bytes.pattern(count: size)
         let bench = try await Bench(content: content)
-        let id = try await bench.add("a.bin") { $0.options.checksum = try? checksum(algorithm, content) }
-        #expect(await bench.finished(id)?.state == .complete)
+        try await bench.completed("a.bin") { $0.options.checksum = try? checksum(algorithm, content) }
         #expect(try bench.out("a.bin") == content)
     }
 
@@ -41,11 +38,10 @@ struct EngineVerifyTests {
         #expect(try bench.out(aside) == bad)
         #expect(try bench.stored(id).received == 0)
 
-        let other = try await bench.add("b.bin") {
+        try await bench.completed("b.bin") {
             $0.options.checksum = expected
             $0.mirrors = ["http://good.example/b.bin"]
         }
-        #expect(await bench.finished(other)?.state == .complete)
         #expect(try bench.out("b.bin") == good)
         #expect(bench.sent("Range") == ["-", "-", "-"])
     }
@@ -112,17 +108,7 @@ struct EngineVerifyTests {
         let info = try #require(await bench.finished(id))
         #expect(info.error?.code == .tooLarge && info.attempts == 1)
         #expect(!bench.names.contains("a"))
-        let allowed = try await bench.add("b") { $0.options.maxSize = 1_200 }
-        #expect(await bench.finished(allowed)?.state == .complete)
-    }
-
-    @Test("an empty file is a file")
-    func empty() async throws {
-        let bench = try await Bench(content: [])
-        let id = try await bench.add("a")
-        let info = try #require(await bench.finished(id))
-        #expect(info.state == .complete && info.count == ByteCount(received: 0, expected: 0))
-        #expect(try bench.out("a") == [])
+        try await bench.completed("b") { $0.options.maxSize = 1_200 }
     }
 
     @Test("no length and a clean end: complete, and marked as unverified", arguments: [10, 400_000])
@@ -144,42 +130,5 @@ struct EngineVerifyTests {
         #expect(info.state == .complete && info.count.expected == Int64(size))
         #expect(try bench.stored(id).lengthVerified == false)
         #expect(try bench.out("a") == content)
-    }
-
-    @Test("more bytes than the length says are dropped")
-    func excess() async throws {
-        let content = Bytes.pattern(count: 1_000)
-        let bench = try await Bench { request, _ in
-            var answer = Bench.Answer.file(content, to: request)
-            answer.steps.append(.bytes([1, 2, 3]))
-            return answer
-        }
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == content)
-    }
-
-    @Test("a rate limit holds the transport back, of the task or of all", arguments: [true, false])
-    func rate(_ isOwn: Bool) async throws {
-        let content = Bytes.pattern(count: 10_000)
-        let bench = try await Bench(settings: { if !isOwn { $0.rateLimit = 1_000 } }) { request, _ in
-            .file(content, to: request)
-        }
-        let id = try await bench.add("a") { if isOwn { $0.options.rateLimit = 1_000 } }
-        #expect(await bench.transport.paused(1) == [10.0])
-        #expect(await bench.messager.info(.id(id))?.count.received == 0)
-        await bench.advance(9)
-        #expect(await bench.messager.info(.id(id))?.count.received == 0)
-        await bench.advance(1)
-        #expect(await bench.finished(id)?.state == .complete)
-    }
-
-    @Test("with Durability.power the file is complete all the same, and known to be synced")
-    func durable() async throws {
-        let content = Bytes.pattern(count: 1_000)
-        let bench = try await Bench(content: content) { $0.durability = .power }
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.stored(id).synced == true && bench.out("a") == content)
     }
 }

@@ -1,23 +1,15 @@
-import Foundation
+import TestSupport
 import Testing
 
 /// The library does not know who asks: its messages name its settings, and `fk` puts its options in their place.
 @Suite("Messages of the library")
 struct MessageTextTests {
-    private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appendingPathComponent("Sources")
-
     /// The lines of a module that hold a text, without comments.
     private static func lines(_ module: String) throws -> [String] {
-        let folder = sources.appendingPathComponent(module)
-        var lines: [String] = []
-        let files = try #require(FileManager.default.enumerator(atPath: folder.path))
-        for case let name as String in files where name.hasSuffix(".swift") {
-            let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
-            lines += text.split(separator: "\n").map { "\(name): \($0.trimmingCharacters(in: .whitespaces))" }
+        try Repository.sources("Sources/\(module)").flatMap { name, text in
+            text.split(separator: "\n").map { "\(name): \($0.trimmingCharacters(in: .whitespaces))" }
                 .filter { !$0.contains(": //") && $0.contains("\"") }
         }
-        return lines
     }
 
     @Test(

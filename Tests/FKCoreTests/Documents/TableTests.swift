@@ -1,36 +1,18 @@
-import Foundation
+import TestSupport
 import Testing
 
-/// `Tests/Parity.md` promises a test for each feature: this keeps the promise true.
-@Suite("The parity table")
-struct ParityTableTests {
-    private struct Row: Sendable, CustomTestStringConvertible {
-        var line: Int
-        var cells: [String]
-        var testDescription: String { "line \(line): \(cells.first ?? "")" }
-    }
-
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
-    private static func rows() throws -> [Row] {
-        let text = try String(contentsOf: root.appendingPathComponent("Tests/Parity.md"), encoding: .utf8)
-        return text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().compactMap { number, line in
+/// `Tests/Parity.md` and `Tests/Faults.md` name a test for each feature and each fault: this keeps them true.
+@Suite("The tables of tests")
+struct TableTests {
+    /// The cells of a document's tables, without their heads.
+    private static func rows(_ path: String, section: String? = nil) throws -> [[String]] {
+        var text = try Repository.text(path)
+        if let section { text = try #require(text.components(separatedBy: "\n## ").first { $0.hasPrefix(section) }) }
+        return text.split(separator: "\n").compactMap { line in
             guard line.hasPrefix("| "), !line.hasPrefix("| ---") else { return nil }
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-            return cells.last == "test" ? nil : Row(line: number + 1, cells: cells)
+            return ["test", "response"].contains(cells.last) ? nil : cells
         }
-    }
-
-    private static func sources(_ folder: String) -> [String: String] {
-        let files = FileManager.default.enumerator(atPath: root.appendingPathComponent(folder).path)
-        var result: [String: String] = [:]
-        while let name = files?.nextObject() as? String {
-            guard name.hasSuffix(".swift") else { continue }
-            let key = (name as NSString).lastPathComponent.replacingOccurrences(of: ".swift", with: "")
-            result[key] = try? String(contentsOf: root.appendingPathComponent("\(folder)/\(name)"), encoding: .utf8)
-        }
-        return result
     }
 
     /// What stands between backticks.
@@ -39,30 +21,25 @@ struct ParityTableTests {
             .map { String($0.element) }
     }
 
-    @Test("every row has five parts, names what serves it, and promises nothing by halves")
-    func complete() throws {
-        let rows = try Self.rows()
-        #expect(rows.count >= 80)
-        for row in rows {
-            #expect(row.cells.count == 4, "\(row.testDescription)")
-            #expect(!Self.names(row.cells[1]).isEmpty, "\(row.testDescription)")
-            let text = row.cells.joined(separator: " ").lowercased()
-            for word in ["partial", "todo", "planned", "not yet"] {
-                #expect(!text.contains(word), "\(row.testDescription)")
-            }
+    /// The numbers of a first cell such as `39-47, 49`.
+    private static func numbers(_ cell: String) -> [Int] {
+        cell.components(separatedBy: ", ").flatMap { part -> [Int] in
+            let ends = part.split(separator: "-").compactMap { Int($0) }
+            guard let first = ends.first, let last = ends.last, first <= last else { return [] }
+            return Array(first...last)
         }
     }
 
-    @Test("every test that is named exists")
-    func tests() throws {
-        let files = Self.sources("Tests")
-        for row in try Self.rows() {
-            let names = Self.names(row.cells[row.cells.count - 1])
-            #expect(!names.isEmpty, "\(row.testDescription)")
+    @Test("every test that is named exists", arguments: ["Tests/Parity.md", "Tests/Faults.md"])
+    func tests(_ table: String) throws {
+        let files = try Repository.sources("Tests")
+        for row in try Self.rows(table) {
+            let names = Self.names(row[row.count - 1])
+            #expect(!names.isEmpty, "\(row)")
             for name in names {
                 let parts = name.split(separator: "/").map(String.init)
-                let text = parts.count == 2 ? files[parts[0]] : nil
-                #expect(Self.hasTest(parts.last ?? "", in: text ?? ""), "\(row.testDescription): \(name)")
+                let file = files.first { $0.key.hasSuffix("/\(parts[0]).swift") }
+                #expect(Self.hasTest(parts.last ?? "", in: file?.value ?? ""), "\(row[0]): \(name)")
             }
         }
     }
@@ -75,18 +52,30 @@ struct ParityTableTests {
         return !before[test.upperBound...].contains("\n    }")
     }
 
-    @Test("every name of the library and every option of fk in it exists")
-    func names() throws {
-        let text = Self.sources("Sources").values.joined(separator: "\n")
+    @Test("all 120 faults stand once in the table of faults; each has a test, and 72 is measured")
+    func faults() throws {
+        let faults = try Self.rows("Docs/Reliability.md", section: "Faults\n")
+        #expect(faults.flatMap { Self.numbers($0[0]) }.sorted() == Array(1...120))
+        for row in faults { #expect(row.count == 3 && row[1] != "" && row[2] != "", "\(row)") }
+        let tested = try Self.rows("Tests/Faults.md").flatMap { Self.numbers($0[0]) }
+        #expect(tested == (1...120).filter { $0 != 72 })
+    }
+
+    @Test("every feature has four parts; each name of the library and each option of fk in it exists")
+    func features() throws {
+        let rows = try Self.rows("Tests/Parity.md")
+        #expect(rows.count >= 80)
+        let text = try Repository.sources("Sources").values.joined(separator: "\n")
         let declared = try Self.matches(#"\b(?:func|var|let|case|struct|class|enum|protocol|actor) `?(\w+)"#, in: text)
         let quoted = try Self.matches(#""([a-z0-9-]+)""#, in: text)
-        for row in try Self.rows() {
-            for name in Self.names(row.cells[1]).flatMap({ $0.split(separator: ".") }) {
+        for row in rows {
+            try #require(row.count == 4 && !Self.names(row[1]).isEmpty, "\(row)")
+            for name in Self.names(row[1]).flatMap({ $0.split(separator: ".") }) {
                 let isThere = declared.contains(String(name)) || declared.contains { $0.hasPrefix(name) }
-                #expect(isThere, "\(row.testDescription): \(name)")
+                #expect(isThere, "\(row[0]): \(name)")
             }
-            for option in Self.names(row.cells[2]).flatMap({ $0.split(separator: " ") }) where option.hasPrefix("--") {
-                #expect(quoted.contains(String(option.dropFirst(2))), "\(row.testDescription): \(option)")
+            for option in Self.names(row[2]).flatMap({ $0.split(separator: " ") }) where option.hasPrefix("--") {
+                #expect(quoted.contains(String(option.dropFirst(2))), "\(row[0]): \(option)")
             }
         }
     }

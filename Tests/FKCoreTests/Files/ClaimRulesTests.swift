@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Rules: whose file is at a place, and what each verb may do to it")
-struct RulesClaimTests {
+@Suite("Whose file is at a place, and what each verb may do to it")
+struct ClaimRulesTests {
     private static let id = TaskID(url: "http://h.example/a", destination: nil)
     private static let owner = FileOwner(workPath: "w")
     private static let second: Int64 = 1_000_000_000

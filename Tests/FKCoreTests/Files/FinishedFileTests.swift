@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -14,8 +12,8 @@ import Testing
 #endif
 
 /// Verbs while a finished file is compared after another boot.
-@Suite("Faults: a finished file while it is compared", .timeLimit(.minutes(10)))
-struct FaultComparisonTests {
+@Suite("A finished file while it is compared", .timeLimit(.minutes(10)))
+struct ComparisonTests {
     static let content = Bytes.pattern(count: 300_000)
 
     /// A task that is complete since another boot, in an engine that cannot read files yet.
@@ -24,14 +22,12 @@ struct FaultComparisonTests {
         let id: TaskID
 
         init(isComparing: Bool = true) async throws {
-            let first = try await Bench(content: FaultComparisonTests.content)
+            let first = try await Bench(content: ComparisonTests.content)
             id = try await first.add("a")
             #expect(await first.finished(id)?.state == .complete)
             await first.downloader.close()
             try first.workPath.change(id) { $0.bootID = "another boot" }
-            bench = try await Bench(in: first.folder, isActive: false) { request, _ in
-                .file(FaultComparisonTests.content, to: request)
-            }
+            bench = try await Bench(in: first.folder, isActive: false, content: ComparisonTests.content)
             guard isComparing else { return }
             bench.engine.diskWork.suspend()
             await bench.engine.activate()
@@ -42,7 +38,7 @@ struct FaultComparisonTests {
     }
 
     @Test(
-        "fault 90: suspend and cancel while a finished file is compared end the comparison and nothing else",
+        "suspend and cancel while a finished file is compared end the comparison and nothing else",
         arguments: [Verb.suspend, .cancel])
     func ends(_ verb: Verb) async throws {
         let scene = try await Scene()
@@ -64,7 +60,7 @@ struct FaultComparisonTests {
         #expect(next.transport.requests.isEmpty && next.names == ["a"])
     }
 
-    @Test("fault 90: asked for again after that, the file is compared after all")
+    @Test("asked for again after that, the file is compared after all")
     func again() async throws {
         let scene = try await Scene()
         async let given = scene.bench.control.cancel(.id(scene.id))
@@ -78,7 +74,7 @@ struct FaultComparisonTests {
     }
 
     @Test(
-        "fault 90: other verbs change nothing meanwhile, and the comparison ends as it would",
+        "other verbs change nothing meanwhile, and the comparison ends as it would",
         arguments: [Verb.action, .resume, .retry])
     func others(_ verb: Verb) async throws {
         let scene = try await Scene()
@@ -89,7 +85,7 @@ struct FaultComparisonTests {
         #expect(try scene.bench.stored(scene.id).synced == true && scene.bench.names == ["a"])
     }
 
-    @Test("fault 90: toggle changes nothing either")
+    @Test("toggle changes nothing either")
     func toggle() async throws {
         let scene = try await Scene()
         #expect(try await scene.bench.engine.perform(.toggle(.all)).first?.applied == false)
@@ -97,7 +93,7 @@ struct FaultComparisonTests {
         #expect(await scene.bench.finished(scene.id)?.state == .complete && scene.bench.names == ["a"])
     }
 
-    @Test("fault 90: trash meanwhile deletes the file, which is the task's own")
+    @Test("trash meanwhile deletes the file, which is the task's own")
     func trash() async throws {
         let scene = try await Scene()
         async let given = scene.bench.control.trash(.id(scene.id))
@@ -108,7 +104,7 @@ struct FaultComparisonTests {
     }
 
     @Test(
-        "fault 90: while nothing runs, no verb touches a complete task that is yet to be compared",
+        "while nothing runs, no verb touches a complete task that is yet to be compared",
         arguments: [Verb.action, .suspend, .resume, .cancel, .retry])
     func atRest(_ verb: Verb) async throws {
         let scene = try await Scene(isComparing: false)
@@ -119,7 +115,7 @@ struct FaultComparisonTests {
         #expect(record.state == .complete && record.bootID == "another boot")
     }
 
-    @Test("fault 90: what is written into the record meanwhile leaves it complete, and yet to be compared")
+    @Test("what is written into the record meanwhile leaves it complete, and yet to be compared")
     func written() async throws {
         let scene = try await Scene()
         #expect(try await scene.bench.engine.perform(.setAttributes(.id(scene.id), ["k": "v"])) == 1)
@@ -130,13 +126,12 @@ struct FaultComparisonTests {
         #expect(await scene.bench.finished(scene.id)?.state == .complete)
     }
 
-    @Test("fault 95: a finished file that cannot be written to is compared all the same")
+    @Test("a finished file that cannot be written to is compared all the same")
     func busy() async throws {
         // Not even root may open a program for writing while it runs.
         let program = [UInt8](try Data(contentsOf: URL(fileURLWithPath: "/bin/sleep")))
         let first = try await Bench(content: program)
-        let id = try await first.add("a")
-        #expect(await first.finished(id)?.state == .complete)
+        let id = try await first.completed("a")
         await first.downloader.close()
         try first.workPath.change(id) { $0.bootID = "another boot" }
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: first.out + "/a")
@@ -153,7 +148,7 @@ struct FaultComparisonTests {
     }
 
     @Test(
-        "fault 95: one that cannot even be read stays complete, and is named",
+        "one that cannot even be read stays complete, and is named",
         .enabled(if: geteuid() != 0, "root may read everything"))
     func unreadable() async throws {
         let scene = try await Scene(isComparing: false)

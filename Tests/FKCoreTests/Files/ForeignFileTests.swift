@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -63,18 +61,17 @@ enum Meddling: CaseIterable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Faults: files of others", .timeLimit(.minutes(10)))
-struct FaultForeignFileTests {
+@Suite("Files of others", .timeLimit(.minutes(10)))
+struct ForeignFileTests {
     static let content = Bytes.pattern(count: 1_000)
 
     private func complete(_ change: (inout TaskDescription) -> Void = { _ in }) async throws -> (Bench, TaskID) {
         let bench = try await Bench(content: Self.content)
-        let id = try await bench.add("a", change)
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a", change)
         return (bench, id)
     }
 
-    @Test("fault 93: trash leaves what is not the file as the task left it, and names it", arguments: Meddling.allCases)
+    @Test("trash leaves what is not the file as the task left it, and names it", arguments: Meddling.allCases)
     func trash(_ meddling: Meddling) async throws {
         let (bench, id) = try await complete()
         let bytes = try meddling.meddle(with: bench.out + "/a")
@@ -84,7 +81,7 @@ struct FaultForeignFileTests {
         if let bytes { #expect(try bench.out("a") == bytes) }
     }
 
-    @Test("fault 93: what changes no byte of it leaves it the task's own: trash deletes it")
+    @Test("what changes no byte of it leaves it the task's own: trash deletes it")
     func trashOwn() async throws {
         let (bench, id) = try await complete()
         #expect(chmod(bench.out + "/a", 0o400) == 0)
@@ -96,23 +93,20 @@ struct FaultForeignFileTests {
         #expect(try bench.out("link") == Self.content)
     }
 
-    @Test("fault 93: trash of a task whose file another task has replaced leaves that one's file")
+    @Test("trash of a task whose file another task has replaced leaves that one's file")
     func trashReplaced() async throws {
         let (bench, id) = try await complete { $0.fileName = "same" }
-        let other = try await bench.add("other") {
+        let other = try await bench.completed("other") {
             $0.fileName = "same"
             $0.options.existing = .overwrite
         }
-        #expect(await bench.finished(other)?.state == .complete)
         #expect(try await bench.control.trash(.id(id))[0].note.contains("stays"))
         #expect(bench.names == ["same"])
         #expect(try await bench.control.trash(.id(other))[0].note.contains("deleted"))
         #expect(bench.names == [])
     }
 
-    @Test(
-        "fault 93: a record of an earlier version says length and times: a file of neither stays",
-        arguments: [nil, -3.0, 3.0])
+    @Test("a record of an earlier version says length and times: a file of neither stays", arguments: [nil, -3.0, 3.0])
     func trashEarlierVersion(_ offset: Double?) async throws {
         let (first, id) = try await complete()
         await first.downloader.close()
@@ -129,7 +123,7 @@ struct FaultForeignFileTests {
     }
 
     @Test(
-        "fault 93: after another boot, what is not the file as the task left it stays under its name, and is named",
+        "after another boot, what is not the file as the task left it stays under its name, and is named",
         arguments: Meddling.allCases.filter { $0 != .restored })
     func proof(_ meddling: Meddling) async throws {
         let (first, id) = try await complete()
@@ -147,12 +141,12 @@ struct FaultForeignFileTests {
         #expect(await bench.downloader.takeProblems().contains { $0.contains("\(bench.out)/a is not the file") })
     }
 
-    @Test("fault 93: other bytes at the very time of our own are moved aside and kept where the mark is gone")
+    @Test("other bytes at the very time of our own are moved aside and kept where the mark is gone")
     func keptAside() async throws {
         let (first, id) = try await complete()
         await first.downloader.close()
         let written = try #require(try first.stored(id).written)
-        try EngineProofTests.torn([1, 2])(first.folder.file("out/a"), written.time)
+        try ProofTests.torn([1, 2])(first.folder.file("out/a"), written.time)
         let file = open(first.out + "/a", O_RDWR)
         FileOwner.clear(file)
         close(file)
@@ -165,8 +159,7 @@ struct FaultForeignFileTests {
         #expect(await bench.downloader.takeProblems().contains { $0.contains(kept) })
     }
 
-    @Test(
-        "fault 93: a process killed before the last record takes no other file for its own", arguments: [false, true])
+    @Test("a process killed before the last record takes no other file for its own", arguments: [false, true])
     func killed(_ hasChain: Bool) async throws {
         let (first, id) = try await complete()
         await first.downloader.close()
@@ -178,24 +171,20 @@ struct FaultForeignFileTests {
         let mine = try Meddling.replaced.meddle(with: first.out + "/a")
         let chains = MiddlewareChains()
         if hasChain { chains.register(response: ResponseStep { $0 }) }
-        let bench = try await Bench(in: first.folder, chains: chains) { request, _ in
-            .file(Self.content, to: request)
-        }
+        let bench = try await Bench(in: first.folder, chains: chains, content: Self.content)
         #expect(await bench.finished(id)?.path == bench.out + "/a.1")
         #expect(try bench.out("a") == mine)
         #expect(try bench.out("a.1") == Self.content)
     }
 
-    @Test("fault 93: what somebody puts at the old place while middlewares move the file stays there")
+    @Test("what somebody puts at the old place while middlewares move the file stays there")
     func moved() async throws {
         let bench = try await Bench(content: Self.content)
         let target = bench.folder.file("moved")
         bench.chains.register(response: MoveToFolderMiddleware(folder: target, priority: 1))
-        bench.chains.register(
-            response: ResponseStep(priority: 2) { response in
-                if response.error == nil { try Meddling.replaced.meddle(with: response.leftBehind[0].path) }
-                return response
-            })
+        bench.chains.onResponse("response step", priority: 2) { response in
+            if response.error == nil { try Meddling.replaced.meddle(with: response.leftBehind[0].path) }
+        }
         let id = try await bench.add("a")
         #expect(await bench.finished(id)?.path == target.path + "/a")
         #expect(try bench.out("a") == [UInt8](repeating: 7, count: 1_000))
@@ -203,19 +192,17 @@ struct FaultForeignFileTests {
         #expect(await bench.downloader.takeProblems().contains { $0.contains("\(bench.out)/a stays") })
     }
 
-    @Test("fault 93: cancelled in the response chain, a task deletes no file that took its file's place")
+    @Test("cancelled in the response chain, a task deletes no file that took its file's place")
     func cancelledInTheChain() async throws {
         let isReplaced = Observed(false)
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            response: ResponseStep { response in
-                if let path = response.fileURL?.path {
-                    try Meddling.replaced.meddle(with: path)
-                    isReplaced.update { $0 = true }
-                    try await untilCancelled()
-                }
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            if let path = response.fileURL?.path {
+                try Meddling.replaced.meddle(with: path)
+                isReplaced.update { $0 = true }
+                try await untilCancelled()
+            }
+        }
         let id = try await bench.add("a")
         _ = await isReplaced.wait { $0 }
         try await bench.control.cancel(.id(id))
@@ -232,12 +219,10 @@ struct SetAsideTests {
         in folder: TemporaryFolder? = nil, rejecting count: Int, _ makeError: @escaping @Sendable () -> any Error
     ) async throws -> Bench {
         let chains = MiddlewareChains()
-        chains.register(
-            response: ResponseStep { response in
-                if response.error == nil, response.task.attempt <= count { throw makeError() }
-                return response
-            })
-        return try await Bench(in: folder, chains: chains) { request, _ in .file(Self.content, to: request) }
+        chains.onResponse("response step") { response in
+            if response.error == nil, response.task.attempt <= count { throw makeError() }
+        }
+        return try await Bench(in: folder, chains: chains, content: Self.content)
     }
 
     @Test("a rejected file is gone once a later attempt has succeeded", arguments: [nil, "a"])
@@ -335,8 +320,7 @@ struct SetAsideTests {
     @Test("a process that is killed before it has removed them: the next one does")
     func killed() async throws {
         let first = try await Bench(content: Self.content)
-        let id = try await first.add("a")
-        #expect(await first.finished(id)?.state == .complete)
+        let id = try await first.completed("a")
         await first.downloader.close()
         let aside = "\(first.out)/\(FileNameRules.rejectedName(for: "a", id: id))"
         try Data([1]).write(to: URL(fileURLWithPath: aside))

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,13 +5,13 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Engine: forget", .timeLimit(.minutes(10)))
-struct EngineForgetTests {
+@Suite("Forget", .timeLimit(.minutes(10)))
+struct ForgetTests {
     static let content = Bytes.pattern(count: 400_000)
 
     @Test("forget of a complete task keeps its file and removes everything else of it")
     func complete() async throws {
-        let scene = try await EngineVerbTests.scene(.complete)
+        let scene = try await VerbTests.scene(.complete)
         let bench = scene.bench
         let result = try #require(try await bench.control.forget(.id(scene.id)).first)
         #expect(result.applied && result.verb == .forget && result.after == .unknown)
@@ -25,7 +23,7 @@ struct EngineForgetTests {
 
     @Test("the kept file is no task's any more: neither trash nor a new task of the same URL touches it")
     func released() async throws {
-        let scene = try await EngineVerbTests.scene(.complete)
+        let scene = try await VerbTests.scene(.complete)
         let bench = scene.bench
         try await bench.control.forget(.id(scene.id))
         #expect([.none, .unknown].contains(FileOwner.mark(of: "\(bench.out)/a")))
@@ -35,15 +33,6 @@ struct EngineForgetTests {
         #expect(info.state == .complete && info.path?.hasSuffix("/out/a.1") == true)
         try await bench.control.trash(.id(again))
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
-    }
-
-    @Test("forget of an unfinished task deletes its part file", arguments: [DownloadState.action, .suspend, .idle])
-    func unfinished(_ state: DownloadState) async throws {
-        let scene = try await EngineVerbTests.scene(state)
-        #expect(try await scene.bench.control.forget(.id(scene.id)).first?.applied == true)
-        #expect(!scene.bench.names.contains { $0.contains(scene.id.hex.prefix(12)) })
-        #expect(await scene.bench.state(scene.id) == .unknown)
-        scene.gate.open()
     }
 
     @Test("a file whose response chain has not ended is unfinished: forget deletes it")
@@ -59,9 +48,9 @@ struct EngineForgetTests {
         #expect(bench.names == [])
     }
 
-    @Test("fault 90: forget while a finished file is compared keeps the file")
+    @Test("forget while a finished file is compared keeps the file")
     func comparing() async throws {
-        let scene = try await FaultComparisonTests.Scene()
+        let scene = try await ComparisonTests.Scene()
         async let given = scene.bench.control.forget(.id(scene.id))
         await scene.bench.reached("a", .unknown)
         scene.release()
@@ -82,15 +71,6 @@ struct EngineForgetTests {
         try await bench.control.forget(.all)
         #expect(try bench.out("a") == [7] && bench.out("b") == [8])
         #expect(await bench.messager.all().isEmpty)
-    }
-
-    @Test("forgotten members leave their barrel, whose sum and sequence end without them")
-    func barrel() async throws {
-        let bench = try await Bench(content: Self.content)
-        for name in ["a", "b"] { _ = await bench.finished(try await bench.add(name, barrel: "x")) }
-        #expect(try await bench.control.forget(.barrel("x")).map(\.applied) == [true, true])
-        #expect(try await bench.messager.barrelInfo("x").total == 0)
-        #expect(bench.names == ["a", "b"])
     }
 
     @Test("a forget posted by another process is carried out once, though the same task was added since")

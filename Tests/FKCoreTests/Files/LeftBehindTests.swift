@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Engine: what a middleware that moves the file leaves to the engine", .timeLimit(.minutes(10)))
-struct EngineLeftBehindTests {
+@Suite("What a middleware that moves the file leaves to the engine", .timeLimit(.minutes(10)))
+struct LeftBehindTests {
     static let content = Bytes.pattern(count: 1_000)
 
     /// Makes a second name of the file; its first one is left to the engine.
@@ -46,11 +44,10 @@ struct EngineLeftBehindTests {
     func rejected() async throws {
         let bench = try await Bench(content: Self.content)
         bench.chains.register(response: Self.link(to: bench.folder.file("moved/a.bin")))
-        bench.chains.register(
-            response: ResponseStep(priority: 2) { response in
-                guard response.error == nil else { return response }
-                throw DownloadError(.rejected, "no")
-            })
+        bench.chains.onResponse("response step", priority: 2) { response in
+            guard response.error == nil else { return }
+            throw DownloadError(.rejected, "no")
+        }
         let id = try await bench.add("a.bin")
         #expect(await bench.finished(id)?.error?.code == .rejected)
         #expect(bench.names == [])
@@ -65,14 +62,10 @@ struct EngineLeftBehindTests {
         let (copy, foreign) = (bench.folder.file("copy"), bench.folder.file("foreign"))
         try Data(Self.content).write(to: copy)
         try Data(Self.content.dropLast()).write(to: foreign)
-        bench.chains.register(
-            response: ResponseStep { response in
-                var response = response
-                response.leftBehind = [copy, foreign, bench.folder.file("none")]
-                return response
-            })
-        let id = try await bench.add("a.bin")
-        #expect(await bench.finished(id)?.state == .complete)
+        bench.chains.onResponse("response step") { response in
+            response.leftBehind = [copy, foreign, bench.folder.file("none")]
+        }
+        try await bench.completed("a.bin")
         #expect(try bench.names == ["a.bin"] && FileIO.names(in: bench.folder.path).contains("foreign"))
         #expect(!FileManager.default.fileExists(atPath: copy.path))
         let problems = await bench.downloader.takeProblems()
@@ -85,16 +78,12 @@ struct EngineLeftBehindTests {
         let bench = try await Bench(content: Self.content)
         let alias = bench.folder.file("alias")
         try FileManager.default.createSymbolicLink(at: alias, withDestinationURL: URL(fileURLWithPath: bench.out))
-        bench.chains.register(
-            response: ResponseStep { response in
-                guard let file = response.fileURL else { return response }
-                var response = response
-                response.fileURL = alias.appendingPathComponent(file.lastPathComponent)
-                response.leftBehind = [file]
-                return response
-            })
-        let id = try await bench.add("a.bin")
-        #expect(await bench.finished(id)?.state == .complete)
+        bench.chains.onResponse("response step") { response in
+            guard let file = response.fileURL else { return }
+            response.fileURL = alias.appendingPathComponent(file.lastPathComponent)
+            response.leftBehind = [file]
+        }
+        try await bench.completed("a.bin")
         #expect(bench.names == ["a.bin"])
     }
 
@@ -134,7 +123,7 @@ struct EngineLeftBehindTests {
                 // The engine closes while the chain is at work.
                 try await untilCancelled()
             })
-        let first = try await Bench(in: folder, chains: chains) { request, _ in .file(Self.content, to: request) }
+        let first = try await Bench(in: folder, chains: chains, content: Self.content)
         let id = try await first.add("a.bin")
         let place = moved.appendingPathComponent("a.bin").path
         _ = await isMoved.wait { $0 }
@@ -147,7 +136,7 @@ struct EngineLeftBehindTests {
 
         let mover = MiddlewareChains()
         mover.register(response: MoveToFolderMiddleware(folder: moved))
-        let second = try await Bench(in: folder, chains: mover) { request, _ in .file(Self.content, to: request) }
+        let second = try await Bench(in: folder, chains: mover, content: Self.content)
         let info = try #require(await second.finished(id))
         #expect(info.state == .complete && info.path == place)
         #expect(second.transport.requests.isEmpty)

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,7 +5,7 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Publishing: places of folders and names")
+@Suite("Places of folders and names")
 struct PublishingFolderTests {
     @Test("files that arrive together share one look at their folder; the next turn looks again")
     func turns() throws {

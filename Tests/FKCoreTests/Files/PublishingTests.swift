@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 @testable import FKStore
 
 @Suite("A process that ends between the record and the rename")
-struct EnginePublishingTests {
+struct PublishingTests {
     /// A work path as it is left behind: the record says complete, the part file still has its own name.
     private func leftBehind(
         _ content: [UInt8], in folder: TemporaryFolder, bootID: String = BootID.current

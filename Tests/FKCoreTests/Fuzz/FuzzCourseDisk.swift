@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 
 @testable import FKCore

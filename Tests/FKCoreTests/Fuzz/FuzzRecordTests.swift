@@ -9,7 +9,7 @@ import Testing
 struct FuzzRecordTests {
     @Test("are never read in another way than Foundation's", arguments: FuzzRun.shards)
     func records(shard: Int) async throws {
-        let originals = try StoreRecordReadingTests.records().map { try $0.json() }
+        let originals = try RecordReadingTests.records().map { try $0.json() }
         try await FuzzRun("records", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
             var json = random.pick(originals)
             for _ in 0...random.below(2) {

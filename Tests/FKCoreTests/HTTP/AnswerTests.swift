@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,9 +6,9 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Rows 1 to 10: one file, no range, a server that does not keep to HTTP.
-@Suite("Faults: answers that are not what they say", .timeLimit(.minutes(10)))
-struct FaultHTTPTests {
+/// One file, no range, a server that does not keep to HTTP.
+@Suite("Answers that are not what they say", .timeLimit(.minutes(10)))
+struct AnswerTests {
     static let content = Bytes.pattern(count: 300_000)
 
     /// Fetches `/a` from a server that answers so every time.
@@ -32,7 +30,7 @@ struct FaultHTTPTests {
         #expect(live.names.allSatisfy { $0.hasPrefix(".") }, "\(live.names)")
     }
 
-    @Test("fault 1: a body shorter than Content-Length is never whole, and its bytes are kept")
+    @Test("a body shorter than Content-Length is never whole, and its bytes are kept")
     func short() async throws {
         let (info, live, requests) = try await fetch {
             FaultResponse.ranged(Self.content, for: $0, etag: "\"1\"").cut(at: 60_000)
@@ -42,7 +40,7 @@ struct FaultHTTPTests {
         #expect(info.count.received == 180_000)
     }
 
-    @Test("fault 1: one byte less than Content-Length")
+    @Test("one byte less than Content-Length")
     func oneByteShort() async throws {
         let (info, live, _) = try await fetch { _ in
             FaultResponse.untilClose(Self.content).setting("Content-Length", "300001")
@@ -50,7 +48,7 @@ struct FaultHTTPTests {
         expectNothing(info, live, .incompleteBody)
     }
 
-    @Test("fault 2: a chunked body without its last chunk is never whole", arguments: [100, 300_000])
+    @Test("a chunked body without its last chunk is never whole", arguments: [100, 300_000])
     func chunked(_ size: Int) async throws {
         let (info, live, _) = try await fetch { _ in
             FaultResponse.chunked(Array(Self.content.prefix(size))).withoutLastChunk()
@@ -58,7 +56,7 @@ struct FaultHTTPTests {
         expectNothing(info, live, .incompleteBody)
     }
 
-    @Test("fault 3: no length and a clean close is complete, and marked as not verified")
+    @Test("no length and a clean close is complete, and marked as not verified")
     func untilClose() async throws {
         let (info, live, _) = try await fetch { _ in .untilClose(Self.content) }
         #expect(info.state == .complete)
@@ -67,7 +65,7 @@ struct FaultHTTPTests {
         #expect(record.lengthVerified == false)
     }
 
-    @Test("fault 3: no length, and TLS closed without close_notify, is never whole")
+    @Test("no length, and TLS closed without close_notify, is never whole")
     func truncatedTLS() async throws {
         let upstream = try FaultServer()
         upstream.route("/a") { _ in .untilClose(Self.content) }
@@ -85,7 +83,7 @@ struct FaultHTTPTests {
         await live.downloader.close()
     }
 
-    @Test("fault 4: what comes beyond Content-Length is dropped, with its connection", arguments: [0, 1, 300_000])
+    @Test("what comes beyond Content-Length is dropped, with its connection", arguments: [0, 1, 300_000])
     func excess(_ length: Int) async throws {
         let body = Array(Self.content.prefix(length))
         let (info, live, _) = try await fetch { _ in
@@ -99,7 +97,7 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 5: contradicting, negative and overflowing lengths are refused",
+        "contradicting, negative and overflowing lengths are refused",
         arguments: [
             "Content-Length: 3\r\nContent-Length: 4", "Content-Length: 3, 4", "Content-Length: -3",
             "Content-Length: 18446744073709551617", "Content-Length: 9223372036854775808", "Content-Length: 3x",
@@ -112,7 +110,7 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 6: the body of an error status is never the file; its beginning explains the error",
+        "the body of an error status is never the file; its beginning explains the error",
         arguments: [400, 403, 404, 410, 416, 500, 503])
     func errorBody(_ status: Int) async throws {
         let page = "\u{1b}]0;owned\u{7}<h1>Gone \u{1b}[31mfishing\u{9b}2J\r\n\u{202e}</h1>"
@@ -125,7 +123,7 @@ struct FaultHTTPTests {
         #expect(!text.unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{202e}" })
     }
 
-    @Test("fault 6: an error page on a resumed transfer leaves the bytes as they are", arguments: [404, 503])
+    @Test("an error page on a resumed transfer leaves the bytes as they are", arguments: [404, 503])
     func errorOnResume(_ status: Int) async throws {
         let page = [UInt8](repeating: 0x78, count: 200_000)
         let (info, live, requests) = try await fetch { request in
@@ -142,7 +140,7 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 7: an absurd Retry-After counts for maxRetryAfter at most, or not at all",
+        "an absurd Retry-After counts for maxRetryAfter at most, or not at all",
         arguments: [
             "31536000", "99999999999999999999", "-5", "Sat, 01 Jan 2000 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT",
             "soon", "",
@@ -156,7 +154,7 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 107: bytes in a coding nobody asked for are kept as sent, and the record says so once",
+        "bytes in a coding nobody asked for are kept as sent, and the record says so once",
         arguments: ["gzip", "br", "none", "binary", "UTF-8", "X-GZIP", "gzip, gzip", "identity", ""], [300_000, 1_000])
     func encoded(_ coding: String, _ count: Int) async throws {
         let body = Array(Self.content.prefix(count))
@@ -175,7 +173,7 @@ struct FaultHTTPTests {
         #expect(record.history.filter { $0.by == "coding" }.count == (plain ? 0 : 1))
     }
 
-    @Test("fault 107: a rest in another coding than the part began with starts again", arguments: [true, false])
+    @Test("a rest in another coding than the part began with starts again", arguments: [true, false])
     func changedCoding(_ beginsEncoded: Bool) async throws {
         let (info, live, requests) = try await fetch { request in
             let answer = FaultResponse.ranged(Self.content, for: request, etag: "\"1\"")
@@ -188,7 +186,7 @@ struct FaultHTTPTests {
         #expect(requests.map { $0["Range"] } == [nil, "bytes=100000-", nil])
     }
 
-    @Test("fault 10: 200 with an empty body is a file of no bytes", arguments: [true, false])
+    @Test("200 with an empty body is a file of no bytes", arguments: [true, false])
     func empty(_ hasLength: Bool) async throws {
         let (info, live, _) = try await fetch { _ in hasLength ? .ok([]) : .chunked([]) }
         #expect(info.state == .complete)
@@ -196,7 +194,7 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 106: chunked twice, identity and an empty Transfer-Encoding are read as curl reads them",
+        "chunked twice, identity and an empty Transfer-Encoding are read as curl reads them",
         arguments: [
             "chunked, chunked", "chunked\r\nTransfer-Encoding: chunked", "identity, chunked", "identity", "",
             "identity, identity",
@@ -215,7 +213,7 @@ struct FaultHTTPTests {
         #expect(try live.out("a") == body)
     }
 
-    @Test("fault 106: identity with fewer bytes than Content-Length is never whole")
+    @Test("identity with fewer bytes than Content-Length is never whole")
     func cutIdentity() async throws {
         let (info, live, _) = try await fetch { _ in
             .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 9\r\n\r\nabc")
@@ -224,7 +222,7 @@ struct FaultHTTPTests {
     }
 
     @Test(
-        "fault 106: a coding that nobody asked for is refused",
+        "a coding that nobody asked for is refused",
         arguments: ["chunked, identity", "chunked, gzip", "gzip, chunked", "identityx", "chunked, another, chunked"])
     func refusedCoding(_ field: String) async throws {
         let (info, live, _) = try await fetch { _ in
@@ -236,7 +234,7 @@ struct FaultHTTPTests {
     // MARK: Bodies beside the file
 
     @Test(
-        "fault 103: the body of an error without an end is waited for a second, or 512 bytes",
+        "the body of an error without an end is waited for a second, or 512 bytes",
         arguments: [404, 503, 401, 202, 300], ["Content-Length: 9999", "X-A: 1", "Transfer-Encoding: chunked"])
     func endlessError(_ status: Int, _ field: String) async throws {
         let gate = Gate()
@@ -271,7 +269,7 @@ struct FaultHTTPTests {
         ]
     }
 
-    @Test("fault 9: a body that its own digest contradicts is never published, and set aside", arguments: 0..<6)
+    @Test("a body that its own digest contradicts is never published, and set aside", arguments: 0..<6)
     func digest(_ index: Int) async throws {
         let (name, right) = Self.digests(Self.content)[index]
         let wrong = Self.digests(Bytes.pattern(count: 10))[index].value
@@ -283,7 +281,7 @@ struct FaultHTTPTests {
         #expect(live.names.count == 1 && live.names[0].hasSuffix(".fkrejected"))
     }
 
-    @Test("fault 9: the digest of the whole that comes with a 206 is of the joined file", arguments: [true, false])
+    @Test("the digest of the whole that comes with a 206 is of the joined file", arguments: [true, false])
     func resumedDigest(_ isRight: Bool) async throws {
         let (name, right) = Self.digests(Self.content)[0]
         let wrong = Self.digests(Bytes.pattern(count: 10))[0].value
@@ -299,7 +297,7 @@ struct FaultHTTPTests {
         expectNothing(info, live, .checksumMismatch)
     }
 
-    @Test("fault 9: a digest given with the task that does not fit", arguments: [1, 4])
+    @Test("a digest given with the task that does not fit", arguments: [1, 4])
     func ownDigest(_ connections: Int) async throws {
         let checksum = try Checksum(.sha256, hex: Bytes.sha256([1]))
         let (info, live, _) = try await fetch(

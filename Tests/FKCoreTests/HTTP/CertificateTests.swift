@@ -1,14 +1,12 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKModel
 
-/// Row 77: nobody is believed to be the server who cannot prove it.
-@Suite("Faults: certificates", .timeLimit(.minutes(10)))
-struct FaultTLSTests {
+/// Nobody is believed to be the server who cannot prove it.
+@Suite("Certificates", .timeLimit(.minutes(10)))
+struct CertificateTests {
     private static let content = Bytes.pattern(count: 1_000)
 
     private func fetch(
@@ -32,24 +30,7 @@ struct FaultTLSTests {
         #expect(live.names == [])
     }
 
-    @Test(
-        "fault 77: an expired, self-signed or foreign certificate is refused with the reason",
-        arguments: [
-            (TestCertificates.Kind.expired, "certificate has expired"), (.selfSigned, "self signed certificate"),
-            (.wrongHost, "no alternative certificate subject name matches"),
-        ])
-    func refused(_ kind: TestCertificates.Kind, _ reason: String) async throws {
-        let (info, live) = try await fetch(try NginxServer(certificate: kind))
-        expectRefused(info, live, reason)
-    }
-
-    @Test("fault 77: an authority that nobody trusts is refused with the reason")
-    func untrusted() async throws {
-        let (info, live) = try await fetch(try NginxServer(), trust: false)
-        expectRefused(info, live, "unable to get local issuer certificate")
-    }
-
-    @Test("fault 77: a certificate that the given list revokes is refused with the reason", arguments: [true, false])
+    @Test("a certificate that the given list revokes is refused with the reason", arguments: [true, false])
     func revoked(_ isRevoked: Bool) async throws {
         let nginx = try NginxServer()
         let list = try nginx.certificates.revocations(isRevoked ? .good : nil)
@@ -61,13 +42,13 @@ struct FaultTLSTests {
         }
     }
 
-    @Test("fault 77: a list of revocations that cannot be read is an error, not a permission")
+    @Test("a list of revocations that cannot be read is an error, not a permission")
     func unreadableList() async throws {
         let (info, live) = try await fetch(try NginxServer()) { $0.crlFile = "/does/not/exist.pem" }
         #expect(info.state == .error && info.error?.code == .tls && live.names == [])
     }
 
-    @Test("fault 77: insecure holds for the task that asked for it, and for no other on the same host")
+    @Test("insecure holds for the task that asked for it, and for no other on the same host")
     func insecure() async throws {
         let nginx = try NginxServer(certificate: .wrongHost)
         for name in ["a", "b"] { try nginx.write(Self.content, to: name) }

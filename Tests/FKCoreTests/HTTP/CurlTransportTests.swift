@@ -6,7 +6,7 @@
     import Testing
 
     @Suite("What the transport over libcurl has of its own", .timeLimit(.minutes(10)))
-    struct TransportCurlTests {
+    struct CurlTransportTests {
         @Test("a transport that nobody shuts down still ends what runs")
         func dropped() async throws {
             let server = try FaultServer()
@@ -20,7 +20,7 @@
             #expect(await handler.finished().error?.code == .cancelled)
         }
 
-        @Test("fault 104: interim responses do not extend the deadline of the head")
+        @Test("interim responses do not extend the deadline of the head")
         func interims() async throws {
             let server = try FaultServer()
             let interim = Array("HTTP/1.1 103 Early Hints\r\n\r\n".utf8)

@@ -1,13 +1,11 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKModel
 
-@Suite("Rules: pages that come with an error", .timeLimit(.minutes(10)))
-struct RulesErrorPageTests {
+@Suite("Pages that come with an error", .timeLimit(.minutes(10)))
+struct ErrorPageTests {
     @Test(
         "Only the text is left of a page",
         arguments: [

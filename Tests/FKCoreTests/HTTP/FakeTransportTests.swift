@@ -1,12 +1,10 @@
-import FKCore
-import FKMiddleware
 import TestSupport
 import Testing
 
 /// The fake keeps the contract that the conformance suite holds real transports to: a test that passes over it says
 /// something about the engine.
 @Suite("The fake transport", .timeLimit(.minutes(10)))
-struct TransportFakeTests {
+struct FakeTransportTests {
     private let clock = ManualClock()
 
     private func transport(_ answer: @escaping @Sendable (TransportRequest) -> FakeTransport.Answer) -> FakeTransport {

@@ -1,10 +1,8 @@
-import FKCore
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @Suite("Content-Range and Content-Length")
-struct RulesHeaderTests {
+struct HeaderRulesTests {
     @Test(
         "Content-Range is read",
         arguments: [
@@ -66,7 +64,7 @@ struct RulesHeaderTests {
 }
 
 @Suite("Dates of HTTP")
-struct RulesDateTests {
+struct DateTests {
     private static let now = Date(timeIntervalSince1970: 1_780_000_000)  // May 2026
 
     @Test(

@@ -5,7 +5,7 @@ import Testing
 @testable import FKModel
 
 @Suite("The short cut for URLs that are normal already")
-struct RulesPlainURLTests {
+struct PlainURLTests {
     @Test(
         "takes the usual ones",
         arguments: [

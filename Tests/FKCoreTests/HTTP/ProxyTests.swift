@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -10,8 +9,8 @@ import Testing
     import CLibcurl
 #endif
 
-@Suite("Rules: proxies")
-struct RulesProxyTests {
+@Suite("Proxies")
+struct ProxyTests {
     @Test(
         "A proxy's host and port",
         arguments: [

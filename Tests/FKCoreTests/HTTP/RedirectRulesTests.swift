@@ -1,9 +1,8 @@
-import FKCore
-import FKMiddleware
+import TestSupport
 import Testing
 
 @Suite("Rules for redirects")
-struct TransportRedirectTests {
+struct RedirectRulesTests {
     private func rules(
         _ url: String, _ method: String = "GET", change: (inout TransportOptions) -> Void = { _ in }
     ) -> RedirectRules {
@@ -67,7 +66,7 @@ struct TransportRedirectTests {
         }
     }
 
-    @Test("fault 105: the same URL may come again and again, up to the limit")
+    @Test("the same URL may come again and again, up to the limit")
     func sameURL() throws {
         var rules = rules("http://a.test/", "POST") { $0.maxRedirects = 3 }
         #expect(try rules.follow(status: 303, to: "http://a.test/").method == "GET")
@@ -77,7 +76,7 @@ struct TransportRedirectTests {
     }
 
     @Test(
-        "fault 108: a host outside ASCII becomes its IDNA form, and is then judged",
+        "a host outside ASCII becomes its IDNA form, and is then judged",
         arguments: [
             ("http://m\u{fc}nchen.test/\u{e9} x", "http://xn--mnchen-3ya.test/%C3%A9%20x"),
             ("http://M\u{dc}NCHEN.test:8080/", "http://xn--mnchen-3ya.test:8080/"),

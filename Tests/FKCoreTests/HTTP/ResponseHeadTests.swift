@@ -1,9 +1,8 @@
-import FKCore
-import FKMiddleware
+import TestSupport
 import Testing
 
 @Suite("Response heads, line by line")
-struct TransportHeadTests {
+struct ResponseHeadTests {
     private func collect(_ lines: [String], maxBytes: Int = 1_000, maxLines: Int = 20) -> HeaderCollector.Event {
         var collector = HeaderCollector(maxBytes: maxBytes, maxLines: maxLines)
         var last = HeaderCollector.Event.more

@@ -1,9 +1,8 @@
-import FKCore
-import FKMiddleware
+import TestSupport
 import Testing
 
 @Suite("URLs in errors and in redirects")
-struct TransportURLTests {
+struct SecretURLTests {
     @Test(
         "userinfo and the values of query items that may be secret are masked, the rest stays",
         arguments: [

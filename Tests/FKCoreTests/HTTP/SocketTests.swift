@@ -5,8 +5,8 @@
     @testable import FKCore
     @testable import FKTransport
 
-    @Suite("Transport: sockets and the wake signal")
-    struct TransportSocketTests {
+    @Suite("Sockets and the wake signal")
+    struct SocketTests {
         /// A pipe whose ends are closed with it.
         private final class Pipe {
             let reader: Int32

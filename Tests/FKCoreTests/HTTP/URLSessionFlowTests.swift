@@ -4,7 +4,7 @@ import Testing
 @testable import FKTransport
 
 @Suite("URLSession: how long a server is silent")
-struct TransportURLSessionFlowTests {
+struct URLSessionFlowTests {
     /// The results of a check each second, for ten seconds, with ten seconds allowed.
     private func checks(_ flow: inout URLSessionFlow) -> [URLSessionFlow.Check] {
         (1...10).map { _ in flow.check(after: 1, silentLength: nil, allowed: 10) }

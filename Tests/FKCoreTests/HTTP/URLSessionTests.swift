@@ -1,13 +1,11 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Integration: a downloader over URLSession", .timeLimit(.minutes(10)))
-struct IntegrationURLSessionTests {
+@Suite("A downloader over URLSession", .timeLimit(.minutes(10)))
+struct URLSessionTests {
     private func bench(_ settings: (inout Configure) -> Void = { _ in }) throws -> LiveBench {
         try LiveBench {
             $0.transportKind = .urlSession
@@ -44,22 +42,6 @@ struct IntegrationURLSessionTests {
         await live.downloader.close()
     }
 
-    @Test("interrupted by the server in its middle: the rest is fetched, and the file is the same")
-    func interrupted() async throws {
-        let content = Bytes.pattern(count: 3_000_000)
-        let server = try FaultServer()
-        server.route("/a") { request in
-            let whole = FaultResponse.ranged(content, for: request, etag: "\"1\"")
-            return request.index == 0 ? whole.cut(at: 1_000_000) : whole
-        }
-        let live = try bench()
-        let info = try await live.fetch(server.url("/a"))
-        #expect(info.state == .complete, "\(String(describing: info.error))")
-        #expect(try live.out("a") == content)
-        #expect(server.requests.map { $0["Range"] } == [nil, "bytes=1000000-"])
-        await live.downloader.close()
-    }
-
     @Test("suspended in the middle and resumed: the file is the same, and what is there is not fetched again")
     func suspended() async throws {
         let content = Bytes.pattern(count: 6_000_000)
@@ -82,55 +64,6 @@ struct IntegrationURLSessionTests {
         #expect(starts.first == .some(nil) && starts.contains(2_000_000))
         #expect(starts.dropFirst().allSatisfy { $0 ?? 0 >= 2_000_000 })
         await live.downloader.close()
-    }
-
-    @Test("statuses that are errors end the task with the status", arguments: [401, 404, 407, 410])
-    func status(_ status: Int) async throws {
-        let server = try FaultServer()
-        server.route("/a") { _ in
-            .status(
-                status, body: Array("why".utf8),
-                headers: ["WWW-Authenticate": "Basic realm=\"x\"", "Proxy-Authenticate": "Basic"])
-        }
-        let live = try bench()
-        let info = try await live.fetch(server.url("/a"))
-        #expect(info.state == .error)
-        #expect(info.error?.code == .httpStatus && info.error?.status == status)
-        #expect(info.error?.underlying == "why")
-        await live.downloader.close()
-    }
-
-    @Test("a barrel of 50 small files")
-    func barrel() async throws {
-        let server = try NginxServer()
-        let live = try bench { $0.maxAction = 8 }
-        var contents: [String: [UInt8]] = [:]
-        for index in 0..<50 {
-            let name = "f\(index)"
-            contents[name] = Bytes.pattern(count: 100 + index * 313, seed: UInt64(index + 1))
-            try server.write(contents[name] ?? [], to: name)
-        }
-        for name in contents.keys.sorted() { _ = try await live.add("\(server.base)/\(name)") }
-        _ = try await live.downloader.messager.addBarrel("small", urls: contents.keys.map { "\(server.base)/\($0)" })
-        await live.downloader.waitUntilDrained()
-        #expect(try await live.downloader.messager.barrelInfo("small").states == [.complete: 50])
-        for (name, content) in contents { #expect(try live.out(name) == content) }
-        let log = try await server.log(atLeast: 50)
-        #expect(Set(log.map(\.connection)).count <= 8 * 2)
-        await live.downloader.close()
-    }
-
-    @Test("a limit in bytes per second holds, and the server cannot run ahead of it")
-    func limited() async throws {
-        let server = try FaultServer()
-        server.route("/a") { _ in
-            .raw([.text("HTTP/1.1 200 OK\r\n\r\n"), .sendForever(Bytes.pattern(count: 1 << 20))])
-        }
-        let live = try bench { $0.rateLimit = 1 << 20 }
-        let id = try await live.add(server.url("/a"))
-        for await info in live.downloader.messager.infos(.id(id)) where info.count.received > 1 << 20 { break }
-        await live.downloader.close()
-        #expect(server.requests[0].bytesSent < 64 << 20, "\(server.requests[0].bytesSent) bytes")
     }
 
     @Test("what URLSession cannot keep fails the task with what to do")

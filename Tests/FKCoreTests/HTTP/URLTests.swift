@@ -1,11 +1,8 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @Suite("URL normal form")
-struct RulesURLTests {
+struct URLTests {
     @Test(
         "is what is stored and sent",
         arguments: [

@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("A web page in the place of a file") struct RulesPageTests {
+@Suite("A web page in the place of a file") struct WebPageTests {
     private func head(_ type: String?, _ more: [ResponseHead.Field] = []) -> ResponseHead {
         ResponseHead(
             status: 200, fields: (type.map { [ResponseHead.Field("Content-Type", $0)] } ?? []) + more, url: "http://h/x"

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -6,10 +5,6 @@ import Testing
 @testable import FKManifests
 @testable import FKMiddleware
 @testable import FKModel
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite("Hub: references, patterns, links, tokens") struct HubPatternTests {
     @Test(
@@ -60,16 +55,6 @@ import Testing
         #expect(links.map(\.target) == ["https://h/a?x=1,2", "/b", "c"])
         #expect(links[0].relations == ["next", "last"] && links[0].parameters == ["a": "b"])
         #expect(links[1].parameters == ["pri": "2", "geo": "d\"e"] && links[2].relations.isEmpty)
-    }
-
-    @Test("Links of any bytes are read", arguments: FuzzRun.shards) func fuzz(shard: Int) async throws {
-        try await FuzzRun("links", usual: 5_000)(shard: shard, of: FuzzRun.shards.count) { random in
-            var bytes = Array("<https://h/a>; rel=\"next\"; pri=1, <b>; rel=duplicate".utf8)
-            for _ in 0...random.below(4) { Mutation.apply(&bytes, with: NastyText.bytes(&random), &random) }
-            let text = String(decoding: bytes, as: UTF8.self)
-            _ = HubPattern(text).matches(text)
-            return LinkField.parse([text]).count > LinkField.maxLinks ? "too many links" : nil
-        }
     }
 
     @Test("The token is where the hub's client has it, and goes to the hub alone") func token() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import FKManifests
 @testable import FKModel
 
-@Suite("Manifests: BagIt") struct ManifestBagTests {
+@Suite("BagIt") struct ManifestBagTests {
     private static let hex = SampleDigest.sha256
     private static let declaration = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 

@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKManifests
 
-@Suite("Manifests: checksum lists") struct ManifestChecksumTests {
+@Suite("Checksum lists") struct ManifestChecksumTests {
     private static let hex = SampleDigest.sha256
 
     @Test(

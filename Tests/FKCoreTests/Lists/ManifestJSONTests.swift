@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKManifests
 
-@Suite("Manifests: JSON, lock files and hub trees") struct ManifestJSONTests {
+@Suite("JSON, lock files and hub trees") struct ManifestJSONTests {
     private static let hex = SampleDigest.sha256
 
     @Test("An export of a barrel, as an array or as a document") func export() throws {

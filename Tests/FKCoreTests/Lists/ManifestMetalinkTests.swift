@@ -5,7 +5,7 @@ import Testing
 @testable import FKManifests
 @testable import FKModel
 
-@Suite("Manifests: Metalink") struct ManifestMetalinkTests {
+@Suite("Metalink") struct ManifestMetalinkTests {
     private static let hex = SampleDigest.sha256
     private static let sha1 = SampleDigest.hex(.sha1)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import FKManifests
 @testable import FKModel
 
-@Suite("Manifests: names") struct ManifestNameTests {
+@Suite("Names") struct ManifestNameTests {
     /// Names that are refused, and why.
     static let refusedNames: [(name: String, reason: String)] = [
         ("", "is empty"), ("/a", "absolute"), ("/", "absolute"), ("..", "'..'"), ("../a", "'..'"), ("a/../b", "'..'"),
@@ -21,7 +21,7 @@ import Testing
     ]
 
     @Test(
-        "fault 96: names of manifests that lead out or are none are refused by name and line",
+        "names of manifests that lead out or are none are refused by name and line",
         arguments: ManifestNameTests.refusedNames)
     func refused(name: String, reason: String) throws {
         #expect(
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(
-        "fault 96: a name of a manifest keeps its bytes",
+        "a name of a manifest keeps its bytes",
         arguments: [
             "a", "a/b c/d", "a\\b", "a\nb", "a\rb", "a\tb", "..a", "a..", "...", "é", "e\u{301}", "-x", "a:b", "*",
             String(repeating: "x", count: 255),
@@ -69,7 +69,7 @@ import Testing
     }
 }
 
-@Suite("Manifests: recognition") struct ManifestFormTests {
+@Suite("Recognition") struct ManifestFormTests {
     private static let hex = SampleDigest.sha256
 
     @Test(

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,7 +6,7 @@ import Testing
 
 /// Documents that come in portions: they are read to the same list as in one piece, and what is in memory does not grow
 /// with them.
-@Suite("Manifests: documents in portions") struct ManifestStreamTests {
+@Suite("Documents in portions") struct ManifestStreamTests {
     private static let hex = SampleDigest.sha256
 
     /// A document of many files, which are written one by one.

@@ -5,7 +5,7 @@ import Testing
 @testable import FKManifests
 @testable import FKModel
 
-@Suite("Manifests: lists of addresses") struct ManifestTextTests {
+@Suite("Lists of addresses") struct ManifestTextTests {
     @Test(
         "One address a line; comments, empty lines, the byte order mark and the kind of line end do not matter",
         arguments: ["\n", "\r\n", "\r"])

@@ -1,12 +1,10 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKManifests
 
-@Suite("Manifests: writing") struct ManifestWriterTests {
+@Suite("Writing") struct ManifestWriterTests {
     private static func manifest() -> Manifest {
         var a = Manifest.Entry(
             name: "b/a <&\">\\x\ny.bin",

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,7 +9,7 @@ import Testing
 #endif
 
 /// The reader is held to Foundation's parser: the same documents are well-formed to both, and say the same.
-@Suite("Manifests: XML") struct ManifestXMLTests {
+@Suite("XML") struct ManifestXMLTests {
     /// What a document says, as one text; nil if it is refused.
     static func events(_ bytes: [UInt8]) -> String? {
         let (log, fault) = outcome(bytes)

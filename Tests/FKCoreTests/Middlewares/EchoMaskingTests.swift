@@ -1,12 +1,8 @@
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKTransport
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite("Secrets in error pages")
 struct EchoMaskingTests {

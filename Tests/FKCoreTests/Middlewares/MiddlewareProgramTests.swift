@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,12 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
-@Suite("Engine: middleware programs", .timeLimit(.minutes(10)))
-struct EngineProgramTests {
+@Suite("Middleware programs", .timeLimit(.minutes(10)))
+struct MiddlewareProgramTests {
     static let content = Bytes.pattern(count: 1_000)
 
     /// A shell script as a middleware.
@@ -40,13 +34,10 @@ struct EngineProgramTests {
         let bench = try await Bench(content: Self.content)
         let programs = bench.downloader.programs
         func register(_ name: String, _ priority: Int) {
-            bench.chains.register(
-                request: RequestStep(name: name, priority: priority) { request, _ in
-                    var request = request
-                    let trace = request.value(forHTTPHeaderField: "X-Trace") ?? ""
-                    request.setValue("\(trace)\(name) ", forHTTPHeaderField: "X-Trace")
-                    return request
-                })
+            bench.chains.onRequest(name, priority: priority) { request, _ in
+                let trace = request.value(forHTTPHeaderField: "X-Trace") ?? ""
+                request.setValue("\(trace)\(name) ", forHTTPHeaderField: "X-Trace")
+            }
         }
         let add =
             #"t=$(sed 's/.*"X-Trace":"\([^"]*\)".*/\1/;/^{/s/.*//'); printf '{"headers":{"X-Trace":"%sNAME "}}' "$t""#
@@ -61,8 +52,7 @@ struct EngineProgramTests {
         register("swift100", 100)
         try await program("p5", 5)
         try await program("p100b", 100)
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a")
         #expect(bench.sent("X-Trace") == ["p5 swift50 p100 swift100 p100b "])
         #expect(try programs.list().map(\.name) == ["p100", "p5", "p100b"])
         #expect(try history(bench, id, of: "p5") == ["changed the header X-Trace"])
@@ -99,13 +89,12 @@ struct EngineProgramTests {
                 "resolve", .request,
                 #"echo '{"url": "http://cdn.example/b?sig=1", "headers": {"Authorization": "for the cdn"}}'"#,
                 in: bench.folder))
-        let id = try await bench.add("a") {
+        try await bench.completed("a") {
             $0.options.headers = [
                 .init("X-Token", "t"), .init("Cookie", "c"), .init("Authorization", "a"), .init("X-Open", "o"),
             ]
             $0.options.secretHeaders = ["X-Token"]
         }
-        #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.sent("X-Token") == ["-"] && bench.sent("Cookie") == ["-"])
         #expect(bench.sent("Authorization") == ["for the cdn"] && bench.sent("X-Open") == ["o"])
     }
@@ -294,8 +283,7 @@ struct EngineProgramTests {
         do {
             let bench = try await Bench(in: folder, content: Self.content)
             try await bench.downloader.programs.add(shell("b", .request, "exit 1", barrel: "x", in: folder))
-            let outside = try await bench.add("a")
-            #expect(await bench.finished(outside)?.state == .complete)
+            try await bench.completed("a")
             let inside = try await bench.add("b", barrel: "x")
             #expect(await bench.finished(inside)?.state == .error)
             await #expect(throws: DownloadError.self) { try await bench.downloader.programs.remove(named: "c") }
@@ -305,8 +293,7 @@ struct EngineProgramTests {
         do {
             let bench = try await Bench(in: folder, content: Self.content) { $0.runsMiddlewarePrograms = false }
             #expect(try bench.downloader.programs.list().map(\.name) == ["b"])
-            let id = try await bench.add("c", barrel: "x")
-            #expect(await bench.finished(id)?.state == .complete)
+            let id = try await bench.completed("c", barrel: "x")
             await bench.downloader.close()
         }
         // The list is the work path's: another engine runs them again.
@@ -326,8 +313,7 @@ struct EngineProgramTests {
             download: ProgramMiddleware(try shell("note", .download, "exit 3", in: bench.folder)) { _, state, error in
                 ends.update { $0.append("\(state) \(error?.message ?? "")") }
             })
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        try await bench.completed("a")
         #expect(bench.sent("X-Key") == ["k"])
         await bench.downloader.close()
         #expect(ends.value.last == "complete The middleware program note failed: exit status 3")
@@ -335,7 +321,7 @@ struct EngineProgramTests {
     }
 
     @Test(
-        "fault 82: suspending a task whose program hangs ends the program at once",
+        "suspending a task whose program hangs ends the program at once",
         arguments: [MiddlewareProgram.Stage.request, .response])
     func suspended(_ stage: MiddlewareProgram.Stage) async throws {
         let bench = try await Bench(content: Self.content)
@@ -350,7 +336,6 @@ struct EngineProgramTests {
         let pid = try #require(lines(bench, "pid").first.flatMap(Int32.init))
         #expect(try await eventually { kill(pid, 0) != 0 ? true : nil } == true)
         try await bench.control.resume(.id(id))
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
     }
 }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,12 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
-@Suite("Rules: what a middleware program says")
-struct RulesProgramTests {
+@Suite("What a middleware program says")
+struct ProgramAnswerTests {
     private func answer(_ text: String, _ stage: MiddlewareProgram.Stage = .request) throws -> ProgramAnswer {
         try ProgramAnswer(Array(text.utf8), stage)
     }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -66,8 +64,7 @@ struct ProgramHostTests {
         #expect(try await run("exit 4", input: large).end == .exited(4))
     }
 
-    @Test(
-        "fault 84: the environment has six variables, and no descriptor of this process is open, close-on-exec or not")
+    @Test("the environment has six variables, and no descriptor of this process is open, close-on-exec or not")
     func surroundings() async throws {
         // One that an application forgot to mark.
         let leak = open("/dev/null", O_RDONLY)
@@ -85,7 +82,7 @@ struct ProgramHostTests {
         #endif
     }
 
-    @Test("fault 82: a program that hangs is killed with its children at its time limit, and leaves no zombie")
+    @Test("a program that hangs is killed with its children at its time limit, and leaves no zombie")
     func hangs() async throws {
         let result = try await run(
             "echo before; sleep 1000 & echo $! > child; echo $$ > self; wait", limit: .milliseconds(300))
@@ -95,7 +92,7 @@ struct ProgramHostTests {
         #expect(try await dies("self"))
     }
 
-    @Test("fault 82: signals that can be ignored do not help it")
+    @Test("signals that can be ignored do not help it")
     func stubborn() async throws {
         let result = try await run(
             "trap '' TERM INT HUP; echo $$ > self; while :; do sleep 1; done", limit: .milliseconds(300))
@@ -103,7 +100,7 @@ struct ProgramHostTests {
         #expect(try await dies("self"))
     }
 
-    @Test("fault 83: a program that floods its output is killed; a flood of errors is drained and its beginning kept")
+    @Test("a program that floods its output is killed; a flood of errors is drained and its beginning kept")
     func floods() async throws {
         #expect(
             try await run(
@@ -130,7 +127,7 @@ struct ProgramHostTests {
         #expect(late.end == .exited(0) && text(late.output) == "early\nlate\n")
     }
 
-    @Test("fault 85: a crash is told by its signal; a program that cannot be started by the reason")
+    @Test("a crash is told by its signal; a program that cannot be started by the reason")
     func crashes() async throws {
         #expect(try await run("kill -SEGV $$").end == .signalled(SIGSEGV))
         let script = "\(folder.path)/script"

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: the response chain", .timeLimit(.minutes(10)))
-struct EngineResponseChainTests {
+@Suite("The response chain", .timeLimit(.minutes(10)))
+struct ResponseChainTests {
     static let content = Bytes.pattern(count: 1_000)
 
     @Test("a middleware that moves the file: the task's path follows, the next middleware sees it")
@@ -16,18 +14,13 @@ struct EngineResponseChainTests {
         let bench = try await Bench(content: Self.content)
         let target = bench.folder.file("moved.bin")
         let seen = Observed<URL?>(nil)
-        bench.chains.register(
-            response: ResponseStep(priority: 1) { response in
-                var response = response
-                try FileManager.default.moveItem(at: #require(response.fileURL), to: target)
-                response.fileURL = target
-                return response
-            })
-        bench.chains.register(
-            response: ResponseStep(priority: 2) { response in
-                seen.update { $0 = response.fileURL }
-                return response
-            })
+        bench.chains.onResponse("response step", priority: 1) { response in
+            try FileManager.default.moveItem(at: #require(response.fileURL), to: target)
+            response.fileURL = target
+        }
+        bench.chains.onResponse("response step", priority: 2) { response in
+            seen.update { $0 = response.fileURL }
+        }
         let id = try await bench.add("a.bin")
         let info = try #require(await bench.finished(id))
         #expect(info.state == .complete && info.path == target.path)
@@ -42,15 +35,12 @@ struct EngineResponseChainTests {
     func intoWorkPath() async throws {
         let bench = try await Bench(content: Self.content)
         let target = bench.workPath.middlewaresPath
-        bench.chains.register(
-            response: ResponseStep { response in
-                var response = response
-                guard let file = response.fileURL else { return response }
-                let place = URL(fileURLWithPath: target)
-                try FileManager.default.moveItem(at: file, to: place)
-                response.fileURL = place
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            guard let file = response.fileURL else { return }
+            let place = URL(fileURLWithPath: target)
+            try FileManager.default.moveItem(at: file, to: place)
+            response.fileURL = place
+        }
         let error = try #require(await bench.finished(try await bench.add("a.bin"))?.error)
         #expect(error.code == .middleware && error.message.contains("is in a work path"), "\(error)")
         #expect(!FileManager.default.fileExists(atPath: target) && bench.names.isEmpty)
@@ -63,12 +53,9 @@ struct EngineResponseChainTests {
         let bench = try await Bench(content: Self.content)
         let named = bench.folder.file(name)
         if name == "folder" { try FileManager.default.createDirectory(at: named, withIntermediateDirectories: false) }
-        bench.chains.register(
-            response: ResponseStep { response in
-                var response = response
-                response.fileURL = named
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            response.fileURL = named
+        }
         let id = try await bench.add("a.bin")
         for _ in 0..<2 {
             let info = try #require(await bench.finished(id))
@@ -89,17 +76,13 @@ struct EngineResponseChainTests {
     func rejects() async throws {
         let heard = Observed<[String]>([])
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            response: ResponseStep(name: "judge", priority: 1) { response in
-                if response.error == nil { throw Rejection() }
-                heard.update { $0.append("judge \(response.error?.code.rawValue ?? "-") \(response.fileURL == nil)") }
-                return response
-            })
-        bench.chains.register(
-            response: ResponseStep(name: "after", priority: 2) { response in
-                heard.update { $0.append("after \(response.error?.code.rawValue ?? "-")") }
-                return response
-            })
+        bench.chains.onResponse("judge", priority: 1) { response in
+            if response.error == nil { throw Rejection() }
+            heard.update { $0.append("judge \(response.error?.code.rawValue ?? "-") \(response.fileURL == nil)") }
+        }
+        bench.chains.onResponse("after", priority: 2) { response in
+            heard.update { $0.append("after \(response.error?.code.rawValue ?? "-")") }
+        }
         let id = try await bench.add("a.bin")
         let error = try #require(await bench.finished(id)?.error)
         #expect(error.code == .rejected)
@@ -118,11 +101,10 @@ struct EngineResponseChainTests {
     @Test("a DownloadError keeps its code")
     func keepsCode() async throws {
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            response: ResponseStep { response in
-                guard response.error == nil else { return response }
-                throw DownloadError(.init("virus"), "found")
-            })
+        bench.chains.onResponse("response step") { response in
+            guard response.error == nil else { return }
+            throw DownloadError(.init("virus"), "found")
+        }
         let id = try await bench.add("a.bin")
         #expect(await bench.finished(id)?.error?.code.rawValue == "virus")
     }
@@ -130,12 +112,10 @@ struct EngineResponseChainTests {
     @Test("RetryRequest fetches the file again from 0, after its delay, within the attempts")
     func retryRequest() async throws {
         let bench = try await Bench(content: Self.content)
-        bench.chains.register(
-            response: ResponseStep(name: "picky") { response in
-                guard response.error == nil else { return response }
-                if response.task.attempt < 3 { throw RetryRequest(reason: "stale copy", delay: .seconds(30)) }
-                return response
-            })
+        bench.chains.onResponse("picky") { response in
+            guard response.error == nil else { return }
+            if response.task.attempt < 3 { throw RetryRequest(reason: "stale copy", delay: .seconds(30)) }
+        }
         let id = try await bench.add("a.bin")
         for attempt in 1...2 {
             await bench.reached("a.bin", .idle, times: attempt + 1)

@@ -1,14 +1,12 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKStore
 
-/// Row 29: the first address breaks off and is gone, and another one goes on with what it holds for the same file.
-@Suite("Faults: mirrors that disagree", .timeLimit(.minutes(10)))
-struct FaultMirrorTests {
+/// The first address breaks off and is gone, and another one goes on with what it holds for the same file.
+@Suite("Mirrors that disagree", .timeLimit(.minutes(10)))
+struct DisagreeingMirrorTests {
     enum Other: String, CaseIterable, Sendable {
         case same, otherLength, otherBytes, otherDigest
 
@@ -29,9 +27,7 @@ struct FaultMirrorTests {
         return "sha-256=:\(Data(bytes).base64EncodedString()):"
     }
 
-    @Test(
-        "fault 29: mirrors that disagree in length, bytes or digest are never mixed", arguments: [1, 4, 16],
-        Other.allCases)
+    @Test("mirrors that disagree in length, bytes or digest are never mixed", arguments: [1, 4, 16], Other.allCases)
     func disagree(_ segments: Int, _ other: Other) async throws {
         let before = RangeContent.before(segments)
         let after = other.content(segments)

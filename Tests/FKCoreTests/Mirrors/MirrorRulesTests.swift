@@ -1,6 +1,4 @@
-import FKCore
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 private let sha = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
@@ -12,7 +10,7 @@ private func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) 
 }
 
 @Suite("The digest a server sends along")
-struct RulesServerDigestTests {
+struct DigestFieldTests {
     @Test(
         "is read from these fields",
         arguments: [
@@ -50,7 +48,7 @@ struct RulesServerDigestTests {
     }
 
     @Test(
-        "fault 109: what a dictionary of digests may hold besides (RFC 9651)",
+        "what a dictionary of digests may hold besides (RFC 9651)",
         arguments: [
             "\(sha);a=\"x,\\\"y\";b=-1.5;c;d=?1;e=to/k:en;f=:AA==:;g=@-12;h=%\"%c3%a9\"; i=*x",
             "\(sha) \t, \tx1=:AA:",
@@ -65,7 +63,7 @@ struct RulesServerDigestTests {
         #expect(ServerDigest.parse(head(200, ["Repr-Digest": value]))?.hex == shaHex)
     }
 
-    @Test("fault 109: the strongest algorithm decides, in whichever field; of one key the last value")
+    @Test("the strongest algorithm decides, in whichever field; of one key the last value")
     func strongest() throws {
         let strong = "sha-512=:\(Data(repeating: 5, count: 64).base64EncodedString()):"
         let sum = "sha-512=" + String(repeating: "05", count: 64)
@@ -97,8 +95,8 @@ struct RulesServerDigestTests {
     }
 }
 
-@Suite("Resume rules: bytes of one mirror and an answer of another")
-struct RulesMirrorTests {
+@Suite("Bytes of one mirror and an answer of another")
+struct MirrorRulesTests {
     private static let held = Validator(etag: "\"a\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", date: nil)
 
     private static func known(
@@ -128,10 +126,10 @@ struct RulesMirrorTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var head: ResponseHead
-        var known = RulesMirrorTests.known()
+        var known = MirrorRulesTests.known()
         var decision: ResumeRules.HeadDecision
         init(
-            _ name: String, _ head: ResponseHead, _ known: ResumeRules.Known = RulesMirrorTests.known(),
+            _ name: String, _ head: ResponseHead, _ known: ResumeRules.Known = MirrorRulesTests.known(),
             gives decision: ResumeRules.HeadDecision
         ) {
             testDescription = name

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Rules: several mirrors at once")
-struct RulesMirrorSourcesTests {
+@Suite("Several mirrors at once")
+struct MirrorSourcesTests {
     private let validator = Validator(etag: "\"m\"")
 
     /// Gives out connections until none is given any more; "-" is the attempt's own URL.
@@ -84,8 +82,8 @@ struct RulesMirrorSourcesTests {
 }
 
 /// What a mirror answers when asked for bytes that are held.
-@Suite("Rules: a mirror's trial")
-struct RulesMirrorTrialTests {
+@Suite("A mirror's trial")
+struct MirrorTrialTests {
     private static let held = Bytes.pattern(count: 4096)
 
     struct Row: CustomTestStringConvertible, Sendable {
@@ -94,8 +92,8 @@ struct RulesMirrorTrialTests {
         var range: String? = "bytes 1000-5095/9000"
         var etag: String? = "\"m\""
         var fields: [ResponseHead.Field] = []
-        var body = RulesMirrorTrialTests.held
-        var held = RulesMirrorTrialTests.held
+        var body = MirrorTrialTests.held
+        var held = MirrorTrialTests.held
         var validator: Validator? = Validator(etag: "\"a\"")
         var isVouched = false
         var policy = MirrorPolicy.prove

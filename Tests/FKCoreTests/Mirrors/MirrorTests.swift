@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,8 +7,8 @@ import Testing
 @testable import FKModel
 
 /// The plan A, B: A's connection is lost half way, B goes on, or begins again where the files are not the same.
-@Suite("Engine: bytes across mirrors", .timeLimit(.minutes(10)))
-struct EngineMirrorTests {
+@Suite("Bytes across mirrors", .timeLimit(.minutes(10)))
+struct MirrorTests {
     static let sizes = [10_000, 400_000]
     static let a = "http://a.example/f"
     static let b = "http://b.example/f"
@@ -59,7 +57,7 @@ struct EngineMirrorTests {
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.host == "c.example" ? .file([1, 2, 3], to: request) : .status(404)
         }
-        let id = try await bench.add(Self.a) {
+        try await bench.completed(Self.a) {
             $0.mirrors = [
                 "http://a.example/other", "http://a.example:81/f", "https://a.example/f", "http://c.example/f",
             ]
@@ -69,7 +67,6 @@ struct EngineMirrorTests {
             ]
             $0.options.secretHeaders = ["x-key"]
         }
-        #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.sent("Accept-Language") == ["de", "de", "de", "de", "de"])
         for name in ["Authorization", "Cookie", "X-Key"] {
             #expect(bench.sent(name).map { $0 != "-" } == [true, true, false, false, false], "\(name)")
@@ -87,11 +84,10 @@ struct EngineMirrorTests {
         shared.secretHeaders = ["cookie"]
         var folders = EntryFolders()
         let entry = try #require(try Manifest(list).entries.first)
-        let id = try await bench.add(Self.a) { task in
+        try await bench.completed(Self.a) { task in
             guard let listed = try? entry.task(in: bench.out, shared, &folders) else { return }
             task = listed
         }
-        #expect(await bench.finished(id)?.state == .complete)
         for (name, value) in [("Authorization", "Basic list"), ("X-Key", "k"), ("User-Agent", "lab")] {
             #expect(bench.sent(name) == [value, value])
         }
@@ -217,8 +213,7 @@ struct EngineMirrorTests {
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.host == "c.example" ? .file(content, to: request) : .status(404)
         }
-        let id = try await bench.add(Self.a) { $0.mirrors = [Self.a, Self.a, "http://c.example/f"] }
-        #expect(await bench.finished(id)?.state == .complete)
+        try await bench.completed(Self.a) { $0.mirrors = [Self.a, Self.a, "http://c.example/f"] }
         #expect(hosts(bench) == ["a.example", "a.example", "a.example", "c.example"])
     }
 
@@ -251,8 +246,8 @@ struct EngineMirrorTests {
     }
 }
 
-@Suite("Engine: the digest a server tells", .timeLimit(.minutes(10)))
-struct EngineServerDigestTests {
+@Suite("The digest a server tells", .timeLimit(.minutes(10)))
+struct ServerDigestTests {
     private static let content = Bytes.pattern(count: 400_000)
 
     private func run(_ field: ResponseHead.Field, checksum: String? = nil) async throws -> (Bench, DownloadInfo) {

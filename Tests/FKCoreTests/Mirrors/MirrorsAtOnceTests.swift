@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,8 +7,8 @@ import Testing
 @testable import FKTransport
 
 /// One file from A and B at once: A's first connection is held in its middle by a gate.
-@Suite("Engine: several mirrors at once", .timeLimit(.minutes(10)))
-struct EngineMirrorsAtOnceTests {
+@Suite("Several mirrors at once", .timeLimit(.minutes(10)))
+struct MirrorsAtOnceTests {
     private static let content = Bytes.pattern(count: 8 << 20)
     private static let a = "http://a.example/f"
     private static let b = "http://b.example/f"
@@ -50,8 +48,7 @@ struct EngineMirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         let tags = { (host: String) in
             Set(asks(bench, of: host).dropFirst().map { $0.urlRequest.value(forHTTPHeaderField: "If-Range") })
         }
@@ -75,8 +72,7 @@ struct EngineMirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "a.example").count >= 4 }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         #expect(asks(bench, of: "b.example").count == 1)
         #expect(try bench.stored(id).history.contains { $0.by == "mirror" && $0.what.contains("another file") })
     }
@@ -90,8 +86,7 @@ struct EngineMirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "a.example").count >= 4 }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         #expect(asks(bench, of: "b.example").count == (policy == .prove ? 1 : 0))
     }
 
@@ -125,8 +120,7 @@ struct EngineMirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { _ in isProven.value }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         #expect(try bench.stored(id).attempts == 1)
         #expect(await bench.engine.hosts.connections.isEmpty)
     }
@@ -143,8 +137,7 @@ struct EngineMirrorsAtOnceTests {
         #expect(held.ranges.count > 1 && held.received > 300_000)
         let before = bench.transport.requests.count
         try await bench.control.resume(.id(id))
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         let asked = bench.transport.requests.dropFirst(before)
         #expect(asked.allSatisfy { $0.urlRequest.value(forHTTPHeaderField: "Range") != nil })
     }
@@ -185,12 +178,10 @@ struct EngineMirrorsAtOnceTests {
         let bench = try await bench(2, perHost: 1, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 }
-        let small = try await bench.add("http://b.example/small")
-        #expect(await bench.finished(small)?.state == .complete)
+        let small = try await bench.completed("http://b.example/small")
         #expect(await bench.state(id) == .action)
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         #expect(await bench.engine.hosts.connections.isEmpty)
     }
 
@@ -201,13 +192,11 @@ struct EngineMirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 && asks($0, of: "a.example").count > 1 }
         let asked = asks(bench, of: "b.example").count
-        let small = try await bench.add("http://a.example/small")
-        #expect(await bench.finished(small)?.state == .complete)
+        let small = try await bench.completed("http://a.example/small")
         #expect(await bench.engine.hosts.connections["http://b.example"] == 1)
         #expect(asks(bench, of: "b.example").count == asked)
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
     }
 
     @Test("a trial that is slow does not hold up a file that is all there")
@@ -221,8 +210,7 @@ struct EngineMirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count == 1 }
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == Self.content)
+        try await bench.expect("f", Self.content, of: id)
         never.open()
     }
 }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 
 /// A task whose address a.example has given half of the file gets another one, b.example.
-@Suite("Engine: relink", .timeLimit(.minutes(10)))
-struct EngineRelinkTests {
+@Suite("Relink", .timeLimit(.minutes(10)))
+struct RelinkTests {
     static let size = 400_000
     static let content = Bytes.pattern(count: size)
     static let a = "http://a.example/f"
@@ -22,7 +20,7 @@ struct EngineRelinkTests {
         /// - Parameters:
         ///   - failure: what a.example answers after the first half; nil holds the first answer there.
         ///   - other: the file at b.example.
-        init(failure: Int? = nil, other: [UInt8] = EngineRelinkTests.content) async throws {
+        init(failure: Int? = nil, other: [UInt8] = RelinkTests.content) async throws {
             bench = try await Bench(settings: { $0.retry.maxAttempts = 2 }) { [gate] request, number in
                 if request.urlRequest.url?.host == "b.example" { return .file(other, etag: "\"b\"", to: request) }
                 guard let failure else {
@@ -31,7 +29,7 @@ struct EngineRelinkTests {
                 return number == 1
                     ? .file(content, etag: "\"a\"", to: request, cut: size / 2) : .status(failure)
             }
-            id = try await bench.add(EngineRelinkTests.a) { $0.options.mirrorPolicy = .combine }
+            id = try await bench.add(RelinkTests.a) { $0.options.mirrorPolicy = .combine }
             if failure == nil { await gate.reached() }
         }
 
@@ -42,13 +40,13 @@ struct EngineRelinkTests {
         /// The file is whole, from both addresses, and the task is the same as before.
         func isJoined() async throws {
             let info = try #require(await bench.finished(id))
-            #expect(info.state == .complete && info.url == EngineRelinkTests.a)
+            #expect(info.state == .complete && info.url == RelinkTests.a)
             #expect(try bench.out("f") == content)
             #expect(hosts.last == "b.example" && hosts.filter { $0 == "b.example" }.count == 1)
             #expect(bench.sent("Range").last == "bytes=\(size / 2 - 4096)-")
             let record = try bench.stored(id)
-            #expect(record.link == EngineRelinkTests.b && record.source == EngineRelinkTests.b)
-            #expect(record.task.url == EngineRelinkTests.a && record.id == id)
+            #expect(record.link == RelinkTests.b && record.source == RelinkTests.b)
+            #expect(record.task.url == RelinkTests.a && record.id == id)
         }
     }
 
@@ -137,8 +135,7 @@ struct EngineRelinkTests {
         let record = try bench.stored(id)
         #expect(record.validator?.etag != "\"b\"" || record.received == 0)
         await bench.advance(60)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("f") == other)
+        try await bench.expect("f", other, of: id)
     }
 
     @Test("the address outlives the engine")

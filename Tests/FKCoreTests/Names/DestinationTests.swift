@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKTransport
 
-@Suite("Engine: names and destinations", .timeLimit(.minutes(10)))
-struct EngineDestinationTests {
+@Suite("Names and destinations", .timeLimit(.minutes(10)))
+struct DestinationTests {
     static let content = Bytes.pattern(count: 1_000)
     static let other: [UInt8] = [9, 9, 9]
 
@@ -143,19 +141,6 @@ struct EngineDestinationTests {
         #expect(error.message.contains(" its file's name x.fkpart cannot be used: its ending is reserved "))
     }
 
-    @Test(
-        "Content-Disposition decides the name, never the folder",
-        arguments: [
-            ("nice name.txt", "nice name.txt"), ("../../etc/passwd", "passwd"), (".bashrc", "_bashrc"),
-        ])
-    func disposition(_ sent: String, _ name: String) async throws {
-        let bench = try await Bench { request, _ in Self.named(sent, request) }
-        let id = try await bench.add("a.bin")
-        let info = try #require(await bench.finished(id))
-        #expect(info.path == "\(bench.out)/\(name)" && bench.names == [name])
-        #expect(info.fileName == name)
-    }
-
     @Test("a name asked for is the name, whatever the server says")
     func askedFor() async throws {
         let bench = try await Bench { request, _ in Self.named("s.bin", request) }
@@ -178,15 +163,14 @@ struct EngineDestinationTests {
 
     @Test("one URL with two destinations is two tasks; a verb for the URL means both")
     func twoDestinations() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let one = try await bench.add("a.bin") { $0.directory = bench.out + "/one" }
         let two = try await bench.add("a.bin") { $0.directory = bench.out + "/deep/two" }
         let none = try await bench.add("a.bin") { $0.directory = nil }
         #expect(Set([one, two, none]).count == 3)
         #expect(await bench.messager.all("http://h.example/a.bin").map(\.id) == [one, two, none])
         await bench.downloader.close()
-        let second = try await Bench(in: bench.folder, scope: .chosen) { request, _ in .file(Self.content, to: request)
-        }
+        let second = try await Bench(in: bench.folder, scope: .chosen, content: Self.content)
         #expect(try await second.control.suspend("http://h.example/a.bin").map(\.id) == [one, two, none])
         try await second.control.resume("http://h.example/a.bin")
         await second.engine.waitUntilDrained()
@@ -214,20 +198,6 @@ struct EngineDestinationTests {
             info.error?.message.contains(path.replacing("/deep/er", with: "")) == true,
             "\(String(describing: info.error))")
         #expect(bench.transport.requests.isEmpty)
-    }
-
-    @Test("a folder bears the name that was asked for", arguments: [ExistingFilePolicy.refuse, .overwrite])
-    func folderOfThatName(_ policy: ExistingFilePolicy) async throws {
-        let bench = try await Bench(content: Self.content)
-        try FileManager.default.createDirectory(
-            atPath: bench.out + "/a.bin", withIntermediateDirectories: true)
-        let id = try await bench.add("x") {
-            $0.fileName = "a.bin"
-            $0.options.existing = policy
-        }
-        let error = try #require(await bench.finished(id)?.error)
-        #expect(error.code == (policy == .refuse ? .fileExists : .destination))
-        #expect(error.message.contains("a.bin"))
     }
 
     @Test(
@@ -266,59 +236,6 @@ struct EngineDestinationTests {
         #expect(await bench.finished(id)?.error?.code == .destination)
         var status = stat()
         #expect(lstat(bench.out + "/s.bin", &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
-    }
-
-    @Test("a symlink at the part file's name is not followed")
-    func symlinkPart() async throws {
-        let bench = try await Bench(content: Self.content)
-        let task = bench.task("a.bin")
-        try bench.folder.write(Self.other, to: "victim")
-        try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
-        let part = bench.out + "/" + FileNameRules.partName(for: "a.bin", id: task.id)
-        #expect(symlink(bench.folder.file("victim").path, part) == 0)
-        let id = try await bench.add("a.bin")
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a.bin") == Self.content)
-        #expect(try bench.folder.read("victim") == Self.other)
-        #expect(bench.names.sorted() == [part.lastPathPart, "a.bin"])
-    }
-
-    @Test(
-        "a symlink at the final name is never written through",
-        arguments: [
-            ExistingFilePolicy?.none, .refuse, .overwrite, .rename,
-        ])
-    func symlinkName(_ policy: ExistingFilePolicy?) async throws {
-        let bench = try await Bench(content: Self.content)
-        try bench.folder.write(Self.other, to: "victim")
-        try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
-        #expect(symlink(bench.folder.file("victim").path, bench.out + "/a.bin") == 0)
-        let id = try await bench.add("a.bin") { $0.options.existing = policy }
-        let info = try #require(await bench.finished(id))
-        #expect(info.state == (policy == .refuse ? .error : .complete))
-        #expect(try bench.folder.read("victim") == Self.other)
-        if let path = info.path {
-            #expect(try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType == .typeRegular)
-        }
-    }
-
-    @Test("a folder in this work path or another one is refused when the task is made, also through a symlink")
-    func inWorkPath() async throws {
-        let bench = try await Bench(content: Self.content)
-        let other = try await Bench(content: Self.content)
-        let link = bench.folder.file("link").path
-        #expect(symlink(bench.workPath.root, link) == 0)
-        for folder in [bench.workPath.root, bench.workPath.root + "/new/sub", link, other.workPath.tasksFolder] {
-            var builder = try Builder("http://h.example/middlewares")
-            builder.directory = folder
-            let results = try await Builder.prepare([builder], in: bench.downloader)
-            guard case .failure(let error) = results[0] else {
-                Issue.record("\(folder)")
-                continue
-            }
-            #expect(error.code == .destination && error.message.contains(folder))
-        }
-        #expect(try bench.workPath.allTaskIDs().isEmpty && bench.transport.requests.isEmpty)
     }
 
     @Test("the folder is removed between two attempts: it is made again")

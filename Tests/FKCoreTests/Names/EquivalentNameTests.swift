@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,10 +7,10 @@ import Testing
 @testable import FKStore
 @testable import FKTransport
 
-/// Row 92: names of folders, files and barrels are bytes. `é` as one scalar (NFC) and as a letter with a mark (NFD) are equal
+/// Names of folders, files and barrels are bytes. `é` as one scalar (NFC) and as a letter with a mark (NFD) are equal
 /// to a `String`, and two names to Linux.
-@Suite("Faults: names that are canonically equivalent", .timeLimit(.minutes(10)))
-struct FaultByteNameTests {
+@Suite("Names that are canonically equivalent", .timeLimit(.minutes(10)))
+struct EquivalentNameTests {
     static let composed = "caf\u{e9}"
     static let decomposed = "cafe\u{301}"
 
@@ -24,7 +22,7 @@ struct FaultByteNameTests {
 
     private static func bytes(_ path: String) -> [UInt8]? { FileManager.default.contents(atPath: path).map(Array.init) }
 
-    @Test("fault 92: a text is a key by its bytes")
+    @Test("a text is a key by its bytes")
     func keys() {
         #expect(Self.composed == Self.decomposed)
         #expect(!Self.composed.isExactly(Self.decomposed) && Self.composed.isExactly("caf\u{e9}"))
@@ -38,7 +36,7 @@ struct FaultByteNameTests {
         #expect(WorkPath("/w/\(Self.composed)") != WorkPath("/w/\(Self.decomposed)"))
     }
 
-    @Test("fault 92: folders with canonically equivalent names each get their own file", arguments: [false, true])
+    @Test("folders with canonically equivalent names each get their own file", arguments: [false, true])
     func folders(afterRestart: Bool) async throws {
         var bench = try await Bench(isActive: !afterRestart, answer: Self.answer)
         let folders = [Self.composed, Self.decomposed].map { "\(bench.out)/\($0)" }
@@ -59,19 +57,18 @@ struct FaultByteNameTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 92: file names that are canonically equivalent are two files of one folder")
+    @Test("file names that are canonically equivalent are two files of one folder")
     func files() async throws {
         let bench = try await Bench(answer: Self.answer)
         for (path, name) in zip(["a", "b"], [Self.composed, Self.decomposed]) {
-            let id = try await bench.add(path) { $0.fileName = name }
-            #expect(await bench.finished(id)?.state == .complete)
+            try await bench.completed(path) { $0.fileName = name }
         }
         #expect(Self.bytes("\(bench.out)/\(Self.composed)")?.count == 10)
         #expect(Self.bytes("\(bench.out)/\(Self.decomposed)")?.count == 20)
         await bench.downloader.close()
     }
 
-    @Test("fault 92: barrels with canonically equivalent names are two, in memory and on disk")
+    @Test("barrels with canonically equivalent names are two, in memory and on disk")
     func barrels() async throws {
         let bench = try await Bench(answer: Self.answer)
         let both = [Self.composed, Self.decomposed]
@@ -97,7 +94,7 @@ struct FaultByteNameTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 92: a query for a barrel does not find the members of an equivalent one")
+    @Test("a query for a barrel does not find the members of an equivalent one")
     func query() async throws {
         let bench = try await Bench(answer: Self.answer)
         try await bench.add("a", barrel: Self.composed)
@@ -110,7 +107,7 @@ struct FaultByteNameTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 92: a limit of a barrel is none of an equivalent one's")
+    @Test("a limit of a barrel is none of an equivalent one's")
     func limit() async throws {
         var groups = CommandGroups()
         let group = groups.number(for: OwnLimits(name: "command", rateLimit: 100), now: 0)
@@ -127,7 +124,7 @@ struct FaultByteNameTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 92: a file is moved to a folder with a canonically equivalent name, not taken to be there")
+    @Test("a file is moved to a folder with a canonically equivalent name, not taken to be there")
     func moved() async throws {
         let folder = try TemporaryFolder()
         let target = URL(fileURLWithPath: "\(folder.path)/\(Self.decomposed)", isDirectory: true)

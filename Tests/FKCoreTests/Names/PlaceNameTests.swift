@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,12 +5,12 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Rows 96 and 97, as rules and through the library: a name that a list gives stays below its folder, and a path that is not
+/// A name that a list gives stays below its folder, and a path that is not
 /// text is refused.
-@Suite("Faults: names that lead elsewhere", .timeLimit(.minutes(10)))
-struct FaultPlaceNameTests {
+@Suite("Names that lead elsewhere", .timeLimit(.minutes(10)))
+struct PlaceNameTests {
     @Test(
-        "fault 96: names of a list that are refused",
+        "names of a list that are refused",
         arguments: [
             "../x", "../../etc/x", "a/../../x", "a/../x", "a/..", "..", "/etc/x", "//x", "a\0b", "a/b\0/c", "", ".",
             "a/",
@@ -23,7 +21,7 @@ struct FaultPlaceNameTests {
     }
 
     @Test(
-        "fault 96: names of a list that are taken as they are",
+        "names of a list that are taken as they are",
         arguments: [
             ("x", nil, "x"), ("a/x", "a", "x"), ("./a//b/./x", "a/b", "x"), ("a\\..\\x", nil, "a\\..\\x"),
             ("...", nil, "..."), ("..a/..b", "..a", "..b"), ("~/x", "~", "x"), ("a/\u{301}x", "a", "\u{301}x"),
@@ -34,7 +32,7 @@ struct FaultPlaceNameTests {
         #expect(ListedName.split(name).folder == folder && ListedName.split(name).name.isExactly(file))
     }
 
-    @Test("fault 97: the library refuses a folder with a zero byte, and uses none in its place")
+    @Test("the library refuses a folder with a zero byte, and uses none in its place")
     func zeroByte() async throws {
         let bench = try await Bench(content: [1, 2, 3])
         for folder in ["\(bench.out)/a\0b", "a\0b"] {
@@ -48,7 +46,7 @@ struct FaultPlaceNameTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 97: a work path without a path in UTF-8 is refused; the current folder is not used in its place")
+    @Test("a work path without a path in UTF-8 is refused; the current folder is not used in its place")
     func workPath() throws {
         for path in [WorkPath(try #require(URL(string: "file:///tmp/alt%FC"))), WorkPath("a\0b"), WorkPath("\0")] {
             #expect(path.root == "")
@@ -57,7 +55,7 @@ struct FaultPlaceNameTests {
         #expect(WorkPath(WorkPath("\0").url).root == "")
     }
 
-    @Test("fault 97: paths of any text stay the bytes they are")
+    @Test("paths of any text stay the bytes they are")
     func absolute() throws {
         for path in ["/a/caf\u{e9}", "/a/cafe\u{301}", "/a/\u{301}b", "/a/%FC", "/a/b c?d#e"] {
             #expect(try #require(ProcessPaths.absolute(path)).isExactly(path))

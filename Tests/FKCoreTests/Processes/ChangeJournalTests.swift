@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Store: changes for followers", .timeLimit(.minutes(10)))
-struct StoreChangeJournalTests {
+@Suite("Changes for followers", .timeLimit(.minutes(10)))
+struct ChangeJournalTests {
     private let folder: TemporaryFolder
     private let workPath: WorkPath
 

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,7 +5,7 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Client: waiting until no task can run", .timeLimit(.minutes(10)))
+@Suite("Waiting until no task can run", .timeLimit(.minutes(10)))
 struct ClientOpenTasksTests {
     private static let id = TaskID(url: "http://h.example/a")
 

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 
 /// Downloaders that do not own their work path, beside one that does. Both are in this process: the lock of a work path
 /// excludes a second owner here as well.
-@Suite("Client: roles", .timeLimit(.minutes(10)))
+@Suite("Roles", .timeLimit(.minutes(10)))
 struct ClientRoleTests {
     static let content = Bytes.pattern(count: 400_000)
 
@@ -253,11 +251,9 @@ struct ClientRoleTests {
         let client = try join(bench)
         let ran = Observed<[String]>([])
         for (name, chains) in [("owner", bench.chains), ("client", client.middlewares)] {
-            chains.register(
-                request: RequestStep { request, _ in
-                    ran.update { $0.append(name) }
-                    return request
-                })
+            chains.onRequest("request step") { request, _ in
+                ran.update { $0.append(name) }
+            }
         }
         var builder = try Builder("http://h.example/a")
         builder.directory = bench.out

@@ -31,7 +31,7 @@ import Testing
         #expect(tracker.count(.unknown) == 0 && tracker.isComplete(info("b", .idle, 0, of: nil).id))
     }
 
-    @Test("fault 115: while a length is unknown the sum is a lower bound, and there is no fraction of it")
+    @Test("while a length is unknown the sum is a lower bound, and there is no fraction of it")
     func lowerBound() {
         var tracker = RunTracker()
         _ = tracker.update(info("a", .action, 10, of: 100))
@@ -51,7 +51,7 @@ import Testing
         #expect(tracker.goal == ByteCount(received: 110, expected: 1_000) && tracker.fraction == 0.11)
     }
 
-    @Test("fault 115: the fraction of a run never falls, and is 1 only once every task has ended")
+    @Test("the fraction of a run never falls, and is 1 only once every task has ended")
     func fraction() {
         var tracker = RunTracker()
         _ = tracker.update(info("a", .action, 60, of: 100))

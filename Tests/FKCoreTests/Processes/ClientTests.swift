@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 @testable import FKStore
 
 /// Processes without the engine, played in this process: a work path has one engine here as well.
-@Suite("Client: mailbox, following, taking over", .timeLimit(.minutes(10)))
+@Suite("Mailbox, following, taking over", .timeLimit(.minutes(10)))
 struct ClientTests {
     static let content = Bytes.pattern(count: 400_000)
 
@@ -176,11 +174,9 @@ struct ClientTests {
         let heard = Observed(Heard())
         let gate = FakeGate()
         if !hasOwnTasks {
-            bench.chains.register(
-                request: RequestStep { request, _ in
-                    await gate.passed()
-                    return request
-                })
+            bench.chains.onRequest("request step") { request, _ in
+                await gate.passed()
+            }
             try await bench.add("a")
         }
         let session = session(

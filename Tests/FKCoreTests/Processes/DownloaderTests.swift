@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Engine: a downloader's life", .timeLimit(.minutes(10)))
-struct EngineDownloaderTests {
+@Suite("A downloader's life", .timeLimit(.minutes(10)))
+struct DownloaderTests {
     static let content = Bytes.pattern(count: 1_000)
 
     @Test("a work path has one downloader at a time; close gives it free")
@@ -29,22 +27,6 @@ struct EngineDownloaderTests {
         let id = try await builder.prepare(in: second)
         #expect(await second.messager.finished(id)?.state == .complete)
         await second.close()
-    }
-
-    @Test("an engine nobody holds any more ends its thread and gives the work path free")
-    func dropped() async throws {
-        let folder = try TemporaryFolder()
-        weak var engine: Engine?
-        weak var executor: EngineExecutor?
-        do {
-            let bench = try await Bench(in: folder, content: Self.content)
-            let id = try await bench.add("a")
-            _ = await bench.finished(id)
-            engine = bench.engine
-            executor = bench.engine.executor
-        }
-        #expect(try await eventually { engine == nil && executor == nil ? true : nil } == true)
-        #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
     }
 
     @Test(

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Engine lock")
-struct StoreEngineLockTests {
+struct EngineLockTests {
     @Test("two holders exclude each other, in one process as well")
     func exclusion() throws {
         let scratch = try ScratchWorkPath()

@@ -1,13 +1,12 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Store: text of the lock file")
-struct StoreLockTextTests {
+@Suite("Text of the lock file")
+struct LockTextTests {
     @Test("the lock file has the JSON that an encoder would write", arguments: [nil, "6d1e-4f \"ü\"/"] as [String?])
     func text(examinedBoot: String?) throws {
         var holder = EngineLock.Holder(

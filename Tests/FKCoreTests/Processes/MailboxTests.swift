@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -8,7 +7,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Mailbox")
-struct StoreMailboxTests {
+struct MailboxTests {
     static let requests: [EngineMessage] = [
         .init(.add(tasks: [TaskRecord.full().task, TaskRecord.sample().task], barrel: "b", run: true)),
         .init(.add(tasks: [], barrel: nil, run: false)), .init(.verb(.suspend, .url("https://example.com/"))),

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,7 +8,7 @@ import Testing
 
 /// Messages and answers as fk 1.0 wrote them, byte for byte, one of each kind. Its clients read only answers of this form.
 @Suite("Mailbox: messages of the version before", .timeLimit(.minutes(10)))
-struct StoreMailboxVersionTests {
+struct MailboxVersionTests {
     /// Performed in this order. ID is the task of the first message, OUT a folder.
     static let course: [(message: String, answer: String)] = [
         (

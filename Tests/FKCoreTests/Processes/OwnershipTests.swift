@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKStore
 
 /// Only the holder of the work path's lock writes in it, and only to carry something out.
-@Suite("Engine: who may write", .timeLimit(.minutes(10)))
-struct EngineOwnershipTests {
+@Suite("Who may write", .timeLimit(.minutes(10)))
+struct OwnershipTests {
     static let content = Bytes.pattern(count: 400_000)
 
     /// A task that runs, with 1,000 bytes.
@@ -72,7 +70,7 @@ struct EngineOwnershipTests {
     func notActivated() async throws {
         let (bench, id, gate) = try await running(in: try TemporaryFolder())
         let copy = try bench.snapshot()
-        let next = try await Bench(in: copy, isActive: false) { request, _ in .file(Self.content, to: request) }
+        let next = try await Bench(in: copy, isActive: false, content: Self.content)
         let before = try file(id, next)
         #expect(await next.state(id) == .idle)
         #expect(await next.messager.all().count == 1)

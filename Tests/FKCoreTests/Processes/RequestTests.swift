@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,14 +6,14 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Rows 99 to 102 in one process: the engine is a bench, other processes are mailboxes on its work path.
-@Suite("Faults: requests of other processes", .timeLimit(.minutes(10)))
-struct FaultRequestTests {
+/// In one process: the engine is a bench, other processes are mailboxes on its work path.
+@Suite("Requests of other processes", .timeLimit(.minutes(10)))
+struct RequestTests {
     static let content = Bytes.pattern(count: 400_000)
 
     /// A work path with tasks, whose engine has closed, and what a request left there before a kill.
     private func closed(_ names: String..., barrel: String? = nil) async throws -> Bench {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         for name in names { try await bench.add(name, barrel: barrel) }
         await bench.downloader.close()
         return bench
@@ -23,19 +21,15 @@ struct FaultRequestTests {
 
     /// As `EngineClient` does it: an engine for a moment that runs nothing.
     private func momentary(_ bench: Bench) async throws -> Bench {
-        try await Bench(in: bench.folder, scope: .chosen, isActive: false) { request, _ in
-            .file(Self.content, to: request)
-        }
+        try await Bench(in: bench.folder, scope: .chosen, isActive: false, content: Self.content)
     }
 
     private func state(_ name: String, _ bench: Bench) -> DownloadState {
         (try? bench.stored(bench.task(name).id).state) ?? .unknown
     }
 
-    // MARK: 99
-
     @Test(
-        "fault 99: a toggle that was carried out before a kill is not carried out again, wherever the kill came",
+        "a toggle that was carried out before a kill is not carried out again, wherever the kill came",
         arguments: ["written", "acted", "answered", "done"])
     func toggledOnce(_ moment: String) async throws {
         let bench = try await closed("a")
@@ -85,7 +79,7 @@ struct FaultRequestTests {
         }
     }
 
-    @Test("fault 99: what a toggle comes to stands in the mailbox before the first task changes")
+    @Test("what a toggle comes to stands in the mailbox before the first task changes")
     func writtenFirst() async throws {
         let bench = try await closed("a", "b")
         let mailbox = Mailbox(bench.workPath)
@@ -106,19 +100,18 @@ struct FaultRequestTests {
         await engine.close()
     }
 
-    @Test("fault 99: a trash from before a kill comes before the addition of the same task by the next engine")
+    @Test("a trash from before a kill comes before the addition of the same task by the next engine")
     func trashThenAdd() async throws {
         let bench = try await closed("a")
         try Mailbox(bench.workPath).post(.verb(.trash, .id(bench.task("a").id)))
         let next = try await Bench(in: bench.folder, content: Self.content)
-        let id = try await next.add("a")
-        #expect(await next.finished(id)?.state == .complete)
+        let id = try await next.completed("a")
         await next.advance(5)
         #expect(await next.state(id) == .complete)
         #expect(try next.out("a") == Self.content)
     }
 
-    @Test("fault 99: a trash that is carried out a second time says so and takes nothing that came since")
+    @Test("a trash that is carried out a second time says so and takes nothing that came since")
     func trashedTwice() async throws {
         let bench = try await closed("a", "b", barrel: "x")
         let mailbox = Mailbox(bench.workPath)
@@ -135,7 +128,7 @@ struct FaultRequestTests {
         #expect(try await next.messager.urls(inBarrel: "x") == ["http://h.example/c"])
     }
 
-    @Test("fault 99: a client whose engine was killed has its request carried out in its turn, once")
+    @Test("a client whose engine was killed has its request carried out in its turn, once")
     func posted() async throws {
         let bench = try await closed("a")
         let mailbox = Mailbox(bench.workPath)
@@ -149,8 +142,6 @@ struct FaultRequestTests {
         #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
     }
 
-    // MARK: 100
-
     /// An engine with a running task whose end a response middleware holds up.
     private func slow() async throws -> (bench: Bench, id: TaskID, gate: FakeGate) {
         let bench = try await Bench(content: Self.content) { $0.maxAction = 1 }
@@ -160,7 +151,7 @@ struct FaultRequestTests {
         return (bench, id, gate)
     }
 
-    @Test("fault 100: what is resumed while suspend for all still waits stays resumed", arguments: [true, false])
+    @Test("what is resumed while suspend for all still waits stays resumed", arguments: [true, false])
     func resumedMeanwhile(_ isOtherProcess: Bool) async throws {
         let (bench, id, gate) = try await slow()
         for name in ["b", "c"] { try await bench.add(name) }
@@ -191,15 +182,13 @@ struct FaultRequestTests {
 
     /// What a later engine finds after a kill in this moment, once it has taken the mailbox.
     private func killed(_ bench: Bench) async throws -> Bench {
-        let next = try await Bench(in: try bench.snapshot(), scope: .chosen, isActive: false) { request, _ in
-            .file(Self.content, to: request)
-        }
+        let next = try await Bench(in: try bench.snapshot(), scope: .chosen, isActive: false, content: Self.content)
         await next.engine.afterLeftovers()
         return next
     }
 
     @Test(
-        "fault 99: a verb for all that waited at a kill undoes no verb that was answered since",
+        "a verb for all that waited at a kill undoes no verb that was answered since",
         arguments: [
             (Verb.suspend, Verb.resume, DownloadState.idle), (.suspend, .cancel, .cancel), (.cancel, .retry, .idle),
         ])
@@ -224,7 +213,7 @@ struct FaultRequestTests {
         gate.open()
     }
 
-    @Test("fault 99: the same task: a resume that was answered before its suspend is not undone after a kill")
+    @Test("the same task: a resume that was answered before its suspend is not undone after a kill")
     func resumedSame() async throws {
         let (bench, id, gate) = try await slow()
         let mailbox = Mailbox(bench.workPath)
@@ -239,7 +228,7 @@ struct FaultRequestTests {
         gate.open()
     }
 
-    @Test("fault 99: a trash that waited at a kill takes no task that was made since")
+    @Test("a trash that waited at a kill takes no task that was made since")
     func trashedAndMadeAnew() async throws {
         let (bench, id, gate) = try await slow()
         try await bench.add("b")
@@ -260,7 +249,7 @@ struct FaultRequestTests {
         gate.open()
     }
 
-    @Test("fault 99: a cancel that waited at a kill leaves no bytes behind")
+    @Test("a cancel that waited at a kill leaves no bytes behind")
     func cancelledBytes() async throws {
         let gate = FakeGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 300_000) }
@@ -282,11 +271,10 @@ struct FaultRequestTests {
         gate.open()
     }
 
-    @Test("fault 99: an addition that waited at a kill, for a finished file to be compared, queues no task again")
+    @Test("an addition that waited at a kill, for a finished file to be compared, queues no task again")
     func comparedMeanwhile() async throws {
-        let bench = try await Bench(in: nil, scope: .chosen) { request, _ in .file(Self.content, to: request) }
-        let a = try await bench.add("a")
-        #expect(await bench.finished(a)?.state == .complete)
+        let bench = try await Bench(in: nil, scope: .chosen, content: Self.content)
+        let a = try await bench.completed("a")
         let asked = bench.task("a") { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
         let request = AddTasks.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
         guard case .waiting(let task, let rest) = try await bench.engine.attempt(request, nil).get() else {
@@ -310,9 +298,7 @@ struct FaultRequestTests {
         #expect(await next.state(b) == .suspend)
     }
 
-    @Test(
-        "fault 100: a task that is added while it is being trashed is made anew when that is over",
-        arguments: [true, false])
+    @Test("a task that is added while it is being trashed is made anew when that is over", arguments: [true, false])
     func addedMeanwhile(_ isOtherProcess: Bool) async throws {
         let (bench, id, gate) = try await slow()
         if isOtherProcess {
@@ -335,9 +321,9 @@ struct FaultRequestTests {
         #expect(try bench.out("slow") == Self.content)
     }
 
-    @Test("fault 100: requests that wait in the mailbox are carried out in order, however many looks it takes")
+    @Test("requests that wait in the mailbox are carried out in order, however many looks it takes")
     func order() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let mailbox = Mailbox(bench.workPath)
         let tasks = (0..<300).map { bench.task("f\($0)") }
         var posted: [MessageID] = []
@@ -358,11 +344,7 @@ struct FaultRequestTests {
         #expect(try await bench.messager.urls(inBarrel: "x").isEmpty)
     }
 
-    // MARK: 101
-
-    @Test(
-        "fault 101: an answer of any length reaches its asker, in pages where it is long",
-        arguments: [1, 3_000, 40_000])
+    @Test("an answer of any length reaches its asker, in pages where it is long", arguments: [1, 3_000, 40_000])
     func pages(_ count: Int) throws {
         let scratch = try ScratchWorkPath()
         let asker = Mailbox(scratch.path)
@@ -386,7 +368,7 @@ struct FaultRequestTests {
         #expect(scratch.names(scratch.path.repliesFolder).isEmpty && scratch.names(scratch.path.mailboxFolder).isEmpty)
     }
 
-    @Test("fault 101: an answer that cannot be written is tried again, and its request not carried out again")
+    @Test("an answer that cannot be written is tried again, and its request not carried out again")
     func unwritable() async throws {
         let bench = try await Bench { request, _ in .file(Self.content, to: request) }
         let mailbox = Mailbox(bench.workPath)
@@ -402,7 +384,7 @@ struct FaultRequestTests {
         #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
     }
 
-    @Test("fault 101: an asker whose answer is lost is told so")
+    @Test("an asker whose answer is lost is told so")
     func lost() throws {
         let scratch = try ScratchWorkPath()
         let mailbox = Mailbox(scratch.path)
@@ -419,7 +401,7 @@ struct FaultRequestTests {
         }
     }
 
-    @Test("fault 101: answers that nobody fetches do not pile up")
+    @Test("answers that nobody fetches do not pile up")
     func unread() async throws {
         let bench = try await Bench { request, _ in .file(Self.content, to: request) }
         let mailbox = Mailbox(bench.workPath)
@@ -439,9 +421,9 @@ struct FaultRequestTests {
         #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
     }
 
-    @Test("fault 101: a list too long for one request is handed over in several, and answered as one")
+    @Test("a list too long for one request is handed over in several, and answered as one")
     func longList() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let path = String(repeating: "p", count: 8_000)
         let tasks = (0..<3_000).map { bench.task("\(path)/\($0)") }
         let messages = AddTasks.add(tasks: tasks, barrel: "x", run: false).messages
@@ -455,11 +437,9 @@ struct FaultRequestTests {
         #expect(list.map(\.id) == tasks.map(\.id))
     }
 
-    // MARK: 102
-
     private static let second: Int64 = 1_000_000_000
 
-    @Test("fault 102: an engine without a sign of life for five seconds is silent, once, until it shows one")
+    @Test("an engine without a sign of life for five seconds is silent, once, until it shows one")
     func watch() {
         var watch = EngineWatch(interval: 1)
         var news: [EngineWatch.News?] = []
@@ -472,7 +452,7 @@ struct FaultRequestTests {
         #expect(news[7] == .silent && news[12] == .back)
     }
 
-    @Test("fault 102: a watcher that was itself stopped, or a machine that slept, does not take the engine for silent")
+    @Test("a watcher that was itself stopped, or a machine that slept, does not take the engine for silent")
     func gap() {
         var watch = EngineWatch(interval: 1)
         #expect(watch.look([1], now: 0) == nil)
@@ -486,7 +466,7 @@ struct FaultRequestTests {
         #expect(!watch.isSilent)
     }
 
-    @Test("fault 102: each tick changes the lock file, whatever the wall clock says")
+    @Test("each tick changes the lock file, whatever the wall clock says")
     func beat() async throws {
         let bench = try await Bench(content: Self.content)
         let date = bench.clock.date

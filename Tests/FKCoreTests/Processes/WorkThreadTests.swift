@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -6,7 +5,7 @@ import Testing
 @testable import FKTransport
 
 @Suite("Threads that can be waited for", .timeLimit(.minutes(10)))
-struct EngineWorkThreadTests {
+struct WorkThreadTests {
     /// Libraries clean up a thread behind its last line, and `exit` must not come before that.
     @Test("join returns behind the end of the thread, what libraries do there included") func join() async throws {
         final class Cleanup {

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 @Suite("The queue of callbacks")
-struct ReportsCallbackQueueTests {
+struct CallbackQueueTests {
     @Test("callbacks run in their order, and all have run when the queue is drained")
     func order() async {
         let heard = Locked<[Int]>([])

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,7 +5,7 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Messager: attempts", .timeLimit(.minutes(10)))
+@Suite("Attempts", .timeLimit(.minutes(10)))
 struct MessagerAttemptTests {
     static let content = Bytes.pattern(count: 400_000)
 

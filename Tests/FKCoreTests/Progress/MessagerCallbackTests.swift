@@ -1,12 +1,10 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Messager: three callbacks and queries of a task", .timeLimit(.minutes(10)))
+@Suite("Three callbacks and queries of a task", .timeLimit(.minutes(10)))
 struct MessagerCallbackTests {
     static let content = Bytes.pattern(count: 400_000)
 

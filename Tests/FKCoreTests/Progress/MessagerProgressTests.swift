@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,7 +5,7 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Messager: Foundation's Progress", .timeLimit(.minutes(10)))
+@Suite("Foundation's Progress", .timeLimit(.minutes(10)))
 struct MessagerProgressTests {
     static let content = Bytes.pattern(count: 400_000)
 

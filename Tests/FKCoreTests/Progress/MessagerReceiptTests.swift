@@ -1,12 +1,10 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKModel
 
-@Suite("Messager: receipts", .timeLimit(.minutes(10)))
+@Suite("Receipts", .timeLimit(.minutes(10)))
 struct MessagerReceiptTests {
     static let content = Bytes.pattern(count: 400_000)
 
@@ -80,14 +78,13 @@ struct MessagerReceiptTests {
     func foreign() async throws {
         let bench = try await Bench(content: Self.content)
         try bench.folder.write(Self.content, to: "out/a")
-        let id = try await bench.add("a") { $0.options.existing = .skip }
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a") { $0.options.existing = .skip }
         #expect(try bench.stored(id).bytesPerSecond == nil)
     }
 }
 
 @Suite("Names by digest")
-struct RulesDigestNameTests {
+struct DigestNameTests {
     private static let long = String(repeating: "x", count: 30)
 
     @Test(

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -171,26 +169,6 @@ struct MessagerTests {
         case .trash: #expect(states.last == .unknown)
         case .close: break
         }
-        try await bench.unobserved()
-    }
-
-    @Test("a sequence over a finished task gives it once, ends, and leaves no listener behind")
-    func sequenceFinished() async throws {
-        let bench = try await Bench(content: Self.content)
-        let id = try await bench.add("a")
-        _ = await bench.finished(id)
-        for _ in 0..<20 {
-            var states: [DownloadState] = []
-            for await info in bench.messager.infos(.id(id)) { states.append(info.state) }
-            #expect(states == [.complete])
-        }
-        try await bench.unobserved()
-    }
-
-    @Test("a reader that stops early leaves no listener behind")
-    func sequenceCancelled() async throws {
-        let (bench, id, _) = try await running()
-        for await _ in bench.messager.infos(.id(id)) { break }
         try await bench.unobserved()
     }
 

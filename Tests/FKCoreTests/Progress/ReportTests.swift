@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: what is reported, and what is kept for it", .timeLimit(.minutes(10)))
-struct EngineReportTests {
+@Suite("What is reported, and what is kept for it", .timeLimit(.minutes(10)))
+struct ReportTests {
     static let content = Bytes.pattern(count: 400_000)
 
     @Test("received before: of the task that is told of, for a URL with two destinations as well")

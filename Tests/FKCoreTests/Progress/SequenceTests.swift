@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 
 /// Waits and sequences end: with what they follow, with whoever waits, and at once where there is nothing to follow.
-@Suite("Faults: waits and sequences that end", .timeLimit(.minutes(10)))
-struct FaultSequenceTests {
+@Suite("Waits and sequences that end", .timeLimit(.minutes(10)))
+struct SequenceTests {
     static let content = Bytes.pattern(count: 400_000)
     static let unknown = TaskID(url: "http://h.example/none")
 
@@ -24,8 +22,7 @@ struct FaultSequenceTests {
 
     enum Wait: CaseIterable { case finished, settled, drained }
 
-    @Test(
-        "fault 116: a wait ends when the Swift task that waits is cancelled", arguments: Wait.allCases, [false, true])
+    @Test("a wait ends when the Swift task that waits is cancelled", arguments: Wait.allCases, [false, true])
     func cancelled(_ wait: Wait, _ isEarly: Bool) async throws {
         let (bench, id, gate) = try await running()
         let mayBegin = Observed(isEarly)
@@ -53,7 +50,7 @@ struct FaultSequenceTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 116: waiting for what is not there, and on a closed downloader, returns at once")
+    @Test("waiting for what is not there, and on a closed downloader, returns at once")
     func nothing() async throws {
         let bench = try await Bench(content: Self.content)
         #expect(await bench.finished(Self.unknown) == nil)
@@ -63,7 +60,7 @@ struct FaultSequenceTests {
         await bench.downloader.waitUntilDrained()
     }
 
-    @Test("fault 116: a task that is trashed while somebody waits for it is gone")
+    @Test("a task that is trashed while somebody waits for it is gone")
     func trashedWhileWaiting() async throws {
         let (bench, id, gate) = try await running()
         async let finished = bench.finished(id)
@@ -74,7 +71,7 @@ struct FaultSequenceTests {
         gate.open()
     }
 
-    @Test("fault 116: sequences of what was never there end without a value", arguments: [false, true])
+    @Test("sequences of what was never there end without a value", arguments: [false, true])
     func unknown(_ isClosed: Bool) async throws {
         let bench = try await Bench(content: Self.content)
         if isClosed { await bench.downloader.close() }
@@ -90,7 +87,7 @@ struct FaultSequenceTests {
         try await bench.unobserved()
     }
 
-    @Test("fault 116: sequences of what is gone end without a value")
+    @Test("sequences of what is gone end without a value")
     func gone() async throws {
         let (bench, id, gate) = try await running()
         try await bench.control.trash(.id(id))
@@ -104,7 +101,7 @@ struct FaultSequenceTests {
 
     enum Settled: CaseIterable { case complete, error, cancel }
 
-    @Test("fault 116: sequences of what has settled already: one info, no attempt", arguments: Settled.allCases)
+    @Test("sequences of what has settled already: one info, no attempt", arguments: Settled.allCases)
     func settled(_ settled: Settled) async throws {
         let bench = try await Bench { request, _ in
             settled == .error ? .status(404) : .file(Self.content, to: request)
@@ -129,9 +126,9 @@ struct FaultSequenceTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 116: the sums of an empty barrel: one, and the end", arguments: [false, true])
+    @Test("the sums of an empty barrel: one, and the end", arguments: [false, true])
     func emptyBarrel(_ isActive: Bool) async throws {
-        let bench = try await Bench(isActive: isActive) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: isActive, content: Self.content)
         try await bench.messager.addBarrel("x", urls: [])
         var sums: [BarrelInfo] = []
         for await info in bench.messager.barrelInfos("x") { sums.append(info) }
@@ -141,7 +138,7 @@ struct FaultSequenceTests {
 
     enum Leaving: CaseIterable { case trash, trashAll, remove, delete, close }
 
-    @Test("fault 116: the sums of a barrel whose members go meanwhile", arguments: Leaving.allCases, [false, true])
+    @Test("the sums of a barrel whose members go meanwhile", arguments: Leaving.allCases, [false, true])
     func leaving(_ leaving: Leaving, _ isActive: Bool) async throws {
         let gate = FakeGate()
         let bench = try await Bench(isActive: isActive) { request, _ in
@@ -176,9 +173,9 @@ struct FaultSequenceTests {
         gate.open()
     }
 
-    @Test("fault 116: attempts of a task that is trashed while it waits", arguments: [false, true])
+    @Test("attempts of a task that is trashed while it waits", arguments: [false, true])
     func attemptsTrashed(_ byURL: Bool) async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let id = try await bench.add("a")
         let selector: TaskSelector = byURL ? "http://h.example/a" : .id(id)
         let reader = Task { [messager = bench.messager] in
@@ -192,7 +189,7 @@ struct FaultSequenceTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 116: a URL of two tasks: its sequences end when both have")
+    @Test("a URL of two tasks: its sequences end when both have")
     func twoTasks() async throws {
         let gates = [FakeGate(), FakeGate()]
         let bench = try await Bench { request, number in
@@ -222,9 +219,9 @@ struct FaultSequenceTests {
         await bench.downloader.close()
     }
 
-    @Test("fault 116: a slow reader gets the first and the last info", arguments: [false, true])
+    @Test("a slow reader gets the first and the last info", arguments: [false, true])
     func firstAndLast(_ closes: Bool) async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let id = try await bench.add("a", barrel: "x")
         let infos = bench.messager.infos(.id(id))
         let sums = bench.messager.barrelInfos("x")
@@ -244,7 +241,7 @@ struct FaultSequenceTests {
         #expect(try last.last?.states == [bench.stored(id).state: 1])
     }
 
-    @Test("fault 116: a sequence nobody reads, or whose reader is cancelled, leaves no listener behind")
+    @Test("a sequence nobody reads, or whose reader is cancelled, leaves no listener behind")
     func unread() async throws {
         let (bench, id, gate) = try await running()
         do {

@@ -1,13 +1,11 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Rules: alarms of the engine's timer")
-struct RulesAlarmsTests {
+@Suite("Alarms of the engine's timer")
+struct AlarmsTests {
     private static let second: Int64 = 1_000_000_000
 
     private func expect(
@@ -27,8 +25,7 @@ struct RulesAlarmsTests {
         expect(&alarms, at: 5 + Self.second, .init(tick: true))
     }
 
-    @Test(
-        "a tick that is a little late keeps the beat; a very late one runs once", arguments: [0.3, 1, 7.5, 3_600])
+    @Test("a tick that is a little late keeps the beat; a very late one runs once", arguments: [0.3, 1, 7.5, 3_600])
     func late(_ seconds: Double) {
         var alarms = Alarms(now: 0)
         _ = alarms.due(0)

@@ -1,9 +1,8 @@
-import FKCore
-import FKMiddleware
+import TestSupport
 import Testing
 
 @Suite("Limits of commands")
-struct RulesCommandGroupTests {
+struct CommandGroupTests {
     /// Groups with these tasks at once, each with so many tasks open and running.
     private func groups(_ list: [(maxAction: Int?, open: Int, running: Int)]) -> (CommandGroups, [Int32]) {
         var groups = CommandGroups()

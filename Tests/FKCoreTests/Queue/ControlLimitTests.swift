@@ -1,12 +1,10 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKStore
 
-@Suite("Control: rate limits and tasks in a state", .timeLimit(.minutes(10)))
+@Suite("Rate limits and tasks in a state", .timeLimit(.minutes(10)))
 struct ControlLimitTests {
     private static let content = Bytes.pattern(count: 200_000)
 
@@ -48,20 +46,5 @@ struct ControlLimitTests {
         } catch {
             #expect(error.code == .invalidArgument)
         }
-    }
-
-    @Test("A verb for a state applies to the tasks in it and to no others; none are no error")
-    func state() async throws {
-        let bench = try await Bench { request, number in
-            number == 1 ? .status(404) : .file(Self.content, to: request)
-        }
-        let failed = try await bench.add("a")
-        #expect(await bench.finished(failed)?.state == .error)
-        let complete = try await bench.add("b")
-        #expect(await bench.finished(complete)?.state == .complete)
-        #expect(try await bench.control.forget(.state(.suspend)).isEmpty)
-        #expect(try await bench.control.forget(.state(.error)).map(\.id) == [failed])
-        #expect(await bench.state(complete) == .complete)
-        #expect(await !bench.messager.exists(.id(failed)))
     }
 }

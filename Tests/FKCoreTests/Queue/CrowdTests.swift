@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,13 +5,9 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Requests about more tasks than an engine keeps in memory.
-@Suite("Engine: crowds of tasks", .timeLimit(.minutes(10)))
-struct EngineCrowdTests {
+@Suite("Crowds of tasks", .timeLimit(.minutes(10)))
+struct CrowdTests {
     private static let count = TaskBook.tasksInMemory + 1_500
     private static let most = TaskBook.tasksInMemory + 64
 

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: deadlines and stalls of single tasks", .timeLimit(.minutes(10)))
-struct EngineDeadlineTests {
+@Suite("Deadlines and stalls of single tasks", .timeLimit(.minutes(10)))
+struct DeadlineTests {
     static let content = Bytes.pattern(count: 400_000)
 
     /// The deadline as an option, in seconds from now.
@@ -27,13 +25,11 @@ struct EngineDeadlineTests {
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 300_000)
         }
         let ends = Observed<[AttemptInfo.Phase]>([])
-        bench.chains.register(
-            response: ResponseStep { response in
-                if let error = response.error {
-                    #expect(error.code == .deadlineExceeded && response.fileURL == nil)
-                }
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            if let error = response.error {
+                #expect(error.code == .deadlineExceeded && response.fileURL == nil)
+            }
+        }
         try await bench.messager.addAttempts("http://h.example/a") { info in ends.update { $0.append(info.phase) } }
         let id = try await bench.add("a", deadline(10, bench))
         await gate.reached()
@@ -70,11 +66,9 @@ struct EngineDeadlineTests {
                 ? .file(Self.content, to: request, gate: gate) : .status(503, [.init("Retry-After", "60")])
         }
         let told = Observed<[TaskID]>([])
-        bench.chains.register(
-            response: ResponseStep { response in
-                if response.error?.code == .deadlineExceeded { told.update { $0.append(response.task.id) } }
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            if response.error?.code == .deadlineExceeded { told.update { $0.append(response.task.id) } }
+        }
         let retried = try await bench.add("retried", deadline(20, bench))
         await bench.reached("retried", .idle, times: 2)
         let first = try await bench.add("http://other.example/first")
@@ -120,13 +114,12 @@ struct EngineDeadlineTests {
             request.urlRequest.url?.lastPathComponent == "done"
                 ? .file(Self.content, to: request) : .status(503, [.init("Retry-After", "600")])
         }
-        let done = try await bench.add("done", deadline(10, bench))
-        #expect(await bench.finished(done)?.state == .complete)
+        let done = try await bench.completed("done", deadline(10, bench))
         let open = try await bench.add("open", deadline(10, bench))
         await bench.reached("open", .idle, times: 2)
         await bench.downloader.close()
         clock.advance(seconds: 10)
-        let next = try await Bench(in: bench.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        let next = try await Bench(in: bench.folder, clock: clock, content: Self.content)
         #expect(isMissed(await next.finished(open)))
         #expect(await next.state(done) == .complete)
         #expect(next.transport.requests.isEmpty)
@@ -137,11 +130,9 @@ struct EngineDeadlineTests {
     func responding() async throws {
         let bench = try await Bench(content: Self.content)
         let gate = FakeGate()
-        bench.chains.register(
-            response: ResponseStep { response in
-                if response.error == nil { await gate.passed() }
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            if response.error == nil { await gate.passed() }
+        }
         let id = try await bench.add("a", deadline(10, bench))
         await gate.reached()
         await bench.advance(10)

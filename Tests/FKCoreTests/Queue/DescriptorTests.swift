@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: out of descriptors", .timeLimit(.minutes(10)))
-struct EngineDescriptorTests {
+@Suite("Out of descriptors", .timeLimit(.minutes(10)))
+struct DescriptorTests {
     private static let outOfDescriptors = DownloadError(
         .connect, "The server could not be reached.", underlying: "socket: \(String(cString: strerror(EMFILE)))",
         isRetryable: true)
@@ -33,7 +31,7 @@ struct EngineDescriptorTests {
         #expect(budget.slots == 1)
     }
 
-    @Test("fault 71: a task that finds no descriptor waits for the others; it was no attempt")
+    @Test("a task that finds no descriptor waits for the others; it was no attempt")
     func waits() async throws {
         let content = Bytes.pattern(count: 1_000)
         let gate = FakeGate()

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,11 +5,11 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Rules: connections and pauses of hosts")
-struct RulesHostBudgetTests {
+@Suite("Connections and pauses of hosts")
+struct HostBudgetTests {
     private let date = Date(timeIntervalSince1970: 1_800_000_000)
 
-    @Test("fault 113: a later, shorter Retry-After leaves a longer pause as it is; a longer one replaces it")
+    @Test("a later, shorter Retry-After leaves a longer pause as it is; a longer one replaces it")
     func longest() {
         var budget = HostBudget(limit: 1)
         let changes = [

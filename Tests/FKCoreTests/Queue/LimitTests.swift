@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,9 +6,9 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Rows 114 and 119: limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
-@Suite("Faults: limits", .timeLimit(.minutes(10)))
-struct FaultLimitTests {
+/// Limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
+@Suite("Limits", .timeLimit(.minutes(10)))
+struct LimitTests {
     private static let content = Bytes.pattern(count: 10_000)
 
     private func bench(_ settings: (inout Configure) -> Void = { _ in }) async throws -> Bench {
@@ -33,7 +31,7 @@ struct FaultLimitTests {
     }
 
     @Test(
-        "fault 114: a limit that is lifted or raised lets a paused transfer go on at once",
+        "a limit that is lifted or raised lets a paused transfer go on at once",
         arguments: Way.allCases, [nil, 1 << 40] as [Int64?])
     func raised(_ way: Way, _ rate: Int64?) async throws {
         let bench = try await bench { if [.update, .request].contains(way) { $0.rateLimit = 1 } }
@@ -74,7 +72,7 @@ struct FaultLimitTests {
         #expect(bench.transport.requests.count == 1, "no attempt was given up for it")
     }
 
-    @Test("fault 114: a limit set on what runs without one holds it back", arguments: [nil, "b"])
+    @Test("a limit set on what runs without one holds it back", arguments: [nil, "b"])
     func set(_ barrel: String?) async throws {
         let gate = FakeGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
@@ -85,7 +83,7 @@ struct FaultLimitTests {
         #expect(await bench.transport.paused(1) == [10_000])
     }
 
-    @Test("fault 119: a second command's rate limit holds for its own tasks and no others")
+    @Test("a second command's rate limit holds for its own tasks and no others")
     func rateOfSecond() async throws {
         let bench = try await bench()
         let first = FakeGate()
@@ -100,12 +98,11 @@ struct FaultLimitTests {
         // What comes after it is free of it, too.
         _ = await bench.engine.answer(Self.add([bench.task("a")]), own: OwnLimits(name: "1", rateLimit: 1))
         _ = await bench.transport.paused(1)
-        let id = try await bench.add("b")
-        #expect(await bench.finished(id)?.state == .complete)
+        try await bench.completed("b")
         #expect(await bench.engine.currentConfigure.rateLimit == nil)
     }
 
-    @Test("fault 119: a command's tasks at once are its own, and bring slots of their own")
+    @Test("a command's tasks at once are its own, and bring slots of their own")
     func jobs() async throws {
         let gate = FakeGate()
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, _ in
@@ -128,7 +125,7 @@ struct FaultLimitTests {
         #expect(await bench.engine.groups.all.isEmpty, "a command's limits end with its tasks")
     }
 
-    @Test("fault 119: of the total, a barrel's and a command's limit the tightest counts", arguments: 0..<3)
+    @Test("of the total, a barrel's and a command's limit the tightest counts", arguments: 0..<3)
     func tightest(_ which: Int) async throws {
         let rates: [Int64] = (0..<3).map { $0 == which ? 10 : 100 }
         let bench = try await bench()
@@ -148,22 +145,21 @@ struct FaultLimitTests {
         #expect(seconds >= 1_000 && seconds < 1_200)
     }
 
-    @Test("fault 119: two members share their barrel's limit, and the next engine knows it")
+    @Test("two members share their barrel's limit, and the next engine knows it")
     func shared() async throws {
         let bench = try await bench()
         _ = await bench.engine.answer(.createBarrel(name: "b", options: BarrelOptions()))
         _ = await bench.engine.answer(.limit(rate: 1, barrel: "b"))
         await bench.downloader.close()
-        let next = try await Bench(in: bench.folder) { request, _ in .file(Self.content, to: request) }
+        let next = try await Bench(in: bench.folder, content: Self.content)
         _ = await next.engine.answer(Self.add([next.task("a"), next.task("b")], barrel: "b"))
-        let free = try await next.add("c")
-        #expect(await next.finished(free)?.state == .complete)
+        try await next.completed("c")
         #expect(await next.transport.paused(2) == [10_000, 10_000])
         let report = try #require(await next.engine.answer(.limits).limitsReport)
         #expect(report.rate == nil && report.barrels == [.init(name: "b", rate: 1)])
     }
 
-    @Test("fault 119: barrels whose names differ in their bytes alone have limits of their own")
+    @Test("barrels whose names differ in their bytes alone have limits of their own")
     func names() async throws {
         let bench = try await bench()
         let (one, other) = ("caf\u{e9}", "cafe\u{301}")
@@ -178,7 +174,7 @@ struct FaultLimitTests {
         #expect(await bench.state(bench.task("a").id) == .action)
     }
 
-    @Test("fault 119: the standing limit lasts until it is changed, and takes the place of the commands' own")
+    @Test("the standing limit lasts until it is changed, and takes the place of the commands' own")
     func standing() async throws {
         let bench = try await bench()
         let engine = bench.engine

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,21 +5,21 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Row 117: the work grows with the number of tasks and not with its square. Counted is work, not time.
-@Suite("Faults: many tasks in one barrel, many files of one name", .timeLimit(.minutes(10)))
-struct FaultSquareTests {
+/// The work grows with the number of tasks and not with its square. Counted is work, not time.
+@Suite("Many tasks in one barrel, many files of one name", .timeLimit(.minutes(10)))
+struct LongBarrelTests {
     static let content = Bytes.pattern(count: 500)
     static let count = 1_000
 
     /// An engine that runs nothing, with `count` tasks in a barrel.
     private func filled(_ barrels: [String] = ["big"]) async throws -> Bench {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let tasks = (0..<Self.count).map { bench.task("f\($0)") }
         for barrel in barrels { _ = try await bench.engine.add(tasks, barrel: barrel, run: true) }
         return bench
     }
 
-    @Test("fault 117: adding a list to a barrel, and adding it again, writes the barrel file at most once each")
+    @Test("adding a list to a barrel, and adding it again, writes the barrel file at most once each")
     func add() async throws {
         let bench = try await filled()
         #expect(await bench.engine.barrelSaves.count <= 2)
@@ -34,7 +32,7 @@ struct FaultSquareTests {
         #expect(await bench.engine.barrelSaves.count - before <= 2)
     }
 
-    @Test("fault 117: trashing, removing or suspending all members writes each barrel file once", arguments: 0..<5)
+    @Test("trashing, removing or suspending all members writes each barrel file once", arguments: 0..<5)
     func all(_ way: Int) async throws {
         let names = ["big", "second", "third"]
         let bench = try await filled(names)
@@ -65,7 +63,7 @@ struct FaultSquareTests {
 
     /// Few of the members: each request is several turns of the engine, and other tests run between them.
     @Test(
-        "fault 117: hundreds of single requests for one barrel write a few times its size",
+        "hundreds of single requests for one barrel write a few times its size",
         arguments: ["add", "trash", "remove"])
     func oneByOne(_ verb: String) async throws {
         let requests = 250
@@ -132,7 +130,7 @@ struct FaultSquareTests {
 
     @Test("a barrel that is deleted while a list is added to it is made again with the rest")
     func deletedMeanwhile() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let tasks = (0..<1_000).map { bench.task("f\($0)") }
         async let added = bench.engine.add(tasks, barrel: "b", run: true)
         try await bench.turn { (try? $0.barrelURLs("b").count) ?? 0 >= 64 }
@@ -189,7 +187,7 @@ struct FaultSquareTests {
     // MARK: Names
 
     @Test(
-        "fault 117: each of many files that want one name writes its record as often as a file alone",
+        "each of many files that want one name writes its record as often as a file alone",
         arguments: ["URL", "Content-Disposition", "asked for"])
     func sameName(_ source: String) async throws {
         let count = 150
@@ -224,7 +222,7 @@ struct FaultSquareTests {
         }
     }
 
-    @Test("fault 117: the search for free numbers looks at each taken name about once, and gives freed ones again")
+    @Test("the search for free numbers looks at each taken name about once, and gives freed ones again")
     func numbers() {
         var numbers = NameNumbers()
         var taken: Set<Int> = Set(0..<1_000)

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,7 +6,7 @@ import Testing
 @testable import FKModel
 
 @Suite("Ranges of options")
-struct RulesOptionRangeTests {
+struct OptionRangeTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var change: @Sendable (inout TaskOptions) -> Void

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: waiting and running lists", .timeLimit(.minutes(10)))
-struct EngineListTests {
+@Suite("Waiting and running lists", .timeLimit(.minutes(10)))
+struct QueueListTests {
     static let content = Bytes.pattern(count: 100)
 
     private func names(_ infos: [DownloadInfo]) -> [String] {

@@ -1,13 +1,11 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Engine: queue, slots and hosts", .timeLimit(.minutes(10)))
-struct EngineQueueTests {
+@Suite("Queue, slots and hosts", .timeLimit(.minutes(10)))
+struct QueueTests {
     static let content = Bytes.pattern(count: 100)
 
     private func order(_ bench: Bench) -> [String] {
@@ -21,11 +19,9 @@ struct EngineQueueTests {
             $0.order = order
         }
         let gate = Observed(false)
-        let first = bench.chains.register(
-            request: RequestStep { request, _ in
-                _ = await gate.wait { $0 }
-                return request
-            })
+        let first = bench.chains.onRequest("request step") { request, _ in
+            _ = await gate.wait { $0 }
+        }
         try await bench.add("blocks")
         for name in ["a", "b", "c"] { try await bench.add(name) }
         try await bench.add("urgent") { $0.priority = 5 }
@@ -35,21 +31,6 @@ struct EngineQueueTests {
         await bench.engine.waitUntilDrained()
         let middle = order == .fifo ? ["a", "b", "c"] : ["c", "b", "a"]
         #expect(self.order(bench) == ["blocks", "urgent"] + middle + ["late"])
-    }
-
-    @Test("the order can change while tasks wait")
-    func changedOrder() async throws {
-        let gate = FakeGate()
-        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, number in
-            .file(Self.content, to: request, gate: number == 1 ? gate : nil)
-        }
-        for name in ["blocks", "a", "b", "c"] { try await bench.add(name) }
-        var configure = await bench.downloader.configure
-        configure.order = .lifo
-        try await bench.downloader.update(configure)
-        gate.open()
-        await bench.engine.waitUntilDrained()
-        #expect(order(bench) == ["blocks", "c", "b", "a"])
     }
 
     @Test("never more than maxAction at once", arguments: [1, 3, 16])
@@ -132,24 +113,6 @@ struct EngineQueueTests {
         #expect(bench.transport.requests.count == 6)
     }
 
-    @Test("Retry-After keeps every task away from that host for so long, and no other host")
-    func hostPause() async throws {
-        let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, number in
-            number == 1 ? .status(503, [.init("Retry-After", "40")]) : .file(Self.content, to: request)
-        }
-        try await bench.add("http://a.example/first")
-        await bench.reached("first", .idle, times: 2)
-        let second = try await bench.add("http://a.example/second")
-        let other = try await bench.add("http://b.example/other")
-        #expect(await bench.finished(other)?.state == .complete)
-        #expect(await bench.messager.info(.id(second))?.wait?.reason == .host)
-        await bench.advance(39)
-        #expect(order(bench) == ["first", "other"])
-        await bench.advance(1)
-        await bench.engine.waitUntilDrained()
-        #expect(Set(order(bench).suffix(2)) == ["first", "second"])
-    }
-
     @Test("a host pause that ends between two ticks does not keep the engine's thread busy")
     func hostPauseEnds() async throws {
         let bench = try await Bench { request, number in
@@ -166,7 +129,7 @@ struct EngineQueueTests {
 
     @Test("nothing runs before activateQueue; then everything does")
     func activation() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let id = try await bench.add("a")
         await bench.advance(10)
         #expect(bench.transport.requests.isEmpty)
@@ -178,7 +141,7 @@ struct EngineQueueTests {
 
     @Test("a wait for a file is an error while the queue is not active; a download activates it")
     func waiting() async throws {
-        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(isActive: false, content: Self.content)
         let task = DownloadTask(try await bench.add("a"), "http://h.example/a", in: bench.downloader)
         let error = await #expect(throws: DownloadError.self) { try await task.file }
         #expect(error?.code == .invalidArgument && error?.message.contains("activateQueue()") == true)
@@ -207,17 +170,6 @@ struct EngineQueueTests {
         try await bench.downloader.resume()
         for id in [running, added] { #expect(await bench.finished(id)?.state == .complete) }
         #expect(bench.sent("Range").sorted() == ["-", "-", "bytes=40-"])
-    }
-
-    @Test("the same task twice in one batch is one task")
-    func twice() async throws {
-        let bench = try await Bench(content: Self.content)
-        let added = try await bench.engine.add(
-            [bench.task("a"), bench.task("a"), bench.task("b")], barrel: nil, run: true)
-        #expect(added.map(\.isNew) == [true, false, true])
-        #expect(added[0].id == added[1].id)
-        await bench.engine.waitUntilDrained()
-        #expect(bench.transport.requests.count == 2)
     }
 
     @Test("many tasks complete, never more than maxAction at once, and nothing of them stays running")

@@ -1,6 +1,3 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -28,7 +25,7 @@ private final class Shared {
 }
 
 @Suite("Token bucket")
-struct RulesTokenBucketTests {
+struct TokenBucketTests {
     @Test(
         "keeps the average whatever the size of the pieces",
         arguments: [Int64(20_000), 100_000, 1 << 20, 50 << 20, 1 << 30], [8_192, 16_384, 65_536, 524_288])
@@ -97,7 +94,7 @@ struct RulesTokenBucketTests {
 }
 
 @Suite("Rate limiter")
-struct RulesRateLimiterTests {
+struct RateLimiterTests {
     @Test("without a limit lets everything pass")
     func unlimited() {
         let limiter = RateLimiter(now: 0)
@@ -139,7 +136,7 @@ struct RulesRateLimiterTests {
 }
 
 @Suite("Speed meter")
-struct RulesSpeedTests {
+struct SpeedTests {
     @Test("of a steady flow is its rate from the second sample on", arguments: [Int64(1), 200, 1_000, 7_000])
     func steady(milliseconds: Int64) {
         var meter = SpeedMeter()
@@ -186,7 +183,7 @@ struct RulesSpeedTests {
 }
 
 @Suite("Byte sizes")
-struct RulesByteSizeTests {
+struct ByteSizeTests {
     @Test(
         "are read in powers of 1024",
         arguments: [

@@ -1,6 +1,3 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -35,7 +32,7 @@ private final class Wake {
 }
 
 @Suite("Ready queue")
-struct RulesReadyQueueTests {
+struct ReadyQueueTests {
     @Test(
         "starts by priority, then by order",
         arguments: [(QueueOrder.fifo, [4, 6, 1, 3, 5, 2]), (.lifo, [6, 4, 5, 3, 1, 2])])
@@ -130,7 +127,7 @@ struct RulesReadyQueueTests {
 }
 
 @Suite("Wake queue")
-struct RulesWakeQueueTests {
+struct WakeQueueTests {
     @Test("gives what is due, the earliest first, and nothing else")
     func due() {
         let queue = Wake()

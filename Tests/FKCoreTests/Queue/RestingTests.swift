@@ -1,18 +1,12 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Tasks of a long run that are on disk alone while nothing happens to them.
-@Suite("Engine: resting tasks")
-struct EngineRestingTests {
+@Suite("Resting tasks")
+struct RestingTests {
     private static let count = TaskBook.tasksInMemory + 500
     private static let content: [UInt8] = [1, 2, 3]
 
@@ -28,24 +22,6 @@ struct EngineRestingTests {
         #expect(added.allSatisfy { $0.error == nil && $0.isNew && $0.state != .unknown })
         await gate.reached()
         return (bench, gate, added.map(\.id))
-    }
-
-    @Test("waiting tasks leave the memory, run in their order all the same, and leave it again when they are done")
-    func all() async throws {
-        let (bench, gate, ids) = try await Self.scene()
-        let waiting = await bench.engine.taskCounts
-        #expect(waiting.known <= TaskBook.tasksInMemory + 64 && waiting.open == Self.count)
-        gate.open()
-        await bench.engine.waitUntilSettled(ids)
-        let done = await bench.engine.taskCounts
-        #expect(done.known <= TaskBook.tasksInMemory + 64 && done.open == 0 && done.running == 0)
-        await bench.engine.callbacks.drained()
-        let starts = bench.log.value.filter { $0.hasSuffix(":action") }
-        let isInOrder = starts == (0..<Self.count).map { "f\($0):action" }
-        #expect(isInOrder)
-        let sum = try await bench.messager.barrelInfo("all")
-        #expect(sum.isComplete && sum.total == Self.count && sum.count.received == Int64(3 * Self.count))
-        #expect(try bench.out("f\(Self.count - 1)") == Self.content)
     }
 
     @Test("verbs, questions and a second asking find a task that rests")

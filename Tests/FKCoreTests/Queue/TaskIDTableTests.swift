@@ -1,11 +1,10 @@
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-@Suite struct RulesTaskIDTableTests {
+@Suite struct TaskIDTableTests {
     private func id(_ number: Int) -> TaskID { TaskID(url: "http://example.com/\(number)") }
 
     @Test("A number stays the same while others come and go, and is given again after its removal") func numbers() {

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,7 +6,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Index of finished members")
-struct StoreFinishedIndexTests {
+struct FinishedIndexTests {
     private let scratch: ScratchWorkPath
     private let index: FinishedIndex
     private let infos: [DownloadInfo]

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,7 +7,7 @@ import Testing
 
 /// What a reader makes of files that were torn, cut or damaged: an older or the newer generation, or a typed error.
 @Suite("Damaged info files")
-struct StoreInfoDamageTests {
+struct InfoDamageTests {
     /// A file with generations 2 and 3, both states as records, and the file as it was before generation 3.
     private struct Fixture {
         let old: TaskRecord
@@ -112,8 +110,7 @@ struct StoreInfoDamageTests {
     func cutFile(_ beyond: Int) async throws {
         let content = Bytes.pattern(count: 400_000)
         let first = try await Bench(content: content)
-        let id = try await first.add("a") { $0.options.existing = .overwrite }
-        #expect(await first.finished(id)?.state == .complete)
+        let id = try await first.completed("a") { $0.options.existing = .overwrite }
         await first.downloader.close()
         let path = first.workPath.infoPath(id)
         #expect(truncate(path, off_t(InfoFormat.headerSize + InfoFormat.usualSlotSize + beyond)) == 0)
@@ -123,17 +120,6 @@ struct StoreInfoDamageTests {
         #expect(info.state == .complete, "\(info.error?.message ?? "")")
         #expect(try second.out("a") == content)
         #expect(try second.stored(id).state == .complete)
-    }
-
-    @Test("random bytes are never taken for a record", arguments: 0..<64)
-    func random(seed: Int) throws {
-        var generator = SeededRandom(seed: UInt64(seed))
-        let fixture = try Fixture()
-        let image = (0..<4_096).map { _ in UInt8.random(in: 0...255, using: &generator) }
-        #expect(throws: DownloadError.self) { try fixture.read(image) }
-        // With a good header: the slots are still garbage.
-        let slots = Array(fixture.after[..<64]) + image[64...]
-        #expect(try fixture.read(slots) == nil)
     }
 
     @Test("a slot with a right checksum whose payload is no record gives way to the older one")

@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -13,7 +12,7 @@ import Testing
 #endif
 
 @Suite("Info file")
-struct StoreInfoFileTests {
+struct InfoFileTests {
     @Test("what is written is read again", arguments: [TaskRecord.sample(), TaskRecord.full()])
     func roundTrip(record: TaskRecord) throws {
         let scratch = try ScratchWorkPath()
@@ -131,9 +130,7 @@ struct StoreInfoFileTests {
         #expect(try InfoFile.read(path).record.task.attributes.isEmpty)
     }
 
-    @Test(
-        "a full disk is told as such, with the path",
-        .enabled(if: access("/dev/full", F_OK) == 0, "needs /dev/full"))
+    @Test("a full disk is told as such, with the path", .enabled(if: access("/dev/full", F_OK) == 0, "needs /dev/full"))
     func fullDisk() throws {
         let descriptor = open("/dev/full", O_WRONLY)
         defer { close(descriptor) }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,7 +6,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Info file: a record with many mirrors")
-struct StoreLargeRecordTests {
+struct LargeRecordTests {
     private let scratch: ScratchWorkPath
     private let path: String
     private var record = TaskRecord.sample()

@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -7,7 +6,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Live counters")
-struct StoreLiveCountersTests {
+struct LiveCountersTests {
     @Test("stores reach the file once attached, at once and without a record")
     func mirror() throws {
         let scratch = try ScratchWorkPath()
@@ -95,7 +94,7 @@ struct StoreLiveCountersTests {
         #expect(try InfoFile.readCounters(path)[0] == 4)
     }
 
-    @Test("fault 91: an info file that is cut short under its counters ends no process, and what is stored is kept")
+    @Test("an info file that is cut short under its counters ends no process, and what is stored is kept")
     func cutShort() throws {
         let scratch = try ScratchWorkPath()
         let record = TaskRecord.sample()

@@ -4,8 +4,8 @@ import Testing
 @testable import FKCore
 @testable import FKModel
 
-@Suite("Store: bytes that a JSON string contains without an escape")
-struct StorePlainBytesTests {
+@Suite("Bytes that a JSON string contains without an escape")
+struct PlainBytesTests {
     private func prefix(_ bytes: [UInt8]) -> (count: Int, isASCII: Bool) {
         bytes.withUnsafeBytes { PlainBytes.prefix(of: $0) }
     }

@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -10,7 +9,7 @@ extension TaskRecord: CustomTestStringConvertible {
 }
 
 @Suite("A record's JSON, written the fast way and read by Foundation")
-struct StoreRecordJSONTests {
+struct RecordJSONTests {
     @Test("the full example leaves no member unset, so that a new one cannot be forgotten")
     func isFull() {
         for child in Mirror(reflecting: Self.full()).children {
@@ -106,7 +105,7 @@ struct StoreRecordJSONTests {
 }
 
 @Suite("A record's JSON, read the fast way and by Foundation")
-struct StoreRecordReadingTests {
+struct RecordReadingTests {
     static func records() -> [TaskRecord] {
         var records = [TaskRecord.sample(), TaskRecord.full()]
         for state in DownloadState.allCases {

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: records, attributes and last use", .timeLimit(.minutes(10)))
-struct EngineRecordsTests {
+@Suite("Records, attributes and last use", .timeLimit(.minutes(10)))
+struct RecordsTests {
     private static let content = Bytes.pattern(count: 1_000)
 
     @Test("a query sees the tasks as they are now, running ones with their bytes")

@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKStore
 
-@Suite("Timestamps") struct StoreTimestampTests {
+@Suite("Timestamps") struct TimestampTests {
     @Test("They are those of Foundation, from the Gregorian calendar to 9999") func same() {
         let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true, timeZone: .gmt)
         var seconds = -12_219_292_800.0

@@ -7,7 +7,7 @@ import Testing
 @testable import FKStore
 
 @Suite("Files and folders of the work path that are not what they must be")
-struct FaultWorkPathFileTests {
+struct WorkPathFileTests {
     @Test("a FIFO as `number` is an error with its name, and is not waited for")
     func numberIsFIFO() throws {
         let scratch = try ScratchWorkPath()

@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -14,7 +13,7 @@ import Testing
 #endif
 
 @Suite("Work path")
-struct StoreWorkPathTests {
+struct WorkPathTests {
     @Test("opening makes the layout, private to its owner, below missing folders too")
     func layout() throws {
         let scratch = try ScratchWorkPath(create: false)

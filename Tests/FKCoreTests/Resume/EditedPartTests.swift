@@ -1,14 +1,12 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKModel
 
-/// Row 70: somebody else writes to the part file between two attempts, or shortens it.
-@Suite("Faults: the part file is edited", .timeLimit(.minutes(10)))
-struct FaultPartTests {
+/// Somebody else writes to the part file between two attempts, or shortens it.
+@Suite("The part file is edited", .timeLimit(.minutes(10)))
+struct EditedPartTests {
     private static let content = Bytes.pattern(count: 400_000)
 
     /// Half of the file is there and the task is suspended; then `meddle` has the part file, and the task goes on.
@@ -36,7 +34,7 @@ struct FaultPartTests {
         return (server.requests, try live.out("a"))
     }
 
-    @Test("fault 70: an edited part of the same length is not built upon", arguments: [false, true])
+    @Test("an edited part of the same length is not built upon", arguments: [false, true])
     func edited(_ closes: Bool) async throws {
         let (requests, bytes) = try await resumed(closes: closes) { part in
             let file = try FileHandle(forUpdating: part)
@@ -48,7 +46,7 @@ struct FaultPartTests {
         #expect(requests.map { $0["Range"] } == [nil, nil])
     }
 
-    @Test("fault 70: a part that was written anew, and is shorter, is not built upon", arguments: [false, true])
+    @Test("a part that was written anew, and is shorter, is not built upon", arguments: [false, true])
     func writtenAnew(_ closes: Bool) async throws {
         let (requests, bytes) = try await resumed(closes: closes) { part in
             let file = try FileHandle(forUpdating: part)
@@ -60,7 +58,7 @@ struct FaultPartTests {
         #expect(requests.map { $0["Range"] } == [nil, nil])
     }
 
-    @Test("fault 70: a part that nobody touched, or only read, goes on where it was", arguments: [false, true])
+    @Test("a part that nobody touched, or only read, goes on where it was", arguments: [false, true])
     func untouched(_ closes: Bool) async throws {
         let (requests, bytes) = try await resumed(closes: closes) { part in
             let held = try Data(contentsOf: part)
@@ -71,7 +69,7 @@ struct FaultPartTests {
         #expect(requests.map { $0["Range"] } == [nil, "bytes=200000-"])
     }
 
-    @Test("fault 87: a record that names a part file elsewhere is damaged, and nothing there is touched")
+    @Test("a record that names a part file elsewhere is damaged, and nothing there is touched")
     func elsewhere() throws {
         var record = TaskRecord.full()
         record.edit { $0.partName = "../precious" }

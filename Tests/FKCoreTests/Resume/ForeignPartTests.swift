@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,9 +6,9 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-/// Row 94: somebody else has made what bears the part file's name.
-@Suite("Faults: a part file of somebody else", .timeLimit(.minutes(10)))
-struct FaultPartHolderTests {
+/// Somebody else has made what bears the part file's name.
+@Suite("A part file of somebody else", .timeLimit(.minutes(10)))
+struct ForeignPartTests {
     private static let content = Bytes.pattern(count: 400_000)
     private static let precious: [UInt8] = [9, 9, 9]
 
@@ -23,7 +21,7 @@ struct FaultPartHolderTests {
         func set(at path: String, victim: String) throws {
             switch self {
             case .owner:
-                try Data(FaultPartHolderTests.precious).write(to: URL(fileURLWithPath: path))
+                try Data(ForeignPartTests.precious).write(to: URL(fileURLWithPath: path))
                 #expect(chown(path, 65_534, 65_534) == 0)
             case .hardLink: #expect(link(victim, path) == 0)
             case .symlink: #expect(Foundation.symlink(victim, path) == 0)
@@ -45,7 +43,7 @@ struct FaultPartHolderTests {
     private func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
 
     @Test(
-        "fault 94: what somebody else has put at the part's name is not adopted, and stays",
+        "what somebody else has put at the part's name is not adopted, and stays",
         arguments: traps, [Durability.process, .power])
     func newTask(_ trap: Trap, _ durability: Durability) async throws {
         for count in [1_000, 400_000] {
@@ -57,8 +55,7 @@ struct FaultPartHolderTests {
             let part = bench.out + "/" + FileNameRules.partName(for: "a.bin", id: bench.task("a.bin").id)
             try trap.set(at: part, victim: victim)
             let before = try identity(part)
-            let id = try await bench.add("a.bin")
-            #expect(await bench.finished(id)?.state == .complete)
+            try await bench.completed("a.bin")
             #expect(try bench.out("a.bin") == content)
             #expect(try identity(part) == before)
             #expect(try bytes(victim) == Self.precious)
@@ -81,7 +78,7 @@ struct FaultPartHolderTests {
         init() async throws {
             server = try FaultServer()
             server.route("/a") { [gate] request in
-                FaultResponse.ranged(FaultPartHolderTests.content, for: request, etag: "\"1\"").stalling(
+                FaultResponse.ranged(ForeignPartTests.content, for: request, etag: "\"1\"").stalling(
                     at: request.index == 0 ? 300_000 : 0, until: gate)
             }
             live = try LiveBench()
@@ -93,7 +90,7 @@ struct FaultPartHolderTests {
         func complete() async throws {
             let info = try #require(await live.downloader.messager.finished(id))
             #expect(info.state == .complete, "\(String(describing: info.error))")
-            #expect(try live.out("a") == FaultPartHolderTests.content)
+            #expect(try live.out("a") == ForeignPartTests.content)
             await live.downloader.close()
         }
     }
@@ -125,9 +122,7 @@ struct FaultPartHolderTests {
         #expect(try bytes(held.live.folder.file("victim").path) == Self.precious)
     }
 
-    @Test(
-        "fault 94: the part is swapped between two attempts: not adopted, fetched anew",
-        arguments: traps, [true, false])
+    @Test("the part is swapped between two attempts: not adopted, fetched anew", arguments: traps, [true, false])
     func swapped(_ trap: Trap, _ closes: Bool) async throws {
         var place: (place: String, identity: [UInt64]) = ("", [])
         let held = try await resumed(closes: closes) { place = try swap($0, for: trap) }
@@ -135,7 +130,7 @@ struct FaultPartHolderTests {
         try expectUntouched(place, held)
     }
 
-    @Test("fault 94: a part that somebody has linked elsewhere is not written to any more")
+    @Test("a part that somebody has linked elsewhere is not written to any more")
     func linkedElsewhere() async throws {
         let held = try await resumed(closes: true) { held in
             let part = try held.part
@@ -144,7 +139,7 @@ struct FaultPartHolderTests {
         #expect(try bytes(held.live.folder.file("backup").path) == Array(Self.content.prefix(300_000)))
     }
 
-    @Test("fault 94: cancel and trash leave what is somebody else's", arguments: traps, [Verb.cancel, .trash])
+    @Test("cancel and trash leave what is somebody else's", arguments: traps, [Verb.cancel, .trash])
     func dropped(_ trap: Trap, _ verb: Verb) async throws {
         let held = try await Held()
         let control = held.live.downloader.control
@@ -155,7 +150,7 @@ struct FaultPartHolderTests {
         try expectUntouched(place, held)
     }
 
-    @Test("fault 94: the part is replaced while the bytes arrive: what replaces it is not published")
+    @Test("the part is replaced while the bytes arrive: what replaces it is not published")
     func replaced() async throws {
         let held = try await Held()
         let part = try held.part
@@ -165,7 +160,7 @@ struct FaultPartHolderTests {
         try await held.complete()
     }
 
-    @Test("fault 94: what has replaced the part is not built upon, though it has the very time of our last write")
+    @Test("what has replaced the part is not built upon, though it has the very time of our last write")
     func sameTime() async throws {
         let held = try await Held()
         let part = try held.part
@@ -188,8 +183,7 @@ struct FaultPartHolderTests {
     func halfRenamed(_ saysComplete: Bool) async throws {
         let folder = try TemporaryFolder()
         let bench = try await Bench(in: folder, content: Self.content)
-        let id = try await bench.add("a.bin")
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a.bin")
         let part = FileNameRules.partName(for: "a.bin", id: id)
         var record = try bench.stored(id)
         await bench.downloader.close()

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,10 +6,6 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 @testable import FKTransport
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 /// The bytes that a receiver keeps to itself until the transport waits.
 @Suite("Receiver of a range: small pieces are written together")

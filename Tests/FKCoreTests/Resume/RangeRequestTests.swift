@@ -1,6 +1,4 @@
-import FKCore
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 private let tag = "\"v1\""
@@ -17,8 +15,8 @@ private func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) 
     ResponseHead(status: status, fields: fields.map { .init($0.key, $0.value) }, url: "http://e.com/a")
 }
 
-@Suite("Resume rules: what is asked")
-struct RulesAskTests {
+@Suite("What is asked")
+struct RangeRequestTests {
     struct Row: Sendable {
         var name: String
         var range: SavedRange
@@ -39,16 +37,16 @@ struct RulesAskTests {
                 name: "strong tag", range: .init(start: 0, end: 1000, position: 100), known: known,
                 ask: .init(start: 100, ifRange: tag, usesRange: true), header: "bytes=100-"),
             Row(
-                name: "fault 21: only Last-Modified, a second before Date",
+                name: "only Last-Modified, a second before Date",
                 range: .init(start: 0, end: 1000, position: 100),
                 known: .init(length: 1000, validator: .init(lastModified: date, date: later)),
                 ask: .init(start: 100, ifRange: date, usesRange: true), header: "bytes=100-"),
             Row(
-                name: "fault 20: weak tag", range: .init(start: 0, end: 1000, position: 100),
+                name: "weak tag", range: .init(start: 0, end: 1000, position: 100),
                 known: .init(length: 1000, validator: .init(etag: "W/\"v1\"")),
                 ask: .init(start: 100, overlap: 100, usesRange: true), header: "bytes=0-"),
             Row(
-                name: "fault 22: no validator", range: .init(start: 0, end: 9000, position: 5000),
+                name: "no validator", range: .init(start: 0, end: 9000, position: 5000),
                 known: .init(length: 9000),
                 ask: .init(start: 5000, overlap: 4096, usesRange: true), header: "bytes=904-"),
             Row(
@@ -86,7 +84,7 @@ struct RulesAskTests {
 }
 
 @Suite("Validators")
-struct RulesValidatorTests {
+struct ValidatorTests {
     @Test(
         "are strong as RFC 9110 section 8.8 says",
         arguments: [
@@ -113,7 +111,7 @@ struct RulesValidatorTests {
 }
 
 @Suite("Tail comparison")
-struct RulesTailTests {
+struct TailTests {
     @Test("finds the first new byte however the bytes are cut", arguments: 1...9)
     func pieces(size: Int) {
         let held: [UInt8] = [1, 2, 3, 4, 5]

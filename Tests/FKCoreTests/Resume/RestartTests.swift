@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Engine: closing, dying and coming back", .timeLimit(.minutes(10)))
-struct EngineRestartTests {
+@Suite("Closing, dying and coming back", .timeLimit(.minutes(10)))
+struct RestartTests {
     static let content = Bytes.pattern(count: 400_000)
 
     /// A task without a destination of its own, stopped after 100,000 bytes, so that its files move with the work path.
@@ -96,31 +94,16 @@ struct EngineRestartTests {
         #expect(bench.transport.requests.isEmpty)
     }
 
-    @Test("died between the two steps of a rename by hard link: one name in the end, and nothing is fetched")
-    func diedBetweenLinkAndUnlink() async throws {
-        let folder = try TemporaryFolder()
-        let id = try published(in: folder, state: .complete)
-        let out = folder.path + "/out"
-        #expect(link(out + "/a", out + "/" + FileNameRules.partName(for: "a", id: id)) == 0)
-        let bench = try await Bench(in: folder, content: Self.content)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(bench.names == ["a"])
-        #expect(try bench.out("a") == Self.content)
-        #expect(bench.transport.requests.isEmpty)
-    }
-
     @Test("the same with a response chain: it runs again, and nothing is fetched")
     func diedInResponseChain() async throws {
         let folder = try TemporaryFolder()
         let id = try published(in: folder)
         let chains = MiddlewareChains()
         let seen = Observed<[String]>([])
-        chains.register(
-            response: ResponseStep { response in
-                seen.update { $0.append(response.fileURL?.lastPathComponent ?? "-") }
-                return response
-            })
-        let bench = try await Bench(in: folder, chains: chains) { request, _ in .file(Self.content, to: request) }
+        chains.onResponse("response step") { response in
+            seen.update { $0.append(response.fileURL?.lastPathComponent ?? "-") }
+        }
+        let bench = try await Bench(in: folder, chains: chains, content: Self.content)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(seen.value == ["a"] && bench.names == ["a"])
         #expect(bench.transport.requests.isEmpty)
@@ -170,11 +153,8 @@ struct EngineRestartTests {
     func chosen() async throws {
         let (first, id, _) = try await halfDone()
         await first.downloader.close()
-        let second = try await Bench(in: first.folder, scope: .chosen) { request, _ in
-            .file(Self.content, to: request)
-        }
-        let other = try await second.add("other")
-        #expect(await second.finished(other)?.state == .complete)
+        let second = try await Bench(in: first.folder, scope: .chosen, content: Self.content)
+        let other = try await second.completed("other")
         await second.engine.waitUntilDrained()
         #expect(second.transport.requests.count == 1)
         #expect(await second.state(id) == .idle)
@@ -184,12 +164,11 @@ struct EngineRestartTests {
 
     @Test("in an engine of chosen tasks, what is added without `run` waits, also when it is added again")
     func notedDown() async throws {
-        let bench = try await Bench(scope: .chosen) { request, _ in .file(Self.content, to: request) }
+        let bench = try await Bench(scope: .chosen, content: Self.content)
         let id = try await bench.engine.add([bench.task("a")], barrel: "b", run: false)[0].id
         try await bench.control.suspend(.id(id))
         await bench.downloader.close()
-        let second = try await Bench(in: bench.folder, scope: .chosen) { request, _ in .file(Self.content, to: request)
-        }
+        let second = try await Bench(in: bench.folder, scope: .chosen, content: Self.content)
         _ = try await second.engine.add([second.task("a")], barrel: "b", run: false)
         #expect(await second.state(id) == .idle)
         await second.sync()
@@ -198,7 +177,7 @@ struct EngineRestartTests {
 
     @Test("a garbage info file goes to the quarantine and is reported; the others go on")
     func garbage() async throws {
-        let first = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let first = try await Bench(isActive: false, content: Self.content)
         let bad = try await first.add("bad")
         let good = try await first.add("good")
         await first.downloader.close()
@@ -217,12 +196,11 @@ struct EngineRestartTests {
     @Test(
         "killed between making an info file and its first write: the same call makes the task", arguments: [0, 3_000])
     func unwritten(_ size: Int) async throws {
-        let first = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let first = try await Bench(isActive: false, content: Self.content)
         let ids = [try await first.add("a"), try await first.add("b")]
         await first.downloader.close()
         for id in ids { try write(Array(repeating: 7, count: size), first.workPath.infoPath(id)) }
-        let second = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request)
-        }
+        let second = try await Bench(in: first.folder, isActive: false, content: Self.content)
         let replies = try await second.engine.add([second.task("a"), second.task("b")], barrel: nil, run: true)
         #expect(replies.map(\.id) == ids && replies.allSatisfy { $0.error == nil && $0.isNew })
         await second.engine.activate()
@@ -263,12 +241,11 @@ struct EngineRestartTests {
 
     @Test("all tasks come back in the order of their submission")
     func loadAll() async throws {
-        let first = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let first = try await Bench(isActive: false, content: Self.content)
         var ids: [TaskID] = []
         for index in 0..<40 { ids.append(try await first.add("f\(index)")) }
         await first.downloader.close()
-        let second = try await Bench(in: first.folder, isActive: false) { request, _ in .file(Self.content, to: request)
-        }
+        let second = try await Bench(in: first.folder, isActive: false, content: Self.content)
         #expect(await second.engine.taskCounts.known == 0)
         #expect(try await Builder.loadCache("http://h.example/f7", in: second.downloader).map(\.id) == [ids[7]])
         #expect(try await Builder.loadAll(in: second.downloader).map(\.id) == ids)
@@ -289,8 +266,7 @@ struct EngineRestartTests {
         #expect(second.transport.requests.isEmpty)
         unlink("\(second.out)/a")
         #expect(try await second.add("a") == id)
-        #expect(await second.finished(id)?.state == .complete)
-        #expect(try second.out("a") == Self.content)
+        try await second.expect("a", Self.content, of: id)
         #expect(second.sent("Range") == ["-"])
     }
 
@@ -308,8 +284,7 @@ struct EngineRestartTests {
                 await gate.reached()
             } else {
                 gate.open()
-                #expect(await bench.finished(id)?.state == .complete)
-                #expect(try bench.out("a") == Self.content)
+                try await bench.expect("a", Self.content, of: id)
             }
             #expect(bench.sent("Range") == [round == 1 ? "-" : "bytes=\(fetched)-"])
             fetched += 70_000

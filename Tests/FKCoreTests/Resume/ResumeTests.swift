@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,8 +7,8 @@ import Testing
 @testable import FKTransport
 
 /// What a second attempt makes of what the first one left, end to end. The rules themselves are tested as values.
-@Suite("Engine: resuming", .timeLimit(.minutes(10)))
-struct EngineResumeTests {
+@Suite("Resuming", .timeLimit(.minutes(10)))
+struct ResumeTests {
     /// Small enough to be written without the engine being asked, and too large for that.
     static let sizes = [10_000, 400_000]
 
@@ -29,49 +27,41 @@ struct EngineResumeTests {
         return (bench, try #require(await bench.finished(id)))
     }
 
-    @Test("same ETag: 206, the rest is appended", arguments: sizes)
-    func same(_ size: Int) async throws {
-        let content = Bytes.pattern(count: size)
-        let (bench, info) = try await resumed(content) { request, _ in .file(content, to: request) }
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2)-"])
-        #expect(try bench.out("a") == content)
+    /// What the server does with the second request, and what is asked for after that.
+    enum Answer: CaseIterable {
+        case same, another, anotherInPart, shorter, ignoresRange, ignoresIfRange, comparesEqual, comparesDifferent
     }
 
-    @Test("another ETag: the whole file from 0, longer, shorter or equally long", arguments: sizes, [-1_000, 0, 1_000])
-    func changed(_ size: Int, _ difference: Int) async throws {
-        let new = Bytes.pattern(count: size + difference, seed: 2)
-        let (bench, info) = try await resumed(Bytes.pattern(count: size)) { request, _ in
-            .file(new, etag: "\"2\"", to: request)
-        }
-        #expect(info.state == .complete)
-        #expect(try bench.out("a") == new)
-        #expect(try bench.stored(info.id).validator?.etag == "\"2\"")
-        #expect(bench.names == ["a"])
-    }
-
-    @Test("a 206 of another version: asked for again from 0", arguments: sizes, [-1_000, 0, 1_000])
-    func partOfAnother(_ size: Int, _ difference: Int) async throws {
-        let new = Bytes.pattern(count: size + difference, seed: 2)
-        let (bench, info) = try await resumed(Bytes.pattern(count: size)) { request, number in
-            // This server does not heed If-Range.
+    @Test("the second answer decides whether the first one's bytes stay", arguments: sizes, Answer.allCases)
+    func second(_ size: Int, _ answer: Answer) async throws {
+        let old = Bytes.pattern(count: size)
+        let other = Bytes.pattern(count: answer == .shorter ? size / 4 : size, seed: 2)
+        let isOther = [.another, .anotherInPart, .shorter, .comparesDifferent].contains(answer)
+        let hasTag = ![.ignoresRange, .comparesEqual, .comparesDifferent].contains(answer)
+        let (half, tail) = ("bytes=\(size / 2)-", "bytes=\(size / 2 - 4_096)-")
+        let asked =
+            switch answer {
+            case .same, .another: [half]
+            case .anotherInPart, .shorter: [half, "-"]
+            case .ignoresRange, .comparesEqual: [tail]
+            case .ignoresIfRange: [half, half]
+            case .comparesDifferent: [tail, "-"]
+            }
+        let (bench, info) = try await resumed(old, etag: hasTag ? "\"1\"" : nil) { request, _ in
             var request = request
-            request.urlRequest.setValue(nil, forHTTPHeaderField: "If-Range")
-            return .file(new, etag: "\"2\"", to: request)
-        }
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2)-", "-"])
-        #expect(try bench.out("a") == new)
-    }
-
-    @Test("416 because the file became shorter than what is held: from 0", arguments: sizes, ["\"1\"", nil])
-    func shrunk(_ size: Int, _ etag: String?) async throws {
-        let new = Bytes.pattern(count: size / 4, seed: 2)
-        let (bench, info) = try await resumed(Bytes.pattern(count: size), etag: etag) { request, number in
-            .file(new, etag: etag, to: request)
+            let hasCondition = request.urlRequest.value(forHTTPHeaderField: "If-Range") != nil
+            if answer == .anotherInPart || answer == .shorter {
+                request.urlRequest.setValue(nil, forHTTPHeaderField: "If-Range")
+            }
+            if answer == .ignoresRange || (answer == .ignoresIfRange && hasCondition) {
+                request.urlRequest.setValue(nil, forHTTPHeaderField: "Range")
+            }
+            return .file(isOther ? other : old, etag: hasTag ? isOther ? "\"2\"" : "\"1\"" : nil, to: request)
         }
         #expect(info.state == .complete, "\(String(describing: info.error))")
-        #expect(try bench.out("a") == new)
+        #expect(bench.sent("Range") == ["-"] + asked)
+        #expect(try bench.out("a") == (isOther ? other : old) && bench.names == ["a"])
+        #expect(try bench.stored(info.id).validator?.etag == (hasTag ? isOther ? "\"2\"" : "\"1\"" : nil))
     }
 
     @Test("416 with our length: everything is here", arguments: sizes)
@@ -91,58 +81,6 @@ struct EngineResumeTests {
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.sent("Range") == ["-", "bytes=\(size)-"])
         #expect(try bench.out("a") == content)
-    }
-
-    @Test("a server that ignores Range: the whole file, from 0", arguments: sizes)
-    func ignoresRange(_ size: Int) async throws {
-        let content = Bytes.pattern(count: size)
-        let (bench, info) = try await resumed(content, etag: nil) { request, _ in
-            var request = request
-            request.urlRequest.setValue(nil, forHTTPHeaderField: "Range")
-            return .file(content, etag: nil, to: request)
-        }
-        #expect(info.state == .complete)
-        #expect(try bench.out("a") == content)
-        #expect(bench.transport.requests.count == 2)
-    }
-
-    @Test(
-        "a 200 with our own strong ETag: the server only ignores If-Range, so a plain Range is tried", arguments: sizes)
-    func ignoresIfRange(_ size: Int) async throws {
-        let content = Bytes.pattern(count: size)
-        let (bench, info) = try await resumed(content) { request, _ in
-            var request = request
-            if request.urlRequest.value(forHTTPHeaderField: "If-Range") != nil {
-                request.urlRequest.setValue(nil, forHTTPHeaderField: "Range")
-            }
-            return .file(content, to: request)
-        }
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2)-", "bytes=\(size / 2)-"])
-        #expect(bench.sent("If-Range") == ["-", "\"1\"", "-"])
-        #expect(try bench.out("a") == content)
-    }
-
-    @Test("no validator: the last 4 KiB are asked for again and compared", arguments: sizes)
-    func tail(_ size: Int) async throws {
-        let content = Bytes.pattern(count: size)
-        let (bench, info) = try await resumed(content, etag: nil) { request, _ in
-            .file(content, etag: nil, to: request)
-        }
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2 - 4_096)-"])
-        #expect(try bench.out("a") == content)
-    }
-
-    @Test("no validator and other bytes before the seam: from 0", arguments: sizes)
-    func seam(_ size: Int) async throws {
-        let new = Bytes.pattern(count: size, seed: 2)
-        let (bench, info) = try await resumed(Bytes.pattern(count: size), etag: nil) { request, _ in
-            .file(new, etag: nil, to: request)
-        }
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2 - 4_096)-", "-"])
-        #expect(try bench.out("a") == new)
     }
 
     @Test(
@@ -190,49 +128,6 @@ struct EngineResumeTests {
         let part = "\(bench.out)/\(try #require(bench.names.first))"
         #expect(truncate(part, off_t(size) + 5_000) == 0)
         await bench.advance(1)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == content)
-    }
-
-    @Test("a part file whose info file is lost is kept as .old")
-    func lostInfo() async throws {
-        let content = Bytes.pattern(count: 5_000)
-        let bench = try await Bench(content: content)
-        let task = bench.task("a")
-        let part = FileNameRules.partName(for: "a", id: task.id)
-        try bench.folder.write([1, 2, 3], to: "out/\(part)")
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("\(part).old") == [1, 2, 3])
-        #expect(await bench.downloader.takeProblems().contains { $0.contains(".old") })
-        #expect(try bench.out("a") == content)
-    }
-
-    @Test("a server that sends less than asked for each time: the rest is asked for until it is whole")
-    func pieces() async throws {
-        let content = Bytes.pattern(count: 10_000)
-        let bench = try await Bench { request, number in
-            guard let range = request.urlRequest.value(forHTTPHeaderField: "Range") else {
-                return .file(content, to: request, cut: 1_000)
-            }
-            let start = Int(range.dropFirst(6).prefix { $0 != "-" }) ?? 0
-            let end = min(content.count, start + 3_000)
-            return Bench.Answer([
-                .head(
-                    ResponseHead(
-                        status: 206,
-                        fields: [
-                            .init("ETag", "\"1\""), .init("Content-Length", "\(end - start)"),
-                            .init("Content-Range", "bytes \(start)-\(end - 1)/\(content.count)"),
-                        ], url: "http://h.example/a")),
-                .bytes(Array(content[start..<end])),
-            ])
-        }
-        let id = try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(1)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=1000-", "bytes=4000-", "bytes=7000-"])
-        #expect(try bench.out("a") == content)
+        try await bench.expect("a", content, of: id)
     }
 }

@@ -1,4 +1,3 @@
-import FKCore
 import TestSupport
 import Testing
 
@@ -9,7 +8,7 @@ private func range(_ start: Int64, _ end: Int64?, _ position: Int64? = nil, sync
 }
 
 @Suite("Segments")
-struct RulesSegmentTests {
+struct SegmentTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String
         var ranges: [SavedRange]

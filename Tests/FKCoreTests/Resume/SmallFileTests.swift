@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,8 +7,8 @@ import Testing
 @testable import FKTransport
 
 /// Files of at most 256 KiB, which are written without the engine being asked first.
-@Suite("Engine: small files that take their time", .timeLimit(.minutes(10)))
-struct EngineSmallFileTests {
+@Suite("Small files that take their time", .timeLimit(.minutes(10)))
+struct SmallFileTests {
     static let content = Bytes.pattern(count: 119_000)
 
     /// A task with so many bytes of a small file.
@@ -28,8 +26,7 @@ struct EngineSmallFileTests {
 
     private func end(_ bench: Bench, _ id: TaskID, _ gate: FakeGate) async throws {
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
         #expect(bench.names == ["a"])
         let record = try bench.stored(id)
         #expect(record.received == 119_000 && record.expected == 119_000 && record.ranges.count == 1)
@@ -91,7 +88,7 @@ struct EngineSmallFileTests {
         _ = await bench.messager.info(.id(id))
         if isRecorded { await bench.advance(1) }
         let copy = try bench.snapshot()
-        let next = try await Bench(in: copy, isActive: false) { request, _ in .file(Self.content, to: request) }
+        let next = try await Bench(in: copy, isActive: false, content: Self.content)
         _ = try await next.engine.add([bench.task("a")], barrel: nil, run: true)
         await next.engine.activate()
         #expect(await next.finished(id)?.state == .complete)
@@ -117,27 +114,8 @@ struct EngineSmallFileTests {
         await bench.advance(1)
         #expect(await bench.messager.info(.id(id))?.count.received == 20_000)
         gate.open()
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
         #expect(bench.transport.requests.count == 2)
-        await bench.downloader.close()
-    }
-
-    @Test("a cut after something was seen resumes there")
-    func cut() async throws {
-        let (bench, id, gate) = try await running { request, number, gate in
-            number == 1
-                ? .file(Self.content, to: request, cut: 50_000, gate: gate, pauseAt: 20_000)
-                : .file(Self.content, to: request)
-        }
-        _ = await bench.messager.info(.id(id))
-        await bench.advance(1)
-        gate.open()
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(60)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
-        #expect(bench.sent("Range").last != "-")
         await bench.downloader.close()
     }
 }

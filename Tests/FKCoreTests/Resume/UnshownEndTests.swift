@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -9,8 +7,8 @@ import Testing
 @testable import FKTransport
 
 /// A body of HTTP/2 without a length ends, and the transport cannot tell whether that is its end.
-@Suite("Engine: the end of a body that nothing showed", .timeLimit(.minutes(10)))
-struct EngineUnshownEndTests {
+@Suite("The end of a body that nothing showed", .timeLimit(.minutes(10)))
+struct UnshownEndTests {
     private static let content = Bytes.pattern(count: 300_000)
 
     enum Proof: CaseIterable, Sendable {
@@ -57,8 +55,7 @@ struct EngineUnshownEndTests {
         // A 416 and a 200 with the same length say that all bytes are there. The others follow a body that was cut.
         let isWhole = [.unsatisfied, .length, .refused].contains(proof)
         let bench = try await bench(proof, sent: isWhole ? Self.content.count : 200_000)
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a")
         #expect(try bench.out("a") == (proof == .anotherLength ? [1, 2, 3] : Self.content))
         let record = try bench.stored(id)
         let isProven = ![.wholeAgain, .refused].contains(proof)
@@ -72,10 +69,9 @@ struct EngineUnshownEndTests {
     @Test("a digest decides without another request")
     func digest() async throws {
         let bench = try await bench(.refused, sent: Self.content.count)
-        let id = try await bench.add("a") {
+        try await bench.completed("a") {
             $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content))
         }
-        #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.count == 1)
     }
 }

@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore
@@ -7,8 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 
-@Suite("Rules: one attempt, and the work of its run")
-struct RulesAttemptTests {
+@Suite("One attempt, and the work of its run")
+struct AttemptTests {
     private func attempt(mirrors: [String] = []) -> (Attempt, TaskRecord) {
         var task = TaskDescription(url: "http://a.example/x")
         task.mirrors = mirrors

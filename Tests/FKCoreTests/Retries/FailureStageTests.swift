@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,12 +6,8 @@ import Testing
 @testable import FKModel
 @testable import FKTransport
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
-@Suite("Engine: middlewares decide on failures and heads", .timeLimit(.minutes(10)))
-struct EngineFailureStageTests {
+@Suite("Middlewares decide on failures and heads", .timeLimit(.minutes(10)))
+struct FailureStageTests {
     static let content = Bytes.pattern(count: 1_000)
 
     /// A server that takes one token.
@@ -21,7 +15,7 @@ struct EngineFailureStageTests {
         let valid = Observed("new")
         func answer(_ request: TransportRequest) -> Bench.Answer {
             request.urlRequest.value(forHTTPHeaderField: "Authorization") == "Bearer \(valid.value)"
-                ? .file(EngineFailureStageTests.content, to: request) : .status(401)
+                ? .file(FailureStageTests.content, to: request) : .status(401)
         }
     }
 
@@ -50,7 +44,7 @@ struct EngineFailureStageTests {
         let server = TokenServer()
         let bench = try await Bench(settings: { $0.maxAction = 4 }) { request, _ in
             request.urlRequest.url?.host == "h.example"
-                ? server.answer(request) : .file(EngineFailureStageTests.content, to: request)
+                ? server.answer(request) : .file(FailureStageTests.content, to: request)
         }
         let session = Session(token: Observed("old"), gate: FakeGate())
         bench.chains.register(authenticator: session, for: .host("h.example"))
@@ -227,8 +221,9 @@ struct EngineFailureStageTests {
             hasFailed.withLock { $0 = true }
             return URL(string: address).map { .retry(from: $0) } ?? .useRules
         }
-        let id = try await bench.add("a.bin") { $0.mirrors = ["http://m.example/a.bin", "http://n.example/a.bin"] }
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a.bin") {
+            $0.mirrors = ["http://m.example/a.bin", "http://n.example/a.bin"]
+        }
         try bench.folder.write(Self.content.map { ~$0 }, to: "out/a.bin")
         isRepair.withLock { $0 = true }
         let before = bench.transport.requests.count
@@ -343,7 +338,7 @@ struct EngineFailureStageTests {
     }
 }
 
-@Suite("Rules: what a decision on a failure means") struct RulesFailureStageTests {
+@Suite("What a decision on a failure means") struct FailureDecisionTests {
     private static let url = URL(fileURLWithPath: "/a")
     private static let rules = RetryRules.Decision.retry(after: 7, nextURLIndex: 3, hostPause: 7)
 

@@ -11,7 +11,7 @@ import Testing
 /// Attempts without an engine: a random course of answers, results of verifying, verbs, ticks and limits plays against each
 /// phase.
 @Suite("Phases of an attempt", .timeLimit(.minutes(30)))
-struct EnginePhaseTests {
+struct PhaseTests {
     @Test(
         "whatever happens in whatever phase, an attempt ends once, returns its permits once, and then nothing changes",
         arguments: FuzzRun.shards)

@@ -1,6 +1,4 @@
-import FKCore
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 private func status(_ status: Int, retryAfter: Double? = nil) -> DownloadError {
@@ -12,7 +10,7 @@ private func status(_ status: Int, retryAfter: Double? = nil) -> DownloadError {
 private let even = RetryPolicy(maxAttempts: 5, baseDelay: .seconds(1), maxDelay: .seconds(60), jitter: 0)
 
 @Suite("Retry rules")
-struct RulesRetryTests {
+struct RetryRulesTests {
     @Test("a 407 is the proxy's")
     func proxyLogin() {
         let error = RetryRules.error(for: ResponseHead(status: 407, fields: [], url: "http://h/"), now: Date())
@@ -112,7 +110,7 @@ struct RulesRetryTests {
     }
 
     @Test(
-        "fault 7: Retry-After is honoured and capped, for the task and its host",
+        "Retry-After is honoured and capped, for the task and its host",
         arguments: [(5.0, 5.0), (600, 600), (601, 600), (31_536_000, 600), (.greatestFiniteMagnitude, 600)])
     func retryAfter(asked: Double, counted: Double) {
         #expect(
@@ -123,7 +121,7 @@ struct RulesRetryTests {
                 == .retry(after: 0, nextURLIndex: 1, hostPause: counted))
     }
 
-    @Test("fault 7: Retry-After of nothing leaves the delay", arguments: [0.0, -5])
+    @Test("Retry-After of nothing leaves the delay", arguments: [0.0, -5])
     func noRetryAfter(asked: Double) {
         #expect(decide(status(503, retryAfter: asked), 2) == .retry(after: 2, nextURLIndex: 0, hostPause: nil))
     }

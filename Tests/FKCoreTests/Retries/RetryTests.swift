@@ -1,34 +1,15 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Engine: failures and retries", .timeLimit(.minutes(10)))
-struct EngineRetryTests {
+@Suite("Failures and retries", .timeLimit(.minutes(10)))
+struct RetryTests {
     static let content = Bytes.pattern(count: 1_000)
 
     private func hosts(_ bench: Bench) -> [String] {
         bench.transport.requests.compactMap { $0.urlRequest.url?.host }
-    }
-
-    @Test("503, then success: one back-off later, by the monotonic clock")
-    func thenSuccess() async throws {
-        let bench = try await Bench { request, number in
-            number == 1 ? .status(503) : .file(Self.content, to: request)
-        }
-        let id = try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        let info = try #require(await bench.messager.info(.id(id)))
-        #expect(info.waiting == .retry(until: bench.clock.date + 1) && info.error?.status == 503)
-        #expect(info.waitingUntil == bench.clock.date + 1)
-        await bench.advance(0.99)
-        #expect(bench.transport.requests.count == 1)
-        await bench.advance(0.01)
-        let done = try #require(await bench.finished(id))
-        #expect(done.state == .complete && done.attempts == 2 && done.error == nil)
     }
 
     @Test("delays double up to maxDelay; after maxAttempts the task is in error")
@@ -74,24 +55,6 @@ struct EngineRetryTests {
         #expect(await bench.finished(id)?.state == .complete)
     }
 
-    @Test("404: error with the status and the beginning of the body, which never becomes a file")
-    func status() async throws {
-        let bench = try await Bench { _, _ in
-            var answer = Bench.Answer.status(404)
-            answer.steps.append(.bytes(Array("No\u{1b}[31m such file\r\n".utf8)))
-            answer.steps.append(.bytes(Array(repeating: UInt8(ascii: "x"), count: 5_000)))
-            return answer
-        }
-        let id = try await bench.add("a")
-        let info = try #require(await bench.finished(id))
-        #expect(info.state == .error && info.error?.status == 404 && info.error?.code == .httpStatus)
-        let reason = try #require(info.error?.underlying)
-        #expect(reason.hasPrefix("No [31m such file xxx") && reason.utf8.count <= 512)
-        #expect(info.error?.url == "http://h.example/a")
-        #expect(bench.names == [])
-        #expect(bench.transport.requests.count == 1)
-    }
-
     @Test("a lost connection keeps its bytes and goes on after them")
     func lostConnection() async throws {
         let bench = try await Bench { request, number in
@@ -108,32 +71,17 @@ struct EngineRetryTests {
         #expect(try bench.out("a") == Self.content)
     }
 
-    @Test("mirrors are tried in the order of the plan: A, A, B")
-    func mirrors() async throws {
-        let bench = try await Bench { request, _ in
-            request.urlRequest.url?.host == "b.example" ? .file(Self.content, to: request) : .status(404)
-        }
-        let id = try await bench.add("http://a.example/a") {
-            $0.mirrors = ["http://a.example/a", "http://b.example/b"]
-        }
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(hosts(bench) == ["a.example", "a.example", "b.example"])
-        #expect(bench.names == ["a"])
-    }
-
     @Test("a mirror at another host is not held up by the first host's Retry-After, and that host is")
     func mirrorDuringPause() async throws {
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.host == "b.example"
                 ? .file(Self.content, to: request) : .status(503, [.init("Retry-After", "100")])
         }
-        let id = try await bench.add("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
         let later = try await bench.add("http://a.example/later")
         #expect(await bench.messager.info(.id(later))?.wait?.reason == .host)
         #expect(hosts(bench) == ["a.example", "b.example"])
-        let free = try await bench.add("http://b.example/free")
-        #expect(await bench.finished(free)?.state == .complete)
+        let free = try await bench.completed("http://b.example/free")
     }
 
     @Test("attempts and the due time outlive the engine")
@@ -144,7 +92,7 @@ struct EngineRetryTests {
         await first.reached("a", .idle, times: 2)
         #expect(try first.stored(id).attempts == 1)
         await first.downloader.close()
-        let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        let second = try await Bench(in: first.folder, clock: clock, content: Self.content)
         #expect(await second.messager.info(.id(id))?.wait?.reason == .retry)
         await second.advance(0.9)
         #expect(second.transport.requests.isEmpty)
@@ -164,7 +112,7 @@ struct EngineRetryTests {
         await first.reached("a", .idle, times: 3)
         await first.downloader.close()
         #expect(hosts(first) == ["a.example", "b.example"])
-        let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        let second = try await Bench(in: first.folder, clock: clock, content: Self.content)
         await second.advance(10)
         #expect(await second.finished(id)?.state == .complete)
         #expect(hosts(second) == ["b.example"])
@@ -190,7 +138,7 @@ struct EngineRetryTests {
         await first.downloader.close()
         let clock = ManualClock()
         clock.setDate(clock.date - 1e9)
-        let second = try await Bench(in: first.folder, clock: clock) { request, _ in .file(Self.content, to: request) }
+        let second = try await Bench(in: first.folder, clock: clock, content: Self.content)
         await second.advance(1)
         #expect(await second.finished(id)?.state == .complete)
     }
@@ -212,8 +160,7 @@ struct EngineRetryTests {
         await bench.reached("a", .action, times: 4)
         await bench.reached("a", .idle, times: 5)
         await bench.advance(60)
-        #expect(await bench.finished(id)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: id)
     }
 
     @Test("a stop by the user is no attempt: the next engine counts from one, at the same mirror")
@@ -242,12 +189,9 @@ struct EngineRetryTests {
             default: .file(Self.content, to: request)
             }
         }
-        bench.chains.register(
-            request: RequestStep { request, _ in
-                var request = request
-                request.setValue("token \(tokens.update { $0 += 1; return $0 })", forHTTPHeaderField: "Authorization")
-                return request
-            })
+        bench.chains.onRequest("request step") { request, _ in
+            request.setValue("token \(tokens.update { $0 += 1; return $0 })", forHTTPHeaderField: "Authorization")
+        }
         let id = try await bench.add("a")
         await bench.reached("a", .idle, times: 2)
         await bench.advance(1)

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,10 +6,6 @@ import Testing
 @testable import FKModel
 @testable import FKStore
 @testable import FKTransport
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 /// An engine with everything around it in the test's hand: transport, clock, folders.
 final class Bench: Sendable {
@@ -59,9 +53,13 @@ final class Bench: Sendable {
 
     /// Every URL delivers the same file.
     convenience init(
-        in folder: TemporaryFolder? = nil, content: [UInt8], settings: (inout Configure) -> Void = { _ in }
+        in folder: TemporaryFolder? = nil, scope: Engine.Scope = .all, clock: ManualClock = ManualClock(),
+        isActive: Bool = true, chains: MiddlewareChains = MiddlewareChains(), content: [UInt8],
+        settings: (inout Configure) -> Void = { _ in }
     ) async throws {
-        try await self.init(in: folder, settings: settings) { request, _ in .file(content, to: request) }
+        try await self.init(
+            in: folder, scope: scope, clock: clock, isActive: isActive, chains: chains, settings: settings
+        ) { request, _ in .file(content, to: request) }
     }
 
     var chains: MiddlewareChains { engine.chains }
@@ -90,6 +88,27 @@ final class Bench: Sendable {
         return added[0].id
     }
 
+    /// Adds a task that completes.
+    @discardableResult
+    func completed(
+        _ path: String, barrel: String? = nil, sourceLocation: SourceLocation = #_sourceLocation,
+        _ change: (inout TaskDescription) -> Void = { _ in }
+    ) async throws -> TaskID {
+        let id = try await add(path, barrel: barrel, change)
+        let info = await finished(id)
+        #expect(info?.state == .complete, "\(String(describing: info?.error))", sourceLocation: sourceLocation)
+        return id
+    }
+
+    /// The task completes, and its file has the bytes.
+    func expect(
+        _ name: String, _ content: [UInt8], of id: TaskID, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let info = await finished(id)
+        #expect(info?.state == .complete, "\(String(describing: info?.error))", sourceLocation: sourceLocation)
+        #expect(try out(name) == content, sourceLocation: sourceLocation)
+    }
+
     func finished(_ id: TaskID) async -> DownloadInfo? { await messager.finished(id) }
 
     func state(_ id: TaskID) async -> DownloadState { await messager.state(.id(id)) }
@@ -102,22 +121,18 @@ final class Bench: Sendable {
     /// Holds every task in its request chain until the gate is open.
     func holdRequests() -> FakeGate {
         let gate = FakeGate()
-        chains.register(
-            request: RequestStep { request, _ in
-                await gate.passed()
-                return request
-            })
+        chains.onRequest("request step") { request, _ in
+            await gate.passed()
+        }
         return gate
     }
 
     /// Holds every task in its response chain until the gate is open.
     func holdResponses() -> FakeGate {
         let gate = FakeGate()
-        chains.register(
-            response: ResponseStep { response in
-                await gate.passed()
-                return response
-            })
+        chains.onResponse("response step") { response in
+            await gate.passed()
+        }
         return gate
     }
 

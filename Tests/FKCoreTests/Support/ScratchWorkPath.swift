@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 
 @testable import FKCore
 @testable import FKModel

@@ -1,10 +1,9 @@
-import FKCore
-import FKMiddleware
+import TestSupport
 import Testing
 
 /// Every state, finished file and kind of change.
 @Suite("Known tasks that are asked for again")
-struct RulesAskedAgainTests {
+struct AskedAgainTests {
     private static let sum = try? Checksum(.sha256, hex: String(repeating: "0", count: 64))
     private static let otherSum = try? Checksum(.sha256, hex: String(repeating: "1", count: 64))
 

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,13 +6,9 @@ import Testing
 @testable import FKModel
 @testable import FKTransport
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
-/// Row 89: a task that is known takes the options of the last asking, whatever state it is in.
-@Suite("Faults: options of known tasks", .timeLimit(.minutes(10)))
-struct FaultKnownTaskTests {
+/// A task that is known takes the options of the last asking, whatever state it is in.
+@Suite("Options of known tasks", .timeLimit(.minutes(10)))
+struct KnownTaskTests {
     private static let content = Bytes.pattern(count: 600_000)
     private static let wrong = try? Checksum(.sha256, hex: String(repeating: "0", count: 64))
     private static let right = try? Checksum(.sha256, hex: Bytes.sha256(content))
@@ -52,7 +46,7 @@ struct FaultKnownTaskTests {
     }
 
     @Test(
-        "fault 89: headers, proxy, TLS and netrc of the last asking are those of the next request",
+        "headers, proxy, TLS and netrc of the last asking are those of the next request",
         arguments: [DownloadState.idle, .action, .suspend, .error, .cancel])
     func wire(_ state: DownloadState) async throws {
         let isRunning = state == .action
@@ -85,7 +79,7 @@ struct FaultKnownTaskTests {
         #expect(try bench.stored(id).task.options.insecure == nil)
     }
 
-    @Test("fault 89: with nothing said, nothing of the former options stays")
+    @Test("with nothing said, nothing of the former options stays")
     func reset() async throws {
         let bench = try await bench()
         let id = try await bench.add("a", old)
@@ -98,7 +92,7 @@ struct FaultKnownTaskTests {
         #expect(last.options == TransportOptions())
     }
 
-    @Test("fault 89: resume, retry and the next engine keep what is stored")
+    @Test("resume, retry and the next engine keep what is stored")
     func kept() async throws {
         let bench = try await bench()
         let id = try await bench.add("a", old)
@@ -109,7 +103,7 @@ struct FaultKnownTaskTests {
         #expect(bench.sent("Authorization") == ["old", "old"])
     }
 
-    @Test("fault 89: the same asked for again disturbs nothing")
+    @Test("the same asked for again disturbs nothing")
     func same() async throws {
         let gate = FakeGate()
         let bench = try await bench(gate)
@@ -121,7 +115,7 @@ struct FaultKnownTaskTests {
         #expect(bench.transport.requests.count == 1)
     }
 
-    @Test("fault 89: a checksum that comes while a file is fetched decides on it", arguments: [true, false])
+    @Test("a checksum that comes while a file is fetched decides on it", arguments: [true, false])
     func checksumWhileRunning(_ isRight: Bool) async throws {
         let gate = FakeGate()
         let bench = try await bench(gate)
@@ -135,11 +129,10 @@ struct FaultKnownTaskTests {
         #expect(bench.transport.requests.count == 1)
     }
 
-    @Test("fault 89: a checksum for a finished file is compared with it now; the file stays", arguments: [true, false])
+    @Test("a checksum for a finished file is compared with it now; the file stays", arguments: [true, false])
     func checksumOfFinished(_ isRight: Bool) async throws {
         let bench = try await Bench(content: Self.content)
-        let id = try await bench.add("a")
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a")
         var builder = try Builder("http://h.example/a")
         builder.directory = bench.out
         builder.options.checksum = isRight ? Self.right : Self.wrong
@@ -156,11 +149,10 @@ struct FaultKnownTaskTests {
         #expect(bench.transport.requests.count == 1)
     }
 
-    @Test("fault 89: a finished file that somebody has changed does not pass with its own checksum")
+    @Test("a finished file that somebody has changed does not pass with its own checksum")
     func edited() async throws {
         let bench = try await Bench(content: Self.content)
-        let id = try await bench.add("a") { $0.options.checksum = Self.right }
-        #expect(await bench.finished(id)?.state == .complete)
+        try await bench.completed("a") { $0.options.checksum = Self.right }
         var bytes = Self.content
         bytes[7] ^= 1
         _ = try bench.folder.write(bytes, to: "out/a")
@@ -171,25 +163,22 @@ struct FaultKnownTaskTests {
         #expect(try bench.out("a") == bytes)
     }
 
-    @Test("fault 89: skip, then overwrite replaces the file that was there; then rename leaves it")
+    @Test("skip, then overwrite replaces the file that was there; then rename leaves it")
     func existing() async throws {
         let bench = try await Bench(content: Self.content)
         try FileManager.default.createDirectory(atPath: bench.out, withIntermediateDirectories: true)
         _ = try bench.folder.write(Array("mine".utf8), to: "out/a")
-        let id = try await bench.add("a") { $0.options.existing = .skip }
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a") { $0.options.existing = .skip }
         #expect(bench.transport.requests.isEmpty)
         _ = try await bench.add("a") { $0.options.existing = .rename }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Array("mine".utf8) && bench.out("a.1") == Self.content)
-        let other = try await bench.add("http://h.example/x/a") { $0.options.existing = .skip }
-        #expect(await bench.finished(other)?.state == .complete)
+        let other = try await bench.completed("http://h.example/x/a") { $0.options.existing = .skip }
         _ = try await bench.add("http://h.example/x/a") { $0.options.existing = .overwrite }
-        #expect(await bench.finished(other)?.state == .complete)
-        #expect(try bench.out("a") == Self.content)
+        try await bench.expect("a", Self.content, of: other)
     }
 
-    @Test("fault 89: mirrors of the last asking are tried")
+    @Test("mirrors of the last asking are tried")
     func mirrors() async throws {
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.host() == "h.example" ? .status(404) : .file(Self.content, to: request)
@@ -200,7 +189,7 @@ struct FaultKnownTaskTests {
         #expect(await bench.finished(id)?.state == .complete)
     }
 
-    @Test("fault 89: a task that waits for its next attempt is tried at once with other options")
+    @Test("a task that waits for its next attempt is tried at once with other options")
     func waiting() async throws {
         let bench = try await Bench { request, _ in
             request.urlRequest.value(forHTTPHeaderField: "X-Key") == "new"
@@ -213,7 +202,7 @@ struct FaultKnownTaskTests {
         #expect(bench.sent("X-Key") == ["old", "new"])
     }
 
-    @Test("fault 89: members of a barrel that are known get the barrel's options when they are added again")
+    @Test("members of a barrel that are known get the barrel's options when they are added again")
     func barrel() async throws {
         let bench = try await bench()
         let id = try await bench.add("a", old)
@@ -228,7 +217,7 @@ struct FaultKnownTaskTests {
         #expect(bench.sent("Authorization") == ["old", "barrel"])
     }
 
-    @Test("fault 89: another name for a task in the work path is refused by name, and changes nothing")
+    @Test("another name for a task in the work path is refused by name, and changes nothing")
     func name() async throws {
         let bench = try await Bench(content: Self.content)
         var builder = try Builder("http://h.example/a")

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -48,9 +46,7 @@ struct ParityTests {
         await bench.reached("a", .idle, times: 2)
         try await bench.control.suspend(.id(id))
         await bench.downloader.close()
-        let second = try await Bench(in: bench.folder, scope: .chosen) { request, _ in
-            .file(Self.content, to: request)
-        }
+        let second = try await Bench(in: bench.folder, scope: .chosen, content: Self.content)
         let infos = try await Builder.loadCache("http://h.example/a", in: second.downloader)
         #expect(infos.map(\.id) == [id] && infos[0].count.received == 300 && infos[0].state == .suspend)
         #expect(try await Builder.loadCache("http://h.example/none", in: second.downloader).isEmpty)

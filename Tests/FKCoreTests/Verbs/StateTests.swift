@@ -1,9 +1,8 @@
-import FKCore
-import FKMiddleware
+import TestSupport
 import Testing
 
 @Suite("State machine")
-struct RulesStateTests {
+struct StateTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var verb: Verb
         var state: DownloadState

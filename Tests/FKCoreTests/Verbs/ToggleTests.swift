@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: toggle", .timeLimit(.minutes(10)))
-struct EngineToggleTests {
+@Suite("Toggle", .timeLimit(.minutes(10)))
+struct ToggleTests {
     static let content = Bytes.pattern(count: 1_000)
 
     @Test(

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 
 /// Verbs that come while an attempt is not in its body but somewhere else on its way.
-@Suite("Engine: verbs at every stage of an attempt", .timeLimit(.minutes(10)))
-struct EngineVerbStageTests {
+@Suite("Verbs at every stage of an attempt", .timeLimit(.minutes(10)))
+struct VerbStageTests {
     static let content = Bytes.pattern(count: 3_000)
     static let verbs: [Verb] = [.suspend, .cancel, .trash]
 
@@ -28,8 +26,7 @@ struct EngineVerbStageTests {
         case .suspend:
             #expect(await bench.state(id) == .suspend)
             try await bench.control.resume(.id(id))
-            #expect(await bench.finished(id)?.state == .complete)
-            #expect(try bench.out("a") == Self.content)
+            try await bench.expect("a", Self.content, of: id)
             #expect(bench.names == ["a"])
         case .cancel:
             #expect(bench.names == [])
@@ -83,15 +80,12 @@ struct EngineVerbStageTests {
         let gate = FakeGate()
         let bench = try await Bench(content: Self.content)
         let target = bench.folder.file("moved")
-        bench.chains.register(
-            response: ResponseStep { response in
-                guard let file = response.fileURL else { return response }
-                var response = response
-                try FileManager.default.moveItem(at: file, to: target)
-                response.fileURL = target
-                await gate.passed()
-                return response
-            })
+        bench.chains.onResponse("response step") { response in
+            guard let file = response.fileURL else { return }
+            try FileManager.default.moveItem(at: file, to: target)
+            response.fileURL = target
+            await gate.passed()
+        }
         let id = try await bench.add("a")
         await gate.reached()
         let result = try await give(verb, to: id, bench) { gate.open() }

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -7,8 +5,8 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Engine: verbs in every state", .timeLimit(.minutes(10)))
-struct EngineVerbTests {
+@Suite("Verbs in every state", .timeLimit(.minutes(10)))
+struct VerbTests {
     static let content = Bytes.pattern(count: 400_000)
 
     /// A task brought into a state, and what holds it there.
@@ -159,8 +157,7 @@ struct EngineVerbTests {
 
         let bench = try await Bench(content: Self.content)
         try bench.folder.write([7], to: "out/a")
-        let id = try await bench.add("a") { $0.options.existing = .skip }
-        #expect(await bench.finished(id)?.state == .complete)
+        let id = try await bench.completed("a") { $0.options.existing = .skip }
         try await bench.control.trash(.id(id))
         #expect(try bench.out("a") == [7])
     }

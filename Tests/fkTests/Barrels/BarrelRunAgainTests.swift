@@ -1,12 +1,10 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 /// Running a long barrel again, with the index of its finished members and without it.
-@Suite("fk barrel run of a long barrel, again", .timeLimit(.minutes(10))) struct EndToEndRunAgainTests {
+@Suite("fk barrel run of a long barrel, again", .timeLimit(.minutes(10))) struct BarrelRunAgainTests {
     private static let count = FinishedIndex.leastCount + 100
     private let sandbox: Sandbox
     private let server: FaultServer
@@ -16,7 +14,7 @@ import Testing
         server = try FaultServer()
         server.routeOthers { _ in .ok([1, 2, 3]) }
         let list = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
-        #expect(try await sandbox.fk("barrel", "import", "all", "-", input: list).status == 0)
+        try await sandbox.done("barrel", "import", "all", "-", input: list)
         let first = try await sandbox.fk("barrel", "run", "all", "-j", "16")
         #expect(first.status == 0 && first.output.split(separator: "\n").count == Self.count)
     }
@@ -65,9 +63,9 @@ import Testing
         #expect(result.errors.contains("\(Self.count) of \(Self.count) complete"))
         if let count = try await opened("barrel", "run", "all") { #expect(count == 0) }
         // A record that was written is read again, and only that one.
-        #expect(try await sandbox.fk("barrel", "add", "all", server.url("/new")).status == 0)
+        try await sandbox.done("barrel", "add", "all", server.url("/new"))
         let before = requests
-        #expect(try await sandbox.fk("barrel", "run", "all").status == 0)
+        try await sandbox.done("barrel", "run", "all")
         #expect(requests == before + 1)
         if let count = try await opened("barrel", "run", "all") { #expect(count == 0) }
         let json = try await sandbox.fk("barrel", "run", "all", "--json")
@@ -90,11 +88,10 @@ import Testing
         _ = try InfoFile.create(at: path, record: contents.record)
         let suspended = try await runTwice()
         #expect(suspended.output.split(separator: "\n").count == Self.count - 2)
-        #expect(try await sandbox.fk("forget", server.url("/f2")).status == 0)
+        try await sandbox.done("forget", server.url("/f2"))
         #expect(try await runTwice().output.split(separator: "\n").count == Self.count - 3)
-        let added = try await sandbox.fk("barrel", "add", "all", server.url("/f2"), server.url("/late"))
-        #expect(added.status == 0)
-        #expect(try await sandbox.fk("suspend", server.url("/late"), server.url("/f2")).status == 0)
+        try await sandbox.done("barrel", "add", "all", server.url("/f2"), server.url("/late"))
+        try await sandbox.done("suspend", server.url("/late"), server.url("/f2"))
         #expect(try await runTwice().output.split(separator: "\n").count == Self.count - 3)
         try Data("garbage".utf8).write(to: URL(fileURLWithPath: try info(3)))
         let damaged = try await sandbox.fk("barrel", "run", "all")
@@ -103,7 +100,7 @@ import Testing
 
     @Test("several barrels in one run have an index each") func several() async throws {
         let list = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
-        #expect(try await sandbox.fk("barrel", "import", "second", "-", input: list).status == 0)
+        try await sandbox.done("barrel", "import", "second", "-", input: list)
         try FileManager.default.removeItem(atPath: index)
         let before = requests
         let both = try await sandbox.fk("barrel", "run", "all", "second")

@@ -1,13 +1,10 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 @Suite("What a command says", .timeLimit(.minutes(10)))
-struct EndToEndMessageTests {
+struct MessageTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 
@@ -61,15 +58,6 @@ struct EndToEndMessageTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("--version prints the version, whatever else stands there")
-    func version() async throws {
-        for words in [["get", "--version", server.url("/a")], ["--version", "list"], ["barrel", "--version"]] {
-            let result = try await sandbox.fk(words)
-            #expect(result.status == 0 && result.output.hasPrefix("fk "), "\(words): \(result.output)\(result.errors)")
-        }
-        #expect(server.requests.isEmpty)
-    }
-
     @Test(
         "An empty list says so and ends with 2",
         arguments: [
@@ -78,14 +66,6 @@ struct EndToEndMessageTests {
     func emptyList(words: [String], list: String) async throws {
         let result = try await sandbox.start(words, input: list).end()
         #expect(result.status == 2 && result.errors.contains("standard input: the list is empty"), "\(result.errors)")
-    }
-
-    @Test("An empty list is refused beside URLs as well, and by name")
-    func emptyFile() async throws {
-        try sandbox.put("# nothing\n", "list")
-        let result = try await sandbox.fk("get", server.url("/a"), "-i", "list")
-        #expect(result.status == 2 && result.errors.contains("list: the list is empty"), "\(result.errors)")
-        #expect(server.requests.isEmpty)
     }
 
     // MARK: Deleting
@@ -123,36 +103,13 @@ struct EndToEndMessageTests {
         }
         #expect(asked.raw.contains("Forget barrel b?") && asked.status == 1, "\(asked.raw)")
         #expect(asked.raw.contains(["0 tasks are", "1 task is", "2 tasks are"][count]), "\(asked.raw)")
-        let told = try await sandbox.fk("barrel", "delete", "-y", "b")
-        #expect(told.status == 0)
+        let told = try await sandbox.done("barrel", "delete", "-y", "b")
         let words = ["it had no tasks", "its task was kept", "its 2 tasks were kept"]
         #expect(told.output.contains(words[count]), "\(told.output)")
         #expect(try await sandbox.json("list").array.count == count)
     }
 
     // MARK: What is shown
-
-    @Test("Two URLs that differ in a query can be told apart; secrets are hidden")
-    func query() async throws {
-        for id in 1...2 { try await sandbox.fk("get", server.url("/f?id=\(id)&token=hidden\(id)")) }
-        let urls = try await sandbox.json("list").array.compactMap { $0.text("url") }
-        #expect(urls == (1...2).map { server.url("/f?id=\($0)&token=***") })
-    }
-
-    @Test("Of an error page only the text is shown, in every answer")
-    func page() async throws {
-        let page = "<html><head><title>No</title></head><body><!-- a > b --><h1>Not &quot;here&quot;</h1></body></html>"
-        server.route("/a") { _ in .status(404, body: Array(page.utf8)) }
-        let url = server.url("/a")
-        let result = try await sandbox.fk("get", url, "--retry", "0")
-        #expect(result.errors.contains("Not \"here\""), "\(result.errors)")
-        for words in [
-            ["info", url], ["why", url], ["info", url, "--json"], ["list", "--json"], ["info", url, "--raw"],
-        ] {
-            let text = try await sandbox.fk(words).output + result.errors
-            for mark in ["<h1", "<html", "&quot;", "a > b"] { #expect(!text.contains(mark), "\(words): \(text)") }
-        }
-    }
 
     @Test("Messages of the library name options here, and its settings there")
     func options() async throws {
@@ -184,7 +141,7 @@ struct EndToEndMessageTests {
 
     @Test("A file whose task cannot be recorded is named by its URL and counted")
     func unrecorded() async throws {
-        #expect(try await sandbox.fk("get", server.url("/first")).status == 0)
+        try await sandbox.done("get", server.url("/first"))
         // Where folders for info files belong there are files.
         let tasks = sandbox.workPath + "/tasks"
         try FileManager.default.removeItem(atPath: tasks)
@@ -201,13 +158,7 @@ struct EndToEndMessageTests {
 
     @Test("Every text that is put in another's place is one that the library has")
     func pairs() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Sources/FKCore")
-        let files = try #require(FileManager.default.enumerator(atPath: root.path))
-        var source = ""
-        for case let name as String in files where name.hasSuffix(".swift") {
-            source += try String(contentsOf: root.appendingPathComponent(name), encoding: .utf8)
-        }
+        let source = try Repository.sources("Sources/FKCore").values.joined()
         // A message may be broken into several lines.
         let text = source.replacing(try Regex("\"\\s*\\+ \""), with: "")
         for pair in OptionNames.pairs { #expect(text.contains(pair.library), "\(pair.library)") }

@@ -1,12 +1,10 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 @Suite("fk middleware", .timeLimit(.minutes(10)))
-struct EndToEndMiddlewareTests {
+struct MiddlewareCommandTests {
     private let sandbox: Sandbox
 
     init() throws { sandbox = try Sandbox() }
@@ -82,13 +80,12 @@ struct EndToEndMiddlewareTests {
     func test() async throws {
         let server = try FaultServer()
         server.serve("/a", Bytes.pattern(count: 5_000))
-        #expect(try await sandbox.fk("get", server.url("/a")).status == 0)
+        try await sandbox.done("get", server.url("/a"))
         let url = server.url("/a")
         _ = try await add(
             "--stage", "request", "--name", "sign", "--", "sh", "-c",
             #"echo '{"url": "http://h/?token=canary", "headers": {"X-Key": "canary", "X-Old": null}}'"#)
-        let sign = try await sandbox.fk("middleware", "test", "sign", url)
-        #expect(sign.status == 0)
+        let sign = try await sandbox.done("middleware", "test", "sign", url)
         #expect(
             sign.output
                 == "sign accepts\n  url: http://h/?token=***\n  header X-Key: 6 characters\n  header X-Old: removed\n")
@@ -128,8 +125,8 @@ struct EndToEndMiddlewareTests {
             #expect(result.status != 0, "\(words)")
             #expect(result.errors.contains(path), "\(words): \(result.errors)")
         }
-        #expect(try await sandbox.fk("list").status == 0)
+        try await sandbox.done("list")
         try FileManager.default.removeItem(atPath: path)
-        #expect(try await sandbox.fk("middleware", "list").status == 0)
+        try await sandbox.done("middleware", "list")
     }
 }

@@ -1,7 +1,5 @@
-import FKCore
 import FKManifests
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import fk

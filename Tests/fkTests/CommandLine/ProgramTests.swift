@@ -1,5 +1,3 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
@@ -23,22 +21,6 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: String]
         #expect(object?["version"] == Version.text)
         #expect(result.status == 0)
-    }
-
-    @Test(
-        "Usage errors end with 2, say why on standard error, and print nothing else",
-        arguments: [
-            [], ["gte"], ["barrel"], ["get"], ["get", "-x", "0", "http://h/a"], ["get", "--nonsense"],
-            ["help", "nonsense"],
-            ["config", "set", "nonsense", "1"], ["config", "set", "jobs", "zero"], ["completions", "tcsh"],
-            ["list", "--state", "x"],
-            ["get", "h/a"], ["barrel", "create", "../x"],
-        ])
-    func usage(words: [String]) async throws {
-        let result = try await FKProgram.run(words)
-        #expect(result.status == 2)
-        #expect(result.output.isEmpty)
-        #expect(result.errors.hasPrefix("fk: ") && result.errors.contains("Try 'fk help"))
     }
 
     @Test("Every command has help, reached in two ways, at most 80 columns wide") func help() async throws {
@@ -112,17 +94,9 @@ import Testing
         let mode = try FileManager.default.attributesOfItem(atPath: work)[.posixPermissions] as? Int
         #expect(mode == 0o700)
     }
-
-    @Test("A work path that cannot be made ends with 3 and names it") func badWorkPath() async throws {
-        let folder = try TemporaryFolder()
-        let file = try folder.write("", "file")
-        let result = try await FKProgram.run(["config", "set", "jobs", "1", "--work-path", "\(file)/x"])
-        #expect(result.status == 3)
-        #expect(result.errors.contains("\(file)/x/config"))
-    }
 }
 
-@Suite("Completions") struct CompletionTests {
+@Suite("Completions") struct CompletionScriptTests {
     private static func shell(_ name: String) -> String? {
         ["/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"].map { "\($0)/\(name)" }
             .first { FileManager.default.isExecutableFile(atPath: $0) }

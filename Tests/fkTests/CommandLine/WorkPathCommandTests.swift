@@ -1,12 +1,10 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 @Suite("Work paths that are not as they should be, settings, the demo", .timeLimit(.minutes(10)))
-struct EndToEndStoreTests {
+struct WorkPathCommandTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 100_000)
@@ -74,55 +72,17 @@ struct EndToEndStoreTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.workPath) == ["layout"])
     }
 
-    @Test("An info file full of garbage is set aside and reported; the others go on") func garbage() async throws {
-        try await sandbox.fk("barrel", "create", "set", server.url("/a"), server.url("/b"))
-        let id = try #require(sandbox.reader.records(url: server.url("/a")).first).id
-        let path = WorkPath(sandbox.workPath).infoPath(id)
-        try Data(repeating: 0xa5, count: 5_000).write(to: URL(fileURLWithPath: path))
-        let list = try await sandbox.fk("list")
-        #expect(list.status == 0 && list.output.contains(" b") && list.errors.contains(id.hex))
-        let run = try await sandbox.fk("run")
-        #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("warning") && run.errors.contains("quarantine"))
-        #expect(try sandbox.bytes("b") == body)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(sandbox.workPath)/quarantine").count == 1)
-        #expect(try await sandbox.fk("run").errors.contains("quarantine") == false)
-        #expect(try await sandbox.fk("get", server.url("/a")).status == 0)
-        #expect(try sandbox.bytes("a") == body)
-    }
-
-    @Test("Saved settings are those of get, and an option overrules them") func settings() async throws {
-        try await sandbox.fk("config", "set", "directory", "saved")
-        try await sandbox.fk("config", "set", "retry", "0")
-        server.route("/busy") { _ in .status(503) }
-        #expect(try await sandbox.fk("get", server.url("/a"), server.url("/busy")).status == 1)
-        #expect(try sandbox.bytes("saved/a") == body)
-        #expect(server.requests("/busy").count == 1)
-        #expect(try await sandbox.fk("get", server.url("/b"), "-d", ".").status == 0)
-        #expect(sandbox.exists("b"))
-    }
-
     @Test("A work path that is given stands in every hint") func hints() async throws {
         let other = "\(sandbox.folder.path)/an other"
         let result = try await sandbox.fk("barrel", "create", "set", server.url("/a"), "--work-path", other)
         #expect(result.output.contains("fk barrel run set --work-path '\(other)'"))
-        #expect(try await sandbox.fk("barrel", "run", "set", "--work-path", other).status == 0)
+        try await sandbox.done("barrel", "run", "set", "--work-path", other)
         #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
-    }
-
-    @Test("Nobody else can read what is in a work path") func modes() async throws {
-        try await sandbox.fk("get", server.url("/a"), "-H", "Authorization: Bearer s3cret")
-        let entries = try #require(FileManager.default.enumerator(atPath: sandbox.workPath))
-        for case let name as String in entries {
-            let mode = entries.fileAttributes?[.posixPermissions] as? Int ?? 0
-            #expect(mode & 0o077 == 0, "\(name)")
-        }
     }
 
     @Test("The demo kills a run, continues it, and proves every byte", .timeLimit(.minutes(10)))
     func demo() async throws {
-        let result = try await sandbox.fk("demo", "-d", "demo", "--limit-rate", "0", "--no-progress")
-        #expect(result.status == 0, "\(result.errors)")
+        let result = try await sandbox.done("demo", "-d", "demo", "--limit-rate", "0", "--no-progress")
         #expect(result.output.contains("SIGKILL") || result.errors.contains("SIGKILL"))
         #expect(result.output.contains("twice"))
         #expect(result.output.contains("36 of 36 files right"))

@@ -1,12 +1,10 @@
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-@Suite("Wrong command lines", .timeLimit(.minutes(10))) struct EndToEndWrongLineTests {
-    @Test(
-        "Each ends with its status and a message; nothing is written to disk or standard output")
+@Suite("Wrong command lines", .timeLimit(.minutes(10))) struct WrongLineTests {
+    @Test("Each ends with its status and a message; nothing is written to disk or standard output")
     func table() async throws {
         #expect(WrongCommandLines.rows.count >= 80)
         let sandbox = try Sandbox()

@@ -1,12 +1,7 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import fk
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite("Demo files") struct DemoFileTests {
     @Test("At least 30 files of mixed size, 200 MiB in all, all different") func set() {

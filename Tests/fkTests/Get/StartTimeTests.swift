@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -64,7 +63,7 @@ import Testing
     }
 }
 
-@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(10))) struct EndToEndStartTests {
+@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(10))) struct StartTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 
@@ -99,8 +98,7 @@ import Testing
     }
 
     @Test("--detach leaves the waiting to the background process") func detached() async throws {
-        let result = try await sandbox.fk("get", "--detach", server.url("/a"), "--at", "+1s", "--log", "log")
-        #expect(result.status == 0, "\(result.errors)")
+        try await sandbox.done("get", "--detach", server.url("/a"), "--at", "+1s", "--log", "log")
         #expect(try await sandbox.record(server.url("/a")) { $0.state == .complete } != nil)
         #expect(String(decoding: try sandbox.bytes("log"), as: UTF8.self).contains("info begin"))
     }
@@ -109,8 +107,7 @@ import Testing
         let other = try FaultServer()
         other.route("/b") { _ in .ok([1]) }
         server.route("/a") { [url = other.url("/b")] _ in .redirect(to: url) }
-        let result = try await sandbox.fk("get", server.url("/a"), "--user", "me:canary-ü:x", "--log", "log")
-        #expect(result.status == 0, "\(result.errors)")
+        try await sandbox.done("get", server.url("/a"), "--user", "me:canary-ü:x", "--log", "log")
         let login = Data("me:canary-ü:x".utf8).base64EncodedString()
         #expect(server.requests("/a").first?["Authorization"] == "Basic \(login)")
         #expect(other.requests("/b").first?["Authorization"] == nil)
@@ -122,7 +119,7 @@ import Testing
     }
 
     @Test("--user-agent replaces fk's own") func userAgent() async throws {
-        #expect(try await sandbox.fk("get", server.url("/a"), "--user-agent", "me/1 (x)").status == 0)
+        try await sandbox.done("get", server.url("/a"), "--user-agent", "me/1 (x)")
         #expect(server.requests.first?["User-Agent"] == "me/1 (x)")
     }
 

@@ -1,13 +1,10 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 /// Repositories of a Hugging Face hub, with the hub's own client as the oracle.
-@Suite("Hub, end to end", .timeLimit(.minutes(10))) struct EndToEndHubTests {
+@Suite("Hub, end to end", .timeLimit(.minutes(10))) struct HubCommandTests {
     private static let files: [FakeHub.File] = [
         .init(".gitattributes", Array("*.bin filter=lfs\n".utf8)), .init("README.md", Array("# Model\n".utf8)),
         .init("config.json", Array("{}".utf8)),
@@ -48,8 +45,8 @@ import Testing
             let sandbox = try sandbox(hub)
             let patterns = include.flatMap { ["--include", $0] } + exclude.flatMap { ["--exclude", $0] }
             let words = ["barrel", "import", "model", "hf:\(repository)", "-d", "ours"] + patterns
-            #expect(try await sandbox.fk(words).status == 0)
-            #expect(try await sandbox.fk("barrel", "run", "model").status == 0)
+            try await sandbox.done(words)
+            try await sandbox.done("barrel", "run", "model")
             let theirs = try await FKProgram.run(
                 python, ["-c", HubOracle.script, repository] + include.map { "+\($0)" } + exclude.map { "-\($0)" },
                 environment: [
@@ -69,8 +66,8 @@ import Testing
         let without = try await sandbox(hub).fk("barrel", "import", "model", "hf:owner/repo")
         #expect(without.status == 1 && without.errors.contains("HF_TOKEN"), "\(without)")
         let sandbox = try sandbox(hub, ["HF_TOKEN": "hf_secret123"])
-        #expect(try await sandbox.fk("barrel", "import", "model", "hf:owner/repo").status == 0)
-        #expect(try await sandbox.fk("barrel", "run", "model").status == 0)
+        try await sandbox.done("barrel", "import", "model", "hf:owner/repo")
+        try await sandbox.done("barrel", "run", "model")
         #expect(hub.tokensAtStorage.isEmpty && !hub.storage.requests.isEmpty)
         for (_, bytes) in try tree(sandbox.folder.path) {
             #expect(bytes.firstRange(of: Array("hf_secret123".utf8)) == nil)
@@ -108,9 +105,8 @@ import Testing
             return request["Range"] == nil ? answer.cut(at: 200_000) : answer
         }
         let sandbox = try sandbox(hub)
-        #expect(
-            try await sandbox.fk("barrel", "import", "m", "hf:owner/repo@main", "--include", "model.*").status == 0)
-        #expect(try await sandbox.fk("barrel", "run", "m", "-x", "1").status == 0)
+        try await sandbox.done("barrel", "import", "m", "hf:owner/repo@main", "--include", "model.*")
+        try await sandbox.done("barrel", "run", "m", "-x", "1")
         #expect(try sandbox.bytes("model.safetensors") == file.bytes)
         let ranges = hub.storage.requests("/lfs/\(sha)").compactMap { $0["Range"] }
         #expect(!ranges.isEmpty && Set(uses.value).count == uses.value.count)
@@ -138,7 +134,7 @@ import Testing
         run.kill()
         _ = await run.end()
         gate.open()
-        #expect(try await sandbox.fk("barrel", "run", "m", "-x", "1").status == 0)
+        try await sandbox.done("barrel", "run", "m", "-x", "1")
         #expect(try sandbox.bytes("model.safetensors") == file.bytes)
         let again = hub.storage.requests("/lfs/\(sha)").last?["Range"]
         #expect(again != nil && again != "bytes=0-")
@@ -164,7 +160,7 @@ import Testing
     {
         let hub = try FakeHub(Self.files)
         let sandbox = try sandbox(hub)
-        #expect(try await sandbox.fk("barrel", "import", "m", "hf:owner/repo").status == 0)
+        try await sandbox.done("barrel", "import", "m", "hf:owner/repo")
         let again = try await sandbox.fk("barrel", "import", "m", "hf:owner/repo")
         #expect(again.status == 0 && again.output.contains("0 added, 7 known already"))
         hub.server.route("/api/models/owner/repo/revision/main") { _ in
@@ -178,7 +174,7 @@ import Testing
         }
         let other = try await sandbox.fk("barrel", "import", "m", "hf:owner/repo")
         #expect(other.status == 2 && other.errors.contains(FakeHub.commit), "\(other)")
-        #expect(try await sandbox.fk("barrel", "run", "m").status == 0)
+        try await sandbox.done("barrel", "run", "m")
         let lock = try await sandbox.fk("barrel", "export", "m", "--format", "lock").output
         #expect(
             lock.hasPrefix(
@@ -238,8 +234,7 @@ private enum HubOracle {
 
     private static func search() async throws -> String? {
         guard let system = Tool.path("python3") else { return nil }
-        let environment = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent(".build/hub-client").path
+        let environment = Repository.url(".build/hub-client").path
         let own = "\(environment)/bin/python3"
         for python in [own, system] where access(python, X_OK) == 0 {
             if try await FKProgram.run(python, ["-c", "import huggingface_hub"]).status == 0 { return python }

@@ -1,11 +1,9 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-@Suite("fk list, set and attributes", .timeLimit(.minutes(10))) struct EndToEndListTests {
+@Suite("fk list, set and attributes", .timeLimit(.minutes(10))) struct ListCommandTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 
@@ -24,22 +22,10 @@ import Testing
             .map(String.init)
     }
 
-    @Test("a list of more tasks than are written at once is one document in the order of submission")
-    func long() async throws {
-        #expect(try await sandbox.fk("list", "--json").output == "[]\n")
-        let urls = (0..<600).map { "http://h.example/f\($0)" }
-        let created = try await sandbox.fk("barrel", "create", "all", "-i", "-", input: urls.joined(separator: "\n"))
-        #expect(created.status == 0)
-        let text = try await sandbox.fk("list", "--json").output
-        #expect(try JSON(text).array.compactMap { $0.text("url") } == urls)
-        #expect(text.hasPrefix("[\n  {\n    \"id\": ") && text.hasSuffix("\n  }\n]\n"))
-        #expect(text.split(separator: "\n").count { $0 == "  }," } == 599)
-    }
-
     @Test("conditions, order and pages")
     func list() async throws {
-        #expect(try await sandbox.fk("get", url("small.txt"), "--attribute", "model=7").status == 0)
-        #expect(try await sandbox.fk("get", url("large.zip"), url("middle.zip"), "-b", "zips").status == 0)
+        try await sandbox.done("get", url("small.txt"), "--attribute", "model=7")
+        try await sandbox.done("get", url("large.zip"), url("middle.zip"), "-b", "zips")
         #expect(try await names() == ["small.txt", "large.zip", "middle.zip"])
         #expect(try await names("--sort", "size") == ["small.txt", "middle.zip", "large.zip"])
         #expect(try await names("--sort", "size", "--reverse", "--limit", "1") == ["large.zip"])
@@ -57,30 +43,13 @@ import Testing
 
     @Test("attributes are set, shown and removed")
     func attributes() async throws {
-        #expect(
-            try await sandbox.fk("get", url("small.txt"), "--attribute", "model=7", "--attribute", "a=b=c").status == 0)
+        try await sandbox.done("get", url("small.txt"), "--attribute", "model=7", "--attribute", "a=b=c")
         #expect(try await sandbox.fk("info", url("small.txt")).output.contains("a=b=c"))
-        #expect(try await sandbox.fk("set", url("small.txt"), "owner=me", "a=").status == 0)
+        try await sandbox.done("set", url("small.txt"), "owner=me", "a=")
         let shown = try await sandbox.json("info", url("small.txt"))
         #expect(shown["attributes", "owner"] as? String == "me")
         #expect(shown["attributes", "model"] as? String == "7")
         #expect(shown["attributes", "a"] == nil)
         #expect(try await sandbox.fk("set", server.url("/none"), "a=b").status == 4)
-    }
-
-    @Test(
-        "bad values name the option, and nothing happens",
-        arguments: [
-            ["list", "--sort", "sise"], ["list", "--limit", "0"], ["list", "--offset", "-1"],
-            ["list", "--min-size", "x"],
-            ["list", "--since", "yesterday"], ["list", "--since", "1h", "--until", "2h"], ["list", "--attribute", "x"],
-            ["list", "--min-size", "2K", "--max-size", "1K"], ["get", "--attribute", "=x", "http://h.example/"],
-            ["set", "http://h.example/"], ["set", "http://h.example/", "novalue"],
-        ])
-    func bad(_ arguments: [String]) async throws {
-        let result = try await sandbox.fk(arguments)
-        #expect(result.status == 2)
-        let option = arguments.first { $0.hasPrefix("--") } ?? "NAME=VALUE"
-        #expect(result.errors.contains(option), "\(result.errors)")
     }
 }

@@ -1,6 +1,4 @@
-import FKCore
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import fk
@@ -35,30 +33,6 @@ import Testing
         } catch {
             return "\(error)".replacing("\(folder.path)/", with: "")
         }
-    }
-
-    @Test("One URL a line; comments, indented ones too, and empty lines are skipped") func plain() throws {
-        let entries = try parse("# list\n\nhttp://h/a\n   \n  # comment\nhttps://h/b")
-        #expect(entries.map(\.url) == ["http://h/a", "https://h/b"])
-    }
-
-    @Test("An empty list says so", arguments: ["", "\n\n", "#\n", "\u{feff}", " \t \r\n"])
-    func empty(text: String) {
-        #expect(fault(text) == "list: the list is empty: it names no URL")
-    }
-
-    @Test("Line ends and the byte order mark do not matter", arguments: ["\n", "\r\n", "\r"])
-    func lineEnds(end: String) throws {
-        let lines = ["\u{feff}http://h/a", "  out=x", "", "# c", "http://h/b "]
-        let entries = try parse(lines.joined(separator: end) + end)
-        #expect(entries.map(\.url) == ["http://h/a", "http://h/b"])
-        #expect(entries[0].fileName == "x")
-    }
-
-    @Test("Tabs separate mirrors") func mirrors() throws {
-        let entry = try #require(try parse("http://a/f\thttp://b/f\t\thttps://c/f\t").first)
-        #expect(entry.url == "http://a/f")
-        #expect(entry.mirrors == ["http://b/f", "https://c/f"])
     }
 
     @Test("aria2's indented options belong to the URL above") func options() throws {
@@ -103,10 +77,6 @@ import Testing
         #expect(fault(text).hasPrefix(start), "\(fault(text))")
     }
 
-    @Test("A secret header's value is not in the fault") func secret() {
-        #expect(!fault("http://h/a\n header=Authorization secret").contains("secret"))
-    }
-
     @Test("Bytes that are not UTF-8 are refused by line") func notUTF8() throws {
         let path = "\(folder.path)/bytes"
         try Data(Array("http://h/a\nhttp://h/".utf8) + [0xff, 0x0a]).write(to: URL(fileURLWithPath: path))
@@ -122,14 +92,6 @@ import Testing
         ) {
             try ListInput(folder.path).read(in: "/") { _, _ in }
         }
-    }
-
-    @Test("100,000 lines are read in a moment", .timeLimit(.minutes(10))) func long() throws {
-        var text = ""
-        for index in 0..<100_000 { text += "https://example.com/folder/file-\(index).bin\n" }
-        let entries = try parse(text)
-        #expect(entries.count == 100_000)
-        #expect(entries.last?.url == "https://example.com/folder/file-99999.bin")
     }
 
     // MARK: Forms
@@ -158,14 +120,6 @@ import Testing
         let text = try String(contentsOfFile: errors, encoding: .utf8)
         #expect(text.contains("/list:6:") && text.contains("'../b': its name has '..'"))
         #expect(text.contains("not supported and left out: 1 ftp"))
-    }
-
-    @Test("A checksum list needs --base, and its digests count") func checksums() throws {
-        let list = "\(Self.digest)  a b.bin\n"
-        #expect(throws: ListInput.Fault.self) { try read(list) }
-        let task = try #require(try read(list, ["base", "https://h/pub"]).tasks.first)
-        #expect(task.url == "https://h/pub/a%20b.bin" && task.fileName == "a b.bin")
-        #expect(task.options.checksum?.hex == Self.digest)
     }
 
     @Test("--format insists, --skip-bad takes the good lines") func insisting() throws {

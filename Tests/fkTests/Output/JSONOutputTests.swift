@@ -1,5 +1,4 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKCore

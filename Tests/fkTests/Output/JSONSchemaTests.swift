@@ -1,17 +1,12 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 @Suite("The schema of the JSON output", .timeLimit(.minutes(10))) struct JSONSchemaTests {
-    private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appendingPathComponent("Docs")
     private let schema: JSONSchema
 
-    init() throws { schema = try JSONSchema(Data(contentsOf: Self.docs.appendingPathComponent("fk.schema.json"))) }
+    init() throws { schema = try JSONSchema(Data(contentsOf: Repository.url("Docs/fk.schema.json"))) }
 
     /// Runs `fk` with `--json` and checks what it prints, as one document or as one a line.
     private func check(

@@ -1,5 +1,3 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -59,9 +57,7 @@ import Testing
     }
 
     @Test("Every code of the library is a label of its own") func codes() throws {
-        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Docs/Errors.md")
-        let rows = try String(contentsOf: path, encoding: .utf8).split(separator: "\n").compactMap { line -> String? in
+        let rows = try Repository.text("Docs/Errors.md").split(separator: "\n").compactMap { line -> String? in
             guard line.hasPrefix("| `") else { return nil }
             return String(line.dropFirst(3).prefix { $0 != "`" })
         }
@@ -91,25 +87,5 @@ import Testing
         _ = await running.end()
         #expect(try await sandbox.json("metrics").number("bytesPerSecond") == 0, "no process fetches")
         gate.open()
-    }
-
-    @Test("The real program: an empty work path, finished and failed tasks") func real() async throws {
-        let sandbox = try Sandbox()
-        let server = try FaultServer()
-        server.route("/a") { _ in .ok(Bytes.pattern(count: 5_000)) }
-        server.route("/none") { _ in .status(404) }
-        let empty = try await sandbox.fk("metrics")
-        #expect(empty.status == 0 && empty.errors == "")
-        #expect(try Self.samples(empty.output)["fk_tasks{state=\"idle\"}"] == 0)
-        #expect(try await sandbox.fk("get", server.url("/a"), server.url("/none"), "-b", "set").status == 1)
-        #expect(try await sandbox.fk("limit", "2M").status == 0)
-        let samples = try Self.samples(try await sandbox.fk("metrics").output)
-        #expect(samples["fk_tasks{state=\"complete\"}"] == 1 && samples["fk_task_errors{code=\"http-status\"}"] == 1)
-        #expect(samples["fk_received_bytes"] == 5_000 && samples["fk_barrels"] == 1)
-        #expect(samples["fk_rate_limit_bytes_per_second"] == 2 << 20 && samples["fk_engine_running"] == 0)
-        #expect(samples["fk_info{version=\"\(Version.text)\"}"] == 1)
-        let json = try await sandbox.json("metrics")
-        #expect(json["tasks", "complete"] as? Int == 1 && json["errors", "http-status"] as? Int == 1)
-        #expect(json.number("receivedBytes") == 5_000)
     }
 }

@@ -1,11 +1,9 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-@Suite("What fk prints", .timeLimit(.minutes(10))) struct EndToEndOutputTests {
+@Suite("What fk prints", .timeLimit(.minutes(10))) struct PrintedOutputTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 400_000)
@@ -62,37 +60,6 @@ import Testing
         #expect(last.text("event") == "summary")
         #expect(last.number("complete") == 1 && last.number("error") == 1 && last.number("bytes") == 400_000)
         #expect(events.count { $0.text("event") == "summary" } == 1)
-    }
-
-    @Test("The document of a task has every field of the contract") func document() async throws {
-        try await sandbox.fk("get", server.url("/a"))
-        let info = try await sandbox.json("info", server.url("/a"))
-        #expect(
-            info.keys.isSuperset(of: [
-                "id", "url", "state", "received", "expected", "path", "attempts", "barrels", "error", "waiting",
-            ]))
-        #expect(info.text("path") == "\(sandbox.files)/a" && info.number("attempts") == 1 && info.isNull("error"))
-        let id = try #require(info.text("id"))
-        #expect(try await sandbox.json("info", String(id.prefix(10))).text("url") == server.url("/a"))
-        #expect(try await sandbox.json("why", id).text("state") == "complete")
-        #expect(try JSON(try await sandbox.fk("info", id, "--raw").output).keys.contains("state"))
-        #expect(try await sandbox.json("list", "--state", "error").array.isEmpty)
-        #expect(try await sandbox.json("list", "--state", "complete").array.count == 1)
-    }
-
-    @Test("Secrets in URLs are masked wherever they are shown") func secrets() async throws {
-        let body = body
-        server.routeOthers { _ in .ok(body) }
-        let url = "http://user:pa55w0rd@127.0.0.1:\(server.port)/x?sig=s3cret"
-        for words in [
-            ["get", url, "--json"], ["get", url], ["list", "--json"], ["info", url], ["why", url, "--json"],
-            ["suspend", url], ["trash", "-y", url],
-        ] {
-            let result = try await sandbox.fk(words)
-            #expect(result.status == 0, "\(words): \(result.errors)")
-            #expect(!(result.output + result.errors).contains("pa55w0rd"), "\(words)")
-            #expect(!(result.output + result.errors).contains("s3cret"), "\(words)")
-        }
     }
 
     @Test("-q prints failures only", arguments: ["/a", "/gone"]) func quiet(path: String) async throws {

@@ -1,6 +1,4 @@
-import FKCore
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
 
 @testable import fk

@@ -1,5 +1,3 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
@@ -20,9 +18,8 @@ private enum FakeTime {
     }()
 }
 
-/// Rows 63 to 65, 69 and 87 with the real program.
-@Suite("Faults: other processes, other clocks, other owners", .timeLimit(.minutes(10)))
-struct FaultProcessTests {
+@Suite("Other processes, other clocks, other owners", .timeLimit(.minutes(10)))
+struct OtherProcessTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 800_000)
@@ -36,7 +33,7 @@ struct FaultProcessTests {
     private var url: String { server.url("/a") }
 
     @Test(
-        "faults 63 and 64: a lock file that names a living process which is no engine keeps nobody waiting",
+        "a lock file that names a living process which is no engine keeps nobody waiting",
         arguments: [ProcessInfo.processInfo.processIdentifier, 1, 999_999_999])
     func staleLock(_ pid: Int32) async throws {
         try await sandbox.fk("barrel", "create", "set", url, "-d", ".")
@@ -71,30 +68,7 @@ struct FaultProcessTests {
     }
 
     @Test(
-        "fault 65: the clock was set between two runs: a retry that was due in seconds does not wait an hour",
-        .enabled(if: FakeTime.library != nil, FakeTime.reason), arguments: ["-3600s", "+3600s"])
-    func clockSetBetween(_ shift: String) async throws {
-        // It goes on saying so until the first run is over, however long this test has to wait for its own turn.
-        let isUp = Observed(false)
-        server.route("/a") { [body] request in
-            isUp.value ? .ranged(body, for: request, etag: "\"v1\"") : .retryAfter("2")
-        }
-        let first = try sandbox.start("get", url, "-d", ".", "--retry", "100")
-        #expect(try await sandbox.record(url) { $0.waiting?.until != nil } != nil)
-        first.kill()
-        _ = await first.end()
-        isUp.update { $0 = true }
-        // Waiting for the hour would meet the suite's time limit.
-        let second = try await fk(clock: shift, ["run", "--json"])
-        #expect(second.status == 0, "\(second.errors)")
-        try expectSensibleNumbers(second.output)
-        #expect(try sandbox.bytes("a") == body)
-        // And back again: what the other clock has written is read as ever.
-        #expect(try await sandbox.json("list").array.map { $0.text("state") } == ["complete"])
-    }
-
-    @Test(
-        "fault 65: the clock of the engine is an hour off: others hand tasks over, steer it and see sensible numbers",
+        "the clock of the engine is an hour off: others hand tasks over, steer it and see sensible numbers",
         .enabled(if: FakeTime.library != nil, FakeTime.reason), arguments: ["-3600s", "+3600s"])
     func clocksDiffer(_ shift: String) async throws {
         let gate = Gate()
@@ -105,10 +79,9 @@ struct FaultProcessTests {
         for url in [url, server.url("/c")] {
             #expect(try await sandbox.record(url) { $0.received == 400_000 } != nil)
         }
-        #expect(try await sandbox.fk("suspend", url).status == 0)
-        #expect(try await sandbox.fk("resume", url).status == 0)
-        let follower = try await sandbox.fk("get", server.url("/b"), "-d", ".", "--json")
-        #expect(follower.status == 0, "\(follower.errors)")
+        try await sandbox.done("suspend", url)
+        try await sandbox.done("resume", url)
+        let follower = try await sandbox.done("get", server.url("/b"), "-d", ".", "--json")
         try expectSensibleNumbers(follower.output)
         gate.open()
         let end = try await engine
@@ -120,7 +93,7 @@ struct FaultProcessTests {
 
     // MARK: Versions and owners
 
-    @Test("fault 69: a record of a later version is left untouched and said so; the others go on")
+    @Test("a record of a later version is left untouched and said so; the others go on")
     func laterRecord() async throws {
         server.serve("/b", body)
         try await sandbox.fk("barrel", "create", "set", url, server.url("/b"), "-d", ".")
@@ -132,8 +105,7 @@ struct FaultProcessTests {
         bytes.replaceSubrange(60..<64, with: withUnsafeBytes(of: checksum.littleEndian, Array.init))
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         for words in [["list"], ["run"]] {
-            let result = try await sandbox.fk(words)
-            #expect(result.status == 0, "\(result.errors)")
+            let result = try await sandbox.done(words)
             #expect(result.errors.contains("format 2"), "\(words): \(result.errors)")
         }
         #expect(try sandbox.bytes("b") == body)
@@ -143,7 +115,7 @@ struct FaultProcessTests {
     }
 
     @Test(
-        "fault 87: another user's work path ends with 3 and is left alone, whatever is asked for",
+        "another user's work path ends with 3 and is left alone, whatever is asked for",
         .enabled(if: geteuid() == 0, "needs root to give a folder away"),
         arguments: [
             ["get", "http://127.0.0.1:1/a"], ["run"], ["list"], ["info", "abcdef"], ["watch"], ["suspend", "--all"],

@@ -1,16 +1,12 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Row 102 with the real program: the process that runs the downloads is stopped.
-@Suite("Faults: an engine that is stopped", .timeLimit(.minutes(10)))
-struct FaultSilentEngineTests {
-    @Test(
-        "fault 102: who waits behind a stopped engine says so and what to do, and goes on when it is continued or killed"
-    )
+/// The process that runs the downloads is stopped.
+@Suite("An engine that is stopped", .timeLimit(.minutes(10)))
+struct SilentEngineTests {
+    @Test("who waits behind a stopped engine says so and what to do, and goes on when it is continued or killed")
     func stopped() async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

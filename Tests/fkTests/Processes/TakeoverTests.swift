@@ -1,6 +1,3 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
@@ -8,7 +5,7 @@ import Testing
 
 /// A downloader of this process beside the real program, which owns the work path first.
 @Suite("A library's client of the program's downloads", .timeLimit(.minutes(10)))
-struct EndToEndTakeoverTests {
+struct TakeoverTests {
     private func downloader(_ sandbox: Sandbox, _ role: DownloaderRole) throws -> Downloader {
         var configure = Configure(workPath: URL(fileURLWithPath: sandbox.workPath))
         configure.distributeSpeed = 1
@@ -44,31 +41,5 @@ struct EndToEndTakeoverTests {
         await downloader.close()
         #expect(try sandbox.bytes("a") == body)
         #expect(server.requests.last?["Range"] == "bytes=500000-")
-    }
-
-    @Test("a client sees what commands of other terminals do to the program's tasks")
-    func sees() async throws {
-        let sandbox = try Sandbox()
-        let server = try FaultServer()
-        let gate = Gate()
-        let body = Bytes.pattern(count: 2_000_000)
-        server.serve("/a", body, stallingAt: 500_000, gate)
-        let program = try sandbox.start("get", server.url("/a"), "--json")
-        let record = try #require(try await sandbox.record(server.url("/a")) { $0.received == 500_000 })
-        let client = try downloader(sandbox, .client)
-        let states = Observed<[DownloadState]>([])
-        try await client.messager.addInfo(.id(record.id)) { info in
-            states.update { if $0.last != info.state { $0.append(info.state) } }
-        }
-        _ = await states.wait { $0 == [.action] }
-        #expect(try await client.control.suspend(.id(record.id)).map(\.after) == [.suspend])
-        _ = await program.end()
-        gate.open()
-        #expect(try await sandbox.fk("resume", server.url("/a")).status == 0)
-        #expect(try await sandbox.fk("run").status == 0)
-        let heard = await states.wait { $0.last == .complete }
-        #expect(heard.filter { $0 != .idle } == [.action, .suspend, .action, .complete])
-        await client.close()
-        #expect(try sandbox.bytes("a") == body)
     }
 }

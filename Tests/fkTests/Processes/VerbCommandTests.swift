@@ -1,11 +1,9 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(10))) struct EndToEndVerbTests {
+@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(10))) struct VerbCommandTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 1_000_000)
@@ -46,8 +44,7 @@ import Testing
             #expect(refused.status == 2 && refused.errors.contains("pass --yes"), "\(refused.errors)")
             #expect(refused.errors.contains("Delete the 488 KiB of 1 unfinished file?"), "\(refused.errors)")
         }
-        let result = try await sandbox.fk("forget", "-y", "-b", "set")
-        #expect(result.status == 0, "\(result.errors)")
+        try await sandbox.done("forget", "-y", "-b", "set")
         #expect(await running.end().status == 1)
         #expect(try sandbox.names() == ["a"])
         #expect(try await sandbox.json("barrel", "show", "set").number("total") == 0)
@@ -74,12 +71,6 @@ import Testing
         #expect(barrel.status == 2 && barrel.errors.contains("Did you mean 'list'?"), "\(barrel.errors)")
     }
 
-    @Test("resume --all also queues failed and cancelled tasks") func resumeAll() async throws {
-        #expect(try await sandbox.fk("get", url("none")).status == 1)
-        let result = try await sandbox.json("resume", "--all")
-        #expect(result.array.map { $0.text("after") } == ["idle"])
-    }
-
     @Test("relink gives an expired link's task another address, and its bytes stay")
     func relink() async throws {
         let half = body.count / 2
@@ -90,7 +81,7 @@ import Testing
         let result = try await sandbox.fk("relink", url("expired"), url("a?sig=secret"))
         #expect(result.status == 0 && result.output.contains("the new address"), "\(result.errors)")
         #expect(!result.output.contains("secret"))
-        #expect(try await sandbox.fk("run").status == 0)
+        try await sandbox.done("run")
         #expect(try sandbox.bytes("expired") == body)
         #expect(server.requests("/a").first?["Range"]?.hasPrefix("bytes=4959") == true)
         #expect(try await sandbox.json("info", url("expired")).text("url") == url("expired"))
@@ -102,32 +93,6 @@ import Testing
         let result = try await sandbox.fk("relink", url("a"), url("b"))
         #expect(result.status == 2 && result.errors.contains("2 tasks have this URL"), "\(result.errors)")
         let id = try #require(sandbox.reader.records(url: url("a")).first).id
-        #expect(try await sandbox.fk("relink", id.hex, url("b")).status == 0)
-    }
-
-    @Test("A limit set while nothing runs holds for the next run") func storedLimit() async throws {
-        #expect(try await sandbox.fk("limit", "100K").status == 0)
-        let large = Bytes.pattern(count: 30_000_000)
-        server.route("/large") { _ in .ok(large) }
-        let running = try sandbox.start("get", url("large"))
-        #expect(try await sandbox.record(url("large")) { $0.received > 0 } != nil)
-        #expect(try await sandbox.fk("limit", "none").status == 0)
-        #expect(await running.end().status == 0)
-        let record = try #require(sandbox.reader.records(url: url("large")).first)
-        #expect(record.state == .complete)
-    }
-
-    @Test("A state event of a run has attempt, path and error; every event has the time") func events() async throws {
-        let result = try await sandbox.fk("get", "--json", url("a"), url("none"), "--retry", "0")
-        #expect(result.status == 1)
-        let events = try JSON.lines(result.output)
-        #expect(events.allSatisfy { $0.text("time") != nil })
-        let states = events.filter { $0.text("event") == "state" }
-        let complete = try #require(states.first { $0.text("state") == "complete" })
-        #expect(complete.text("path") == "\(sandbox.files)/a" && complete.number("attempt") == 1)
-        let failed = try #require(states.first { $0.text("state") == "error" })
-        #expect(failed["error", "code"] as? String == "http-status" && failed["error", "status"] as? Int == 404)
-        #expect(failed["error", "retryable"] as? Bool == false && failed["error", "message"] as? String != nil)
-        #expect(states.contains { $0.text("state") == "action" && $0.keys.isSuperset(of: ["attempt"]) })
+        try await sandbox.done("relink", id.hex, url("b"))
     }
 }

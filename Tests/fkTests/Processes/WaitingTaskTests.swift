@@ -1,14 +1,11 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Rows 113 and 115 as the command line shows them.
-@Suite("Faults: tasks that wait, totals that are not known", .timeLimit(.minutes(10)))
-struct FaultWaitTests {
-    @Test("fault 113: why, info and list of another process say which host asked, and until when")
+@Suite("Tasks that wait, totals that are not known", .timeLimit(.minutes(10)))
+struct WaitingTaskTests {
+    @Test("why, info and list of another process say which host asked, and until when")
     func host() async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()
@@ -40,21 +37,7 @@ struct FaultWaitTests {
         next.kill()
     }
 
-    @Test("a task that waits for a slot says of how many")
-    func slots() async throws {
-        let sandbox = try Sandbox()
-        let server = try FaultServer()
-        let gate = Gate()
-        for name in ["/a", "/b"] { server.serve(name, Bytes.pattern(count: 600_000), stallingAt: 300_000, gate) }
-        let running = try sandbox.start("get", server.url("/a"), server.url("/b"), "-j", "1")
-        let waiting = try await sandbox.record(server.url("/b")) { $0.waiting != nil }?.waiting
-        #expect(waiting == Waiting(.slot, limit: 1))
-        #expect(try await sandbox.fk("why", server.url("/b")).output.contains("all 1 slots are taken"))
-        gate.open()
-        #expect(await running.end().status == 0)
-    }
-
-    @Test("fault 115: a total of which a part is unknown is marked, and has neither percentage nor time left")
+    @Test("a total of which a part is unknown is marked, and has neither percentage nor time left")
     func total() {
         var total = TotalLine(complete: 12, total: 34, received: 131_072_000, expected: 209_715_200, rate: 52_428_800)
         total.isLowerBound = true
@@ -76,7 +59,7 @@ struct FaultWaitTests {
         #expect(line.contains(" 75%") && line.contains("125/≥200 MiB"))
     }
 
-    @Test("fault 115: barrel show and list mark a sum of which a part is unknown")
+    @Test("barrel show and list mark a sum of which a part is unknown")
     func barrel() async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

@@ -1,12 +1,9 @@
-import FKCore
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-@Suite("A list divided among machines, end to end", .timeLimit(.minutes(10))) struct EndToEndShardTests {
+@Suite("A list divided among machines, end to end", .timeLimit(.minutes(10))) struct ShardCommandTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let count = 24
@@ -38,10 +35,9 @@ import Testing
 
     @Test("The shards of a barrel fetch each member once, each in a work path of its own") func barrel() async throws {
         try putList()
-        #expect(try await sandbox.fk("barrel", "create", "set", "-i", "list", "-d", "got").status == 0)
+        try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
         for shard in 1...3 {
-            let run = try await sandbox.fk("barrel", "run", "set", "--shard", "\(shard)/3")
-            #expect(run.status == 0, "\(run.errors)")
+            let run = try await sandbox.done("barrel", "run", "set", "--shard", "\(shard)/3")
             #expect(run.errors.contains("Shard \(shard)/3: \(members(shard, of: 3).count) of \(count) files."))
             let reader = StoreReader(WorkPath("\(sandbox.workPath)/shards/\(shard)-of-3"))
             #expect(try Set(reader.records().map(\.id)) == Set(members(shard, of: 3).map(id)))
@@ -50,7 +46,7 @@ import Testing
         try expectAllFiles()
         #expect(server.requests.count == count)
         // Again: nothing is fetched.
-        #expect(try await sandbox.fk("barrel", "run", "set", "--shard", "2/3").status == 0)
+        try await sandbox.done("barrel", "run", "set", "--shard", "2/3")
         #expect(server.requests.count == count)
     }
 
@@ -75,8 +71,7 @@ import Testing
     func array() async throws {
         server.route("/late") { _ in .status(503) }
         try putList(server.url("/late"))
-        #expect(
-            try await sandbox.fk("barrel", "create", "set", "-i", "list", "-d", "got", "--retry", "0").status == 0)
+        try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got", "--retry", "0")
         func run(_ number: Int, _ first: Int, _ count: Int) async throws -> FKProgram.Output {
             try await sandbox.start(
                 ["barrel", "run", "set", "--shard", "auto"],
@@ -130,7 +125,7 @@ import Testing
         #expect(await run.end().status == 143)
         gate.open()
         server.serve("/large", body)
-        #expect(try await sandbox.fk("get", server.url("/large"), "-d", "got", "--shard", "1/1").status == 0)
+        try await sandbox.done("get", server.url("/large"), "-d", "got", "--shard", "1/1")
         #expect(try sandbox.bytes("got/large") == body)
         let range = try #require(server.requests.last?["Range"])
         #expect(range.hasPrefix("bytes=") && range != "bytes=0-")
@@ -151,23 +146,10 @@ import Testing
         #expect(divided.divided(by: 1_000_000).jobs == 1 && divided.divided(by: 1_000_000).rateLimit == 1)
     }
 
-    @Test(
-        "Wrong options end with status 2 and write nothing",
-        arguments: [
-            ["--shard", "0/4"], ["--shard", "5/4"], ["--shard", "x"], ["--shard", "1/2", "--shards", "3"],
-            ["--shards", "3"], ["--divide-limits"], ["--shard-offset", "1"], ["--shard", "auto"],
-            ["--shard", "1/2", "--detach"], ["--shard", "2/2", "--shard-offset", "1"],
-        ])
-    func wrong(options: [String]) async throws {
-        let run = try await sandbox.fk(["get", server.url("/0"), "-d", "got"] + options)
-        #expect(run.status == 2, "\(run.errors)")
-        #expect(!FileManager.default.fileExists(atPath: "\(sandbox.workPath)/shards"))
-    }
-
     @Test("A divided barrel is not run as a whole by accident") func whole() async throws {
         try putList()
-        #expect(try await sandbox.fk("barrel", "create", "set", "-i", "list", "-d", "got").status == 0)
-        #expect(try await sandbox.fk("barrel", "run", "set", "--shard", "1/2").status == 0)
+        try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
+        try await sandbox.done("barrel", "run", "set", "--shard", "1/2")
         let run = try await sandbox.fk("barrel", "run", "set")
         #expect(run.status == 2 && run.errors.contains("divided into 2 shards"))
     }

@@ -1,5 +1,4 @@
-import FKCore
-import Foundation
+import TestSupport
 import Testing
 
 @testable import fk

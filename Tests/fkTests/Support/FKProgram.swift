@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 
 @testable import fk
@@ -26,7 +25,7 @@ enum FKProgram {
     static func environment(_ own: [String: String]) -> [String: String] {
         let inherited = ProcessInfo.processInfo.environment
         var environment = ["PATH": inherited["PATH"] ?? "/usr/bin:/bin", "HOME": inherited["HOME"] ?? "/"]
-        if let path = inherited["LD_LIBRARY_PATH"] { environment["LD_LIBRARY_PATH"] = path }
+        for name in ["LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"] { environment[name] = inherited[name] }
         return environment.merging(own) { $1 }
     }
 

@@ -1,5 +1,3 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
@@ -42,6 +40,23 @@ final class Sandbox: Sendable {
     }
 
     func fk(_ words: [String]) async throws -> FKProgram.Output { try await start(words).end() }
+
+    /// The same; it has to succeed.
+    @discardableResult
+    func done(
+        _ words: String..., input: String? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> FKProgram.Output {
+        try await done(words, input: input, sourceLocation: sourceLocation)
+    }
+
+    @discardableResult
+    func done(
+        _ words: [String], input: String? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> FKProgram.Output {
+        let result = try await start(words, input: input).end()
+        #expect(result.status == 0, "\(words): \(result.errors)", sourceLocation: sourceLocation)
+        return result
+    }
 
     /// Starts `fk` and returns at once.
     func start(_ words: String...) throws -> RunningFK { try start(words) }

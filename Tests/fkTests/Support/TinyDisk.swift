@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 
 /// A file system with little room, for tests of a full and of a read-only disk. Gone with its last reference.

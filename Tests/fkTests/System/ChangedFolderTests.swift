@@ -1,13 +1,11 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Rows 51 and 57 while the bytes arrive: a task is never complete in a place where nobody finds its file.
-@Suite("Faults: the destination changes", .timeLimit(.minutes(10)))
-struct FaultDestinationTests {
+/// While the bytes arrive: a task is never complete in a place where nobody finds its file.
+@Suite("The destination changes", .timeLimit(.minutes(10)))
+struct ChangedFolderTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 800_000)
@@ -41,7 +39,7 @@ struct FaultDestinationTests {
     }
 
     @Test(
-        "fault 51: the folder is gone or another one at the end: an error with the place, the others go on, a retry completes",
+        "the folder is gone or another one at the end: an error with the place, the others go on, a retry completes",
         arguments: Change.allCases)
     func changes(_ kind: Change) async throws {
         let folder = "\(sandbox.files)/sub"
@@ -67,7 +65,7 @@ struct FaultDestinationTests {
         #expect(try sandbox.bytes("sub/a") == body)
     }
 
-    @Test("fault 51: the folder moves and a symlink leads to it: the file is there under both names")
+    @Test("the folder moves and a symlink leads to it: the file is there under both names")
     func stillLeadsThere() async throws {
         let folder = "\(sandbox.files)/sub"
         let running = try sandbox.start("get", server.url("/a"), "-d", folder)

@@ -1,13 +1,11 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Row 91: the work path is on a full disk where a write over old bytes needs room as well.
-@Suite("Faults: a full copy-on-write disk", .timeLimit(.minutes(10)))
-struct FaultCopyOnWriteTests {
+/// The work path is on a full disk where a write over old bytes needs room as well.
+@Suite("A full copy-on-write disk", .timeLimit(.minutes(10)))
+struct CopyOnWriteTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 
@@ -17,7 +15,7 @@ struct FaultCopyOnWriteTests {
     }
 
     @Test(
-        "fault 91: on a full btrfs the counters end no process: tasks wait for room, and go on when there is some",
+        "on a full btrfs the counters end no process: tasks wait for room, and go on when there is some",
         .enabled(if: TinyDisk.isCopyOnWritePossible, "\(TinyDisk.copyOnWriteReason)"), arguments: [1, 4])
     func waitsForRoom(connections: Int) async throws {
         let disk = try TinyDisk.copyOnWrite()

@@ -1,13 +1,11 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Rows 52 to 55 with the real program on a disk of 1 MiB, and under a limit on the size of files.
-@Suite("Faults: the disk", .timeLimit(.minutes(10)))
-struct FaultDiskTests {
+/// With the real program on a disk of 1 MiB, and under a limit on the size of files.
+@Suite("The disk", .timeLimit(.minutes(10)))
+struct FullDiskTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 800_000)
@@ -48,13 +46,12 @@ struct FaultDiskTests {
         #expect(full.status == ExitStatus.tryAgain, "\(full.errors)")
         #expect(full.errors.contains("all inodes are in use"))
         for path in fillers { try FileManager.default.removeItem(atPath: path) }
-        let again = try await sandbox.fk(words)
-        #expect(again.status == 0, "\(again.errors)")
+        try await sandbox.done(words)
         for index in 0..<12 { #expect(try disk.bytes("f\(index)") == small) }
     }
 
     @Test(
-        "fault 52: on a full disk a task waits for room with its bytes, and the others go on",
+        "on a full disk a task waits for room with its bytes, and the others go on",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func waitsForRoom() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
@@ -81,7 +78,7 @@ struct FaultDiskTests {
     }
 
     @Test(
-        "fault 52: when the attempts are used up, the task is in error with the place and the reason; the same command goes on",
+        "when the attempts are used up, the task is in error with the place and the reason; the same command goes on",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func givesUp() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
@@ -94,23 +91,20 @@ struct FaultDiskTests {
         #expect(info.text("state") == "error" && info["error", "code"] as? String == "no-space")
         #expect((info["error", "message"] as? String)?.contains(disk.path) == true)
         try disk.clear()
-        let second = try await sandbox.fk(["get", "--min-free", "0"] + words)
-        #expect(second.status == 0, "\(second.errors)")
+        try await sandbox.done(["get", "--min-free", "0"] + words)
         #expect(try disk.bytes("a") == body)
         #expect(server.requests("/a").last?["Range"]?.hasPrefix("bytes=") == true)
     }
 
     @Test(
-        "fault 53: on a full disk no record is lost or torn; what is known goes on, what is new is refused whole",
+        "on a full disk no record is lost or torn; what is known goes on, what is new is refused whole",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func fullWorkPath() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
         let work = ["--work-path", "\(disk.path)/work"]
-        let added = try await sandbox.fk(["barrel", "create", "set", url("a"), url("b"), "-d", "."] + work)
-        #expect(added.status == 0, "\(added.errors)")
+        try await sandbox.done(["barrel", "create", "set", url("a"), url("b"), "-d", "."] + work)
         try disk.fill()
-        let run = try await sandbox.fk(["run"] + work)
-        #expect(run.status == 0, "\(run.errors)")
+        try await sandbox.done(["run"] + work)
         #expect(try sandbox.bytes("a") == body)
         #expect(try sandbox.bytes("b") == body)
         let refused = try await sandbox.fk(["get", url("small"), "-d", "."] + work)
@@ -118,12 +112,12 @@ struct FaultDiskTests {
         let list = try await sandbox.json(["list"] + work)
         #expect(list.array.map { $0.text("state") } == ["complete", "complete"])
         try disk.clear()
-        #expect(try await sandbox.fk(["get", url("small"), "-d", "."] + work).status == 0)
+        try await sandbox.done(["get", url("small"), "-d", "."] + work)
         #expect(try sandbox.bytes("small") == small)
     }
 
     @Test(
-        "fault 53: a work path that cannot be made on a full disk ends with 3 and the reason",
+        "a work path that cannot be made on a full disk ends with 3 and the reason",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func noWorkPath() async throws {
         let disk = try TinyDisk(kilobytes: 64)
@@ -133,11 +127,11 @@ struct FaultDiskTests {
         #expect(result.status == 3 && result.errors.contains("no space"), "\(result.errors)")
         #expect(server.requests.isEmpty)
         try disk.clear()
-        #expect(try await sandbox.fk(words).status == 0)
+        try await sandbox.done(words)
     }
 
     @Test(
-        "fault 54: at the limit on a file's size the program lives, the bytes are kept, and the others go on",
+        "at the limit on a file's size the program lives, the bytes are kept, and the others go on",
         .enabled(if: !Sanitizer.isActive, "\(Sanitizer.reason)"))
     func fileSizeLimit() async throws {
         // In blocks of 512 bytes.
@@ -150,13 +144,13 @@ struct FaultDiskTests {
         let part = try #require(failed.partName)
         // The last write fitted in part only: it was continued, and only then there was an error.
         #expect(try sandbox.bytes(part).count >= 600 * 512)
-        #expect(try await sandbox.fk("get", url("a"), "-d", ".").status == 0)
+        try await sandbox.done("get", url("a"), "-d", ".")
         #expect(try sandbox.bytes("a") == body)
         #expect(server.requests("/a").last?["Range"] == "bytes=\(failed.received)-")
     }
 
     @Test(
-        "fault 55: on a read-only disk it is an error with the reason, and nothing is fetched",
+        "on a read-only disk it is an error with the reason, and nothing is fetched",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func readOnly() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
@@ -170,7 +164,7 @@ struct FaultDiskTests {
     }
 
     @Test(
-        "fault 55: a disk that is unmounted meanwhile is an error with the place, and the others go on",
+        "a disk that is unmounted meanwhile is an error with the place, and the others go on",
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func unmounted() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)

@@ -1,13 +1,11 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Rows 92, 96, 97 and 98, with the real program: a file goes to the place that was named, or nowhere.
-@Suite("Faults: places", .timeLimit(.minutes(10)))
-struct FaultPlaceTests {
+/// A file goes to the place that was named, or nowhere.
+@Suite("Places", .timeLimit(.minutes(10)))
+struct PlaceTests {
     private let sandbox: Sandbox
     private let server: FaultServer
 
@@ -37,35 +35,7 @@ struct FaultPlaceTests {
         }
     }
 
-    // MARK: 92
-
-    @Test("fault 92: a list with two folders of canonically equivalent names, with --overwrite")
-    func equivalent() async throws {
-        let folders = ["caf\u{e9}", "cafe\u{301}"]
-        let list = folders.enumerated().map { "\(server.url("/\($0.offset)"))\n dir=\($0.element)\n out=x\n" }
-        let result = try await sandbox.start(
-            ["get", "-j1", "--overwrite", "-i", "-"], input: list.joined()
-        ).end()
-        #expect(result.status == 0, "\(result.errors)")
-        for (index, folder) in folders.enumerated() {
-            #expect(try sandbox.bytes("\(folder)/x") == Array("/\(index)".utf8))
-        }
-    }
-
-    // MARK: 96
-
-    @Test(
-        "fault 96: a name in a list that leads out of the folder is refused with its line, and nothing is fetched",
-        arguments: ["../../etc/x", "../x", "a/../../x", "/etc/fk-test-x", "..", "sub/..", "a/"],
-        [["get", "-i", "-"], ["barrel", "import", "b", "-"], ["barrel", "create", "b", "-i", "-"]])
-    func leads(name: String, words: [String]) async throws {
-        let list = "\(server.url("/a"))\n\(server.url("/b"))\n  out=\(name)\n"
-        let result = try await sandbox.start(words, input: list).end()
-        #expect(result.status == 2 && result.errors.contains("standard input:3:"), "\(result.errors)")
-        #expect(server.requests.isEmpty && files() == [])
-    }
-
-    @Test("fault 96: a symbolic link does not lead a list's name out of the folder", arguments: ["get", "import"])
+    @Test("a symbolic link does not lead a list's name out of the folder", arguments: ["get", "import"])
     func link(command: String) async throws {
         let outside = "\(sandbox.folder.path)/outside"
         try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: false)
@@ -78,21 +48,9 @@ struct FaultPlaceTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("fault 96: a name in a list may have subfolders, which are made")
-    func subfolders() async throws {
-        let list = "\(server.url("/a"))\n  out=one/./two/x\n\(server.url("/b"))\n  dir=d\n  out=a\\b\n"
-        let result = try await sandbox.start(["get", "-i", "-"], input: list).end()
-        #expect(result.status == 0, "\(result.errors)")
-        #expect(Set(files()) == ["files/one/two/x", "files/d/a\\b"])
-        let imported = try await sandbox.start(["barrel", "import", "b", "-"], input: list).end()
-        #expect(imported.status == 0 && imported.output.contains("2 known already"), "\(imported.output)")
-    }
-
-    // MARK: 97
-
     #if os(Linux)
         @Test(
-            "fault 97: a name that is not UTF-8 is refused, and nothing is made in its place",
+            "a name that is not UTF-8 is refused, and nothing is made in its place",
             arguments: [
                 "$FK get $URL -d \"$N\"", "$FK get $URL -d$N", "$FK get $URL --directory=$N/sub",
                 "$FK get $URL -o $N/x",
@@ -115,7 +73,7 @@ struct FaultPlaceTests {
             #expect(try await shell("rm -f link; { ls; ls alt*; } | od -c").output == before)
         }
 
-        @Test("fault 97: settings that are not UTF-8 are refused")
+        @Test("settings that are not UTF-8 are refused")
         func settings() async throws {
             let line =
                 "$FK config set jobs 2; printf 'directory = /tmp/alt\\374\\n' >> $FK_WORK_PATH/config; $FK get $URL"
@@ -124,7 +82,7 @@ struct FaultPlaceTests {
             #expect(server.requests.isEmpty)
         }
 
-        @Test("fault 97: in a folder whose name is not UTF-8, what needs no current folder works")
+        @Test("in a folder whose name is not UTF-8, what needs no current folder works")
         func absolute() async throws {
             let result = try await shell(
                 "N=$(printf 'alt\\374'); mkdir $N; cd $N && $FK get $URL -d \(sandbox.files) && $FK list && $FK help")
@@ -133,7 +91,7 @@ struct FaultPlaceTests {
         }
     #endif
 
-    @Test("fault 97: a setting keeps every character of a folder's name")
+    @Test("a setting keeps every character of a folder's name")
     func settingText() throws {
         for name in ["a\u{a0}", "\u{2028}b", "c\u{85}d", "caf\u{e9}", "cafe\u{301}", "\u{301}x"] {
             let line = "directory = /x/\(name)\n"
@@ -142,7 +100,7 @@ struct FaultPlaceTests {
         }
     }
 
-    @Test("fault 97: an option's value keeps its bytes, also behind an equals sign that carries a mark")
+    @Test("an option's value keeps its bytes, also behind an equals sign that carries a mark")
     func optionText() throws {
         for words in [["--directory=\u{301}x"], ["-d\u{301}x"], ["-d=\u{301}x"], ["-d", "\u{301}x"]] {
             let result = try CommandTable.parser.parse(["get", "http://h/a"] + words)
@@ -154,9 +112,7 @@ struct FaultPlaceTests {
         }
     }
 
-    // MARK: 98
-
-    @Test("fault 98: the folder of the demo is new, has an unforeseeable name, and is nobody else's to enter")
+    @Test("the folder of the demo is new, has an unforeseeable name, and is nobody else's to enter")
     func scratch() throws {
         let context = CommandContext(environment: ["TMPDIR": sandbox.files], workingDirectory: "/")
         let first = try ScratchFolder.make("fk-demo", context)

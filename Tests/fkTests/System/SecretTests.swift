@@ -1,14 +1,12 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Rows 37, 78, 79 and 88, with the real program: a canary in every place where a secret may stand appears nowhere but in
+/// A canary in every place where a secret may stand appears nowhere but in
 /// the first request and in files of mode 0600.
-@Suite("Faults: secrets", .timeLimit(.minutes(10)))
-struct FaultSecretTests {
+@Suite("Secrets", .timeLimit(.minutes(10)))
+struct SecretTests {
     private let sandbox: Sandbox
     private let first: FaultServer
     private let second: FaultServer
@@ -70,15 +68,14 @@ struct FaultSecretTests {
         }
     }
 
-    @Test("fault 78: secrets of a download that is redirected are nowhere but at its first origin")
+    @Test("secrets of a download that is redirected are nowhere but at its first origin")
     func redirected() async throws {
         let body = body
         first.route("/a") { [url = second.url("/b")] _ in .redirect(to: url) }
         second.route("/b") { .ranged(body, for: $0, etag: "\"1\"") }
         first.route("/other") { _ in .ok(body) }
         for mode in [["--json"], ["--no-progress"], ["-q"]] {
-            let result = try await sandbox.fk(["get", url("/a"), "-b", "set", "--overwrite"] + words + mode)
-            #expect(result.status == 0, "\(result.errors)")
+            let result = try await sandbox.done(["get", url("/a"), "-b", "set", "--overwrite"] + words + mode)
             expectSilent(result.output + result.errors, "get \(mode)")
         }
         try await sandbox.fk("get", first.url("/other"))
@@ -93,7 +90,7 @@ struct FaultSecretTests {
         #expect(try await sandbox.fk("info", id.hex, "--raw").output.contains(canary), "asked for, it is shown")
     }
 
-    @Test("fault 78: a server that quotes the request in its refusal does not bring secrets into errors")
+    @Test("a server that quotes the request in its refusal does not bring secrets into errors")
     func echoed() async throws {
         first.route("/a") { request in
             let fields = request.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
@@ -113,12 +110,11 @@ struct FaultSecretTests {
     }
 
     #if os(Linux)
-        @Test("fault 78: secrets are in no command line and no environment of another process")
+        @Test("secrets are in no command line and no environment of another process")
         func processes() async throws {
             let gate = Gate()
             first.serve("/a", body, stallingAt: 100_000, gate)
-            let result = try await sandbox.fk(["get", "--detach", url("/a"), "-b", "set"] + words)
-            #expect(result.status == 0)
+            let result = try await sandbox.done(["get", "--detach", url("/a"), "-b", "set"] + words)
             expectSilent(result.output + result.errors, "get --detach")
             let waiting = first
             await waiting.waitForRequests(1)
@@ -133,8 +129,7 @@ struct FaultSecretTests {
         }
     #endif
 
-    @Test(
-        "fault 37: .netrc counts only when asked for, and never for the host of a redirect", arguments: [true, false])
+    @Test(".netrc counts only when asked for, and never for the host of a redirect", arguments: [true, false])
     func netrc(_ isAsked: Bool) async throws {
         let body = body
         let elsewhere = "http://localhost:\(second.port)/b"
@@ -164,7 +159,7 @@ struct FaultSecretTests {
         #expect(first.requests.isEmpty)
     }
 
-    @Test("fault 79: work path 0700 and 0600, a finished file the umask's mode", arguments: ["000", "022", "077"])
+    @Test("work path 0700 and 0600, a finished file the umask's mode", arguments: ["000", "022", "077"])
     func modes(_ umask: String) async throws {
         first.route("/a") { [body] _ in .ok(body) }
         first.route("/gone") { _ in .status(404) }
@@ -191,14 +186,5 @@ struct FaultSecretTests {
         }
         #expect(files >= 5)
         #expect(try mode("\(sandbox.files)/a") == 0o666 & ~(Int(umask, radix: 8) ?? 0))
-    }
-
-    @Test(
-        "fault 88: CR and LF in a header are refused, and its value is not shown",
-        arguments: ["X-A: *\r\nX-B: 1", "X-A: *\n", "X-A\r: *", "X-A: *\rX-B: 1"])
-    func headers(_ field: String) async throws {
-        let result = try await sandbox.fk("get", first.url("/a"), "-H", field.replacing("*", with: canary))
-        #expect(result.status == 2 && first.requests.isEmpty)
-        expectSilent(result.output + result.errors, "get")
     }
 }

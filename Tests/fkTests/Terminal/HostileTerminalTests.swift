@@ -1,13 +1,11 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
-/// Row 86: what a server says is shown and never acts.
-@Suite("Faults: what a server would like to do to a terminal", .timeLimit(.minutes(10)))
-struct FaultTerminalTests {
+/// What a server says is shown and never acts.
+@Suite("What a server would like to do to a terminal", .timeLimit(.minutes(10)))
+struct HostileTerminalTests {
     /// Sets the window's title, clears the screen, turns the text red, asks for an answer; as C1 bytes too.
     private static let attack = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[31m\u{1b}[6n\u{9b}2J\u{202e}"
 
@@ -41,7 +39,7 @@ struct FaultTerminalTests {
         #expect(acting.isEmpty, "\(what): \(text.debugDescription)")
     }
 
-    @Test("fault 86: escape sequences of a server are shown escaped, in text and JSON", arguments: Place.allCases)
+    @Test("escape sequences of a server are shown escaped, in text and JSON", arguments: Place.allCases)
     func piped(_ place: Place) async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()
@@ -57,7 +55,7 @@ struct FaultTerminalTests {
         }
     }
 
-    @Test("fault 86: nor do they reach a real terminal", .needsPseudoTerminal, arguments: Place.allCases)
+    @Test("nor do they reach a real terminal", .needsPseudoTerminal, arguments: Place.allCases)
     func terminal(_ place: Place) async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

@@ -1,12 +1,10 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
 @testable import fk
 
 /// The live view of the real program on a real terminal.
-@Suite("The live view on a terminal", .timeLimit(.minutes(10)), .needsPseudoTerminal) struct EndToEndTerminalTests {
+@Suite("The live view on a terminal", .timeLimit(.minutes(10)), .needsPseudoTerminal) struct LiveViewTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 400_000)
@@ -57,25 +55,6 @@ import Testing
         #expect(!output.raw.contains("0/1 files"))
         let last = try #require(output.raw.range(of: Self.shown, options: .backwards))
         #expect(!output.raw[last.upperBound...].contains(Self.hidden))
-    }
-
-    @Test("Waiting tasks are counted with the host and the time it asked for; same names are told apart")
-    func waiting() async throws {
-        let gate = Gate()
-        server.serve("/1/same", body, stallingAt: 100_000, gate)
-        server.serve("/2/same", body, stallingAt: 200_000, gate)
-        server.route("/busy") { _ in .status(503, headers: ["Retry-After": "118"]) }
-        let urls = ["/1/same", "/2/same", "/busy"].map(server.url) + (0..<9).map { server.url("/more/\($0)") }
-        let words = ["get", "-j", "3", "-x", "1", "-d", sandbox.files] + urls
-        let output = try await run(words, columns: 120) { terminal, written, pid in
-            let text = await written.wait { $0.contains("9 waiting: ") && $0.contains("attempt 2 of 5") }
-            #expect(text.contains("same (1)") && text.contains("same (2)"))
-            #expect(text.contains("asked for 1m5"), "\(screen(text, columns: 120))")
-            _ = await written.wait { $0.contains("9 waiting: 127.0.0.1:\(server.port) asked for 1m") }
-            kill(pid.value, SIGINT)
-        }
-        #expect(output.status == 130)
-        #expect(output.screen.last?.hasPrefix("Stopped.") == true)
     }
 
     @Test("The cursor comes back at every signal", arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV])
@@ -138,20 +117,6 @@ import Testing
             gate.open()
         }
         #expect(output.status == 0 && output.screen.count == 2, "\(output.screen)")
-    }
-
-    @Test(
-        "Small, large and dumb terminals",
-        arguments: [(12, 24, "xterm"), (200, 60, "xterm"), (40, 2, "xterm"), (80, 24, "dumb")])
-    func sizes(columns: Int, rows: Int, kind: String) async throws {
-        for number in 0..<30 { server.serve("/\(number)", Bytes.pattern(count: 1_000)) }
-        let output = try await run(
-            ["get", "-d", sandbox.files, "-j", "8"] + (0..<30).map { server.url("/\($0)") }, columns: columns,
-            rows: rows,
-            environment: ["TERM": kind])
-        #expect(output.status == 0)
-        #expect(output.screen.count { $0.hasPrefix("✓ ") } == 30)
-        #expect(kind == "xterm" || !output.raw.contains("\u{1b}"))
     }
 
     static let setsid = "/usr/bin/setsid"

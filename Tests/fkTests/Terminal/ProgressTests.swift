@@ -1,5 +1,3 @@
-import FKCore
-import Foundation
 import TestSupport
 import Testing
 
