@@ -178,7 +178,7 @@ public struct Builder: Sendable {
     public static func loadCache(
         _ url: String, in downloader: Downloader
     ) async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await downloader.engine.infos(.url(url)) }
+        try await typed { try await downloader.engine.snapshot { try $0.infos(.url(url)) } }
     }
 
     /// Loads every task of the work path from disk into memory, in the order of submission. Unreadable info files are
@@ -186,6 +186,6 @@ public struct Builder: Sendable {
     ///
     /// - Throws: `.cancelled` for a closed downloader.
     public static func loadAll(in downloader: Downloader) async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await downloader.engine.infos(.all) }
+        try await typed { try await downloader.engine.snapshot { try $0.infos(.all) } }
     }
 }

@@ -40,13 +40,8 @@ final class Follower {
 
     // MARK: Reading
 
-    /// The matching tasks as they are now.
-    func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
-        try reader.records(matching: selector).map { measured($0) }
-    }
-
     /// The existing tasks among these ids, in their order.
-    func infos(_ ids: some Sequence<TaskID>) -> [DownloadInfo] { reader.records(ids).map { measured($0) } }
+    private func present(_ ids: some Sequence<TaskID>) -> [DownloadInfo] { reader.records(ids).map { measured($0) } }
 
     /// A task that began a moment ago may still be queued in its info file.
     private func measured(_ record: TaskRecord) -> DownloadInfo {
@@ -143,7 +138,7 @@ final class Follower {
                 if isGap, case .url(let url) = target, let records = try? reader.records(url: url) {
                     records.map { measured($0) }
                 } else {
-                    infos(states.keys)
+                    self.present(states.keys)
                 }
             let present = Dictionary(infos.map { ($0.id, $0) }) { first, _ in first }
             for info in infos where states[info.id] != info.state { differing.append(info) }
@@ -153,11 +148,11 @@ final class Follower {
             note(infos)
         }
         for barrel in barrels {
-            for info in infos(barrel.running) where info.state != .action { differing.append(info) }
+            for info in present(barrel.running) where info.state != .action { differing.append(info) }
         }
         let waited = observers.waitedFor
         if !waited.isEmpty {
-            let present = Dictionary(infos(waited).map { ($0.id, $0) }) { first, _ in first }
+            let present = Dictionary(self.present(waited).map { ($0.id, $0) }) { first, _ in first }
             for id in waited where present[id]?.state.isSettled ?? true { observers.settled(id) }
         }
         return differing
@@ -210,19 +205,6 @@ final class Follower {
     }
 
     // MARK: Barrels
-
-    /// The sum of a barrel as it is now.
-    ///
-    /// - Throws: `.notFound` if there is no such barrel.
-    func barrelInfo(_ name: String) throws -> BarrelInfo {
-        let known = (barrels + asked).first { $0.name.isExactly(name) }
-        asked.removeAll { $0.name.isExactly(name) }
-        var barrel = try known ?? FollowedBarrel(name, reader)
-        if known != nil { try barrel.update(reader) }
-        let info = barrel.info()
-        asked = asked.suffix(Self.maxAsked - 1) + [barrel]
-        return info
-    }
 
     private func refreshBarrels() {
         for index in barrels.indices.reversed() {
@@ -373,17 +355,6 @@ final class Follower {
         return open
     }
 
-    /// The tasks of the work path that can still run.
-    ///
-    /// - Throws: `.disk` if a folder of the work path cannot be listed.
-    func openIDs() throws -> TaskIDTable {
-        var open = TaskIDTable()
-        reader.readAll(try reader.allTaskIDs(), problem: { _ in }) { _, record in
-            if !record.state.isSettled { open.insert(record.id) }
-        }
-        return open
-    }
-
     /// Waits for these tasks; nil waits until no task of the work path can run.
     func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
         observers.wait(for: ids, number, continuation)
@@ -396,19 +367,69 @@ final class Follower {
 
     private func drained() { observers.queueDrained().forEach { $0() } }
 
-    /// Some of the tasks that wait for their next attempt.
-    func retryingInfos(_ limit: Int) -> [DownloadInfo] {
-        infos(retrying.prefix(limit)).filter { $0.state == .idle && $0.error != nil }
-    }
-
-    /// The running tasks with their measured speeds.
-    func runningInfos() -> [DownloadInfo] { infos(running).filter { $0.state == .action } }
-
-    /// Notes the states of tasks that were read.
-    func note(_ infos: [DownloadInfo]) {
+    private func note(_ infos: [DownloadInfo]) {
         for info in infos {
             if info.state == .action { note(running: info.id) }
             if info.state == .idle, info.error != nil { retrying.insert(info.id) }
         }
     }
+}
+
+extension Follower: RecordSource {
+    func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
+        try reader.records(matching: selector).map { measured($0) }
+    }
+
+    /// These tasks are known from now on, if they run or wait for their next attempt.
+    func infos(_ ids: [TaskID]) -> [DownloadInfo] {
+        let infos = present(ids)
+        note(infos)
+        return infos
+    }
+
+    func receipts(_ selector: TaskSelector) throws -> [Receipt] {
+        try reader.records(matching: selector).map { Receipt($0) }
+    }
+
+    func records(_ query: RecordQuery) throws -> RecordPage {
+        try RecordReader(workPath: URL(fileURLWithPath: reader.workPath.root, isDirectory: true)).records(query)
+    }
+
+    func openIDs() throws -> TaskIDTable {
+        var open = TaskIDTable()
+        reader.readAll(try reader.allTaskIDs(), problem: { _ in }) { _, record in
+            if !record.state.isSettled { open.insert(record.id) }
+        }
+        return open
+    }
+
+    func waitingInfos() throws -> [DownloadInfo] {
+        try reader.records { $0.state == .idle }
+            .sorted { ($1.task.priority, $0.number) < ($0.task.priority, $1.number) }.map { DownloadInfo($0) }
+    }
+
+    func runningInOrder() throws -> [DownloadInfo] {
+        note(try reader.records { $0.state == .action }.map { DownloadInfo($0) })
+        return runningInfos()
+    }
+
+    func runningInfos() -> [DownloadInfo] { present(running).filter { $0.state == .action } }
+
+    func retryingInfos(_ limit: Int) -> [DownloadInfo] {
+        present(retrying.prefix(limit)).filter { $0.state == .idle && $0.error != nil }
+    }
+
+    func barrelInfo(_ name: String) throws -> BarrelInfo {
+        let known = (barrels + asked).first { $0.name.isExactly(name) }
+        asked.removeAll { $0.name.isExactly(name) }
+        var barrel = try known ?? FollowedBarrel(name, reader)
+        if known != nil { try barrel.update(reader) }
+        let info = barrel.info()
+        asked = asked.suffix(Self.maxAsked - 1) + [barrel]
+        return info
+    }
+
+    func barrelNames() throws -> [String] { try reader.barrelNames() }
+
+    func barrelURLs(_ name: String) throws -> [String] { try reader.barrel(name).members.map(\.url) }
 }

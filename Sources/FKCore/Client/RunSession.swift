@@ -197,11 +197,11 @@ package actor RunSession {
 
     /// Reports the tasks that are open at the start, in portions, because a hundred thousand infos at once take 30 MB.
     private func takeOpen(_ access: SharedEngine) async throws {
-        let open = try await access.openIDs()
+        let open = try await access.snapshot { try $0.openIDs() }
         let count = Int32(open.count)
         for start in stride(from: 0, to: count, by: 1_000) {
             let ids = (start..<min(start + 1_000, count)).map(open.id(of:))
-            for info in try await access.infos(ids) where !info.state.isSettled { changed(info) }
+            for info in try await access.snapshot { try $0.infos(ids) } where !info.state.isSettled { changed(info) }
         }
     }
 
@@ -281,7 +281,7 @@ package actor RunSession {
         while !isStopped {
             let ids = tracker.next(&heardPlaces, atMost: 1_000, isUnheard: true)
             guard !ids.isEmpty else { return }
-            let infos = ((try? await access.infos(ids)) ?? []).filter(\.state.isSettled)
+            let infos = ((try? await access.snapshot { try $0.infos(ids) }) ?? []).filter(\.state.isSettled)
             guard !infos.isEmpty else { continue }
             // What the engine reported before it answered counts first; what follows is newer than the answer.
             takeBuffered()
@@ -296,16 +296,16 @@ package actor RunSession {
         while true {
             let ids = tracker.next(&place, atMost: 1_000, isUnheard: false)
             if ids.isEmpty { return infos }
-            infos += ((try? await access.infos(ids)) ?? []).filter(\.state.isSettled)
+            infos += ((try? await access.snapshot { try $0.infos(ids) }) ?? []).filter(\.state.isSettled)
         }
     }
 
     private func report(_ access: SharedEngine) async {
         for problem in await access.takeProblems() { onEvent(.problem(problem)) }
         // A task may have ended since the engine answered. Its end was reported, and must not be reported again.
-        let running = await access.runningInfos().filter { tracker.counts($0.id) && !tracker.hasSettled($0.id) }
+        let running = await access.snapshot { $0.runningInfos() }.filter { tracker.counts($0.id) && !tracker.hasSettled($0.id) }
         for info in running { _ = tracker.update(info) }
-        let retrying = await access.retryingInfos(20).filter { tracker.counts($0.id) }
+        let retrying = await access.snapshot { $0.retryingInfos(20) }.filter { tracker.counts($0.id) }
         await reportWaiting(access)
         onEvent(.progress(running: running + retrying, tracker))
     }
@@ -315,7 +315,7 @@ package actor RunSession {
         let now = ContinuousClock.now
         guard now >= nextWaits else { return }
         nextWaits = now + .seconds(1)
-        let infos = (try? await access.infos(tracker.waitingIDs(atMost: 64))) ?? []
+        let infos = (try? await access.snapshot { [ids = tracker.waitingIDs(atMost: 64)] in try $0.infos(ids) }) ?? []
         onEvent(.waiting(infos.filter { $0.state == .idle }.compactMap(\.wait)))
     }
 
@@ -329,7 +329,8 @@ package actor RunSession {
         var missing = tracker.openIDs
         var ids = Array(missing)[...]
         while !ids.isEmpty {
-            for info in (try? await access.infos(Array(ids.prefix(1_000)))) ?? [] {
+            let portion = Array(ids.prefix(1_000))
+            for info in (try? await access.snapshot { try $0.infos(portion) }) ?? [] {
                 missing.remove(info.id)
                 changed(info)
             }

@@ -334,6 +334,13 @@ actor SharedEngine: EngineAccess {
         return await engine.answer(message, posted: inquiry)
     }
 
+    func snapshot<Value: Sendable, Failure: Error>(
+        _ read: @Sendable (any RecordSource) throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        if let engine { return try await engine.snapshot(read) }
+        return try read(follower)
+    }
+
     // MARK: Waiting
 
     func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }

@@ -73,7 +73,7 @@ package actor WatchSession {
             try await reportTasks()
             reportLimit()
             for problem in await access.takeProblems() { onEvent(.problem(problem)) }
-            onEvent(.progress(await access.runningInfos()))
+            onEvent(.progress(await access.snapshot { $0.runningInfos() }))
             try? await Task.sleep(for: .seconds(interval))
         }
         await access.close()
@@ -135,10 +135,11 @@ package actor WatchSession {
     }
 
     private func reportAll() async throws {
-        let infos = try await access.infos(.all)
+        let infos = try await access.snapshot { try $0.infos(.all) }
         states = Dictionary(infos.map { ($0.id, $0.state) }) { first, _ in first }
         // The follower knows from now on which tasks run.
-        _ = try await access.infos(infos.filter { $0.state == .action }.map(\.id))
+        let running = infos.filter { $0.state == .action }.map(\.id)
+        _ = try await access.snapshot { try $0.infos(running) }
         onEvent(.all(infos))
     }
 
@@ -153,7 +154,7 @@ package actor WatchSession {
         let written = isFirst ? [] : ids.filter { stamps[$0] != now[$0] }
         let gone = stamps.keys.filter { now[$0] == nil }
         stamps = now
-        let infos = try await access.infos(written)
+        let infos = try await access.snapshot { try $0.infos(written) }
         nextScan = ContinuousClock.now + max(.seconds(1), (ContinuousClock.now - begin) * 20)
         return infos + gone.map { DownloadInfo(id: $0, url: "", state: .unknown) }
     }

@@ -2,83 +2,15 @@ import FKMiddleware
 
 /// Snapshots, listeners and waits, answered by the engine's components on its thread.
 extension Engine {
-    // MARK: Snapshots
-
-    /// The tasks that can still run. Their numbers begin at 0, in the order of submission.
-    package func openIDs() throws -> TaskIDTable { try book.openIDs() }
-
-    /// The tasks with these ids that exist, in the order of `ids`.
-    ///
-    /// - Throws: an error if an info file cannot be read.
-    package func infos(_ ids: some Sequence<TaskID> & Sendable) throws -> [DownloadInfo] {
-        try ids.compactMap { id in
-            // A task that was read for this question leaves the memory again.
-            let isInMemory = book[id] != nil
-            defer { if !isInMemory { book.rest(id) } }
-            guard let entry = try book.find(id), entry.isThere else { return nil }
-            return reporter.info(entry)
-        }
-    }
-
-    /// The matching tasks, in the order of submission; a barrel's in the order in which they joined.
-    ///
-    /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel, or an error if a file
-    ///   cannot be read.
-    package func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
-        try book.find(selector).filter(\.isThere).map { reporter.info($0) }
-    }
-
-    /// The record of a task; nil if the task does not exist.
-    ///
-    /// - Throws: an error if the info file cannot be read.
-    package func record(_ id: TaskID) throws -> TaskRecord? { try book.find(id)?.record }
-
-    package func records(_ query: RecordQuery) throws -> RecordPage { try book.records(query) }
-
-    /// The tasks that hold a slot, in the order of submission, with fresh speeds.
-    package func runningInfos() -> [DownloadInfo] {
-        schedule.running.values.sorted { $0.record.number < $1.record.number }.map { reporter.freshInfo($0) }
-    }
-
-    /// The running tasks, in the order in which their attempts began, with fresh speeds.
-    package func runningInOrder() -> [DownloadInfo] {
-        schedule.running.values.filter { $0.record.state == .action }
-            .sorted { ($0.run?.order ?? 0) < ($1.run?.order ?? 0) }
-            .map { reporter.freshInfo($0) }
-    }
-
-    /// The queued tasks, in the order in which they would start now.
-    package func waitingInfos() -> [DownloadInfo] {
-        schedule.waitingOrder().compactMap { id in
-            defer { book.park(id) }
-            return (book[id] ?? book.unrest(id)).map { reporter.info($0) }
-        }
-    }
-
-    /// Tasks that wait for their next attempt, at most `limit` of them.
-    package func retryingInfos(_ limit: Int) -> [DownloadInfo] {
-        schedule.alarms.wakes.first(limit).compactMap { book[$0].map { reporter.info($0) } }
-    }
+    /// Reads a snapshot.
+    package func snapshot<Value: Sendable, Failure: Error>(
+        _ read: @Sendable (any RecordSource) throws(Failure) -> Value
+    ) throws(Failure) -> Value { try read(reporter) }
 
     /// The number of tasks in memory, of running tasks and of open tasks.
     package var taskCounts: (known: Int, running: Int, open: Int) {
         (book.tasks.count, schedule.running.count, schedule.openCount)
     }
-
-    // MARK: Barrels
-
-    /// The present sum over the members of a barrel.
-    ///
-    /// - Throws: `.notFound` if there is no such barrel.
-    package func barrelInfo(_ name: String) throws -> BarrelInfo { try reporter.barrelInfo(name) }
-
-    /// The names of all barrels of the work path.
-    ///
-    /// - Throws: `.disk` if their folder cannot be listed.
-    package func barrelNames() throws -> [String] { try barrels.names() }
-
-    /// The URLs of the members in the order in which they joined.
-    package func barrelURLs(_ name: String) throws -> [String] { try barrels.members(name).map(\.url) }
 
     // MARK: Listeners
 

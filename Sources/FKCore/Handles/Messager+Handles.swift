@@ -24,7 +24,9 @@ extension Messager {
                 case .url(let url): [url]
                 case .id(let id): [id.hex]
                 case .barrel, .state, .all:
-                    try await engine.infos(selector.selector == .all ? .barrel(name) : selector.selector).map(\.id.hex)
+                    try await engine.snapshot { [selector = selector.selector] source in
+                        try source.infos(selector == .all ? .barrel(name) : selector)
+                    }.map(\.id.hex)
                 }
             return try await engine.perform(.removeFromBarrel(name: name, urls: texts))
         }

@@ -8,7 +8,7 @@ extension Messager {
     ///
     /// - Throws: `.disk` with the folder's name if another process runs the tasks and its records cannot be listed.
     public func waiting() async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await engine.waitingInfos() }
+        try await typed { try await engine.snapshot { try $0.waitingInfos() } }
     }
 
     /// The running tasks in the order of their start. There are at most `Configure.maxAction`, unless that was
@@ -16,6 +16,6 @@ extension Messager {
     ///
     /// - Throws: same as `waiting()`.
     public func running() async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await engine.runningInOrder() }
+        try await typed { try await engine.snapshot { try $0.runningInOrder() } }
     }
 }

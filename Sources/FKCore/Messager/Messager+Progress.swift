@@ -28,8 +28,9 @@ extension Messager {
     public func progress(
         _ selector: some TaskSelecting, on queue: DispatchQueue? = nil
     ) async throws(DownloadError) -> Progress {
-        guard let info = try await typed({ try await engine.infos(selector.selector).first }) else {
-            throw DownloadError(.notFound, "There is no task \(selector.selector.name).")
+        let selector = selector.selector
+        guard let info = try await typed({ try await engine.snapshot { try $0.infos(selector).first } }) else {
+            throw DownloadError(.notFound, "There is no task \(selector.name).")
         }
         let link = ProgressLink(engine, .id(info.id), queue)
         let progress = await link.begin(.init(info))

@@ -28,6 +28,7 @@ extension Messager {
 
     /// The receipts of all matching tasks, in the order of their submission; empty if there are none.
     public func receipts(_ selector: some TaskSelecting = TaskSelector.all) async -> [Receipt] {
-        (try? await engine.receipts(selector.selector)) ?? []
+        let selector = selector.selector
+        return (try? await engine.snapshot { try $0.receipts(selector) }) ?? []
     }
 }

@@ -40,7 +40,7 @@ extension Messager {
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     public func missing(inBarrel name: String) async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await engine.infos(.barrel(name)).filter { $0.state != .complete } }
+        try await typed { try await engine.snapshot { try $0.infos(.barrel(name)) }.filter { $0.state != .complete } }
     }
 }
 

@@ -25,7 +25,8 @@ public struct Messager: Sendable {
 
     /// All matching tasks in the order of their submission; empty if there are none.
     public func all(_ selector: some TaskSelecting = TaskSelector.all) async -> [DownloadInfo] {
-        (try? await engine.infos(selector.selector)) ?? []
+        let selector = selector.selector
+        return (try? await engine.snapshot { try $0.infos(selector) }) ?? []
     }
 
     /// The state of the task; `.unknown` if there is no such task.
@@ -126,19 +127,19 @@ public struct Messager: Sendable {
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     public func urls(inBarrel name: String) async throws(DownloadError) -> [String] {
-        try await typed { try await engine.barrelURLs(name) }
+        try await typed { try await engine.snapshot { try $0.barrelURLs(name) } }
     }
 
     /// The names of all barrels of the work path, sorted.
     public func barrels() async throws(DownloadError) -> [String] {
-        try await typed { try await engine.barrelNames() }
+        try await typed { try await engine.snapshot { try $0.barrelNames() } }
     }
 
     /// The sum over the members as it is now.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     public func barrelInfo(_ name: String) async throws(DownloadError) -> BarrelInfo {
-        try await typed { try await engine.barrelInfo(name) }
+        try await typed { try await engine.snapshot { try $0.barrelInfo(name) } }
     }
 
     /// Registers a polled callback for the sum. It is called once immediately.

@@ -7,7 +7,7 @@ extension Messager {
     ///
     /// - Throws: `.invalidArgument` for an invalid query, `.notFound` for a missing barrel.
     public func records(_ query: RecordQuery = .init()) async throws(DownloadError) -> RecordPage {
-        try await typed { try await engine.records(query) }
+        try await typed { try await engine.snapshot { try $0.records(query) } }
     }
 }
 

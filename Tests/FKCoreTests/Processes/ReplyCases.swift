@@ -28,6 +28,15 @@ extension Engine {
     }
 }
 
+/// Snapshots in the short form of the tests.
+extension Engine {
+    func infos(_ selector: TaskSelector) throws -> [DownloadInfo] { try reporter.infos(selector) }
+    func infos(_ ids: [TaskID]) throws -> [DownloadInfo] { try reporter.infos(ids) }
+    func waitingInfos() -> [DownloadInfo] { reporter.waitingInfos() }
+    func openIDs() throws -> TaskIDTable { try book.openIDs() }
+    func record(_ id: TaskID) throws -> TaskRecord? { try book.find(id)?.record }
+}
+
 extension Mailbox {
     @discardableResult
     func post(_ request: some EngineRequest) throws -> MessageID { try post(EngineMessage(request)) }

@@ -44,14 +44,10 @@ package protocol EngineAccess: AnyObject, Sendable {
 
     // MARK: Snapshots
 
-    func infos(_ selector: TaskSelector) async throws -> [DownloadInfo]
-    func receipts(_ selector: TaskSelector) async throws -> [Receipt]
-    func records(_ query: RecordQuery) async throws -> RecordPage
-    func waitingInfos() async throws -> [DownloadInfo]
-    func runningInOrder() async throws -> [DownloadInfo]
-    func barrelInfo(_ name: String) async throws -> BarrelInfo
-    func barrelNames() async throws -> [String]
-    func barrelURLs(_ name: String) async throws -> [String]
+    /// Reads a snapshot, at the engine of this process or from the info files.
+    func snapshot<Value: Sendable, Failure: Error>(
+        _ read: @Sendable (any RecordSource) throws(Failure) -> Value
+    ) async throws(Failure) -> Value
 
     // MARK: Listeners and waits: the closures never block (`Observers`)
 
