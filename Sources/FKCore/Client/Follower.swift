@@ -7,7 +7,7 @@ import Foundation
 /// be missing, it compares the info files with what it told last. Confined to `SharedEngine`.
 final class Follower {
     let reader: StoreReader
-    private(set) var observers = Observers()
+    private let observers: Observers
     private var changes: ChangeReader
     /// Changes are missing since the last comparison with the info files.
     private var hasGap = false
@@ -27,16 +27,12 @@ final class Follower {
     private var open: OpenTasks?
     /// True while open tasks have to be counted and could not be listed.
     private var countsOpen = false
-    /// Closures to call where changes of any task may have been missed.
-    private var whenMissed: [UInt64: @Sendable () -> Void] = [:]
 
-    init(_ workPath: WorkPath) {
+    init(_ workPath: WorkPath, observers: Observers = Observers()) {
+        self.observers = observers
         reader = StoreReader(workPath)
         changes = ChangeReader(workPath)
     }
-
-    /// True if anybody listens or waits.
-    var isNeeded: Bool { !observers.isEmpty }
 
     // MARK: Reading
 
@@ -124,7 +120,7 @@ final class Follower {
     /// - Parameter isGap: true also reports new tasks of followed URLs, and counts barrels and open tasks again.
     private func differences(isGap: Bool) -> [DownloadInfo] {
         if isGap {
-            for missed in whenMissed.values { missed() }
+            observers.tellMissed()
             if open != nil || countsOpen { countOpen() }
             barrels = barrels.compactMap { barrel in
                 var barrel = barrel
@@ -233,11 +229,11 @@ final class Follower {
     // MARK: Registering
 
     func observe(
-        _ number: UInt64, _ selector: TaskSelector, end: (@Sendable () -> Void)?,
+        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) throws {
+    ) throws -> UInt64 {
         let target = try Observers.Target(selector)
-        let listener = Observers.TaskListener(number: number, callback: callback)
+        let listener = Observers.TaskListener(number: observers.number(), callback: callback)
         observers.add(listener, for: target, end: end)
         let infos = follow(target)
         if var info = infos.first {
@@ -245,44 +241,41 @@ final class Follower {
             callback(info)
         }
         endSequences(target)
+        return listener.number
     }
 
     func observeAttempts(
-        _ number: UInt64, _ selector: TaskSelector, end: (@Sendable () -> Void)?,
+        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) throws {
+    ) throws -> UInt64 {
         let target = try Observers.Target(selector)
+        let number = observers.number()
         observers.add(Observers.AttemptListener(number: number, target: target, callback: callback), end: end)
         follow(target)
         endSequences(target)
+        return number
     }
 
     func observeBarrel(
-        _ number: UInt64, _ name: String, end: (@Sendable () -> Void)?,
+        _ name: String, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) throws {
+    ) throws -> UInt64 {
         var barrel = try FollowedBarrel(name, reader)
         let info = barrel.info()
         barrels.removeAll { $0.name.isExactly(name) }
         barrels.append(barrel)
-        let listener = Observers.BarrelListener(number: number, name: name, callback: callback)
+        let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
         observers.add(listener, end: end)
         tell(listener, info)
         if info.isOver { self.end(observers.endSequences(ofBarrel: name)) }
+        return listener.number
     }
 
-    /// - Parameter missed: called where changes of any task may have been missed.
-    func observeStates(
-        _ number: UInt64, missed: @escaping @Sendable () -> Void,
-        _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) {
-        observers.addStates(number, callback)
-        whenMissed[number] = missed
-    }
-
-    func observeDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
+    func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
+        let number = observers.number()
         observers.addDrained(number, callback)
         if open == nil { countOpen() }
+        return number
     }
 
     /// Counts the open tasks. If they cannot be listed, the next look counts them.
@@ -306,7 +299,6 @@ final class Follower {
 
     func stopObserving(_ number: UInt64) {
         observers.remove(number)
-        whenMissed[number] = nil
         for target in followed.keys where !observers.follows(target) { followed[target] = nil }
     }
 
@@ -336,13 +328,8 @@ final class Follower {
         }
     }
 
-    /// Ends all listeners and waits. The listeners of an engine that takes over are registered there.
-    ///
-    /// - Parameter withSequences: false leaves the sequences to the engine that takes over.
-    func finish(withSequences: Bool) {
-        let ends = observers.finish()
-        if withSequences { end(ends) }
-    }
+    /// Ends all listeners and waits.
+    func finish() { end(observers.finish()) }
 
     // MARK: Waiting
 

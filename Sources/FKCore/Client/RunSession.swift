@@ -201,7 +201,7 @@ package actor RunSession {
         let count = Int32(open.count)
         for start in stride(from: 0, to: count, by: 1_000) {
             let ids = (start..<min(start + 1_000, count)).map(open.id(of:))
-            for info in try await access.snapshot { try $0.infos(ids) } where !info.state.isSettled { changed(info) }
+            for info in try await access.snapshot({ try $0.infos(ids) }) where !info.state.isSettled { changed(info) }
         }
     }
 

@@ -38,8 +38,12 @@ actor SharedEngine: EngineAccess {
     private let makeTransport: @Sendable () throws -> any Transport
     private var configure: Configure
     let follower: Follower
+    /// The listeners and the thread are also those of the engine that this process may make: a takeover changes only what
+    /// tells them.
+    let observers = Observers()
+    private nonisolated let executor = EngineExecutor(clock: SystemClock())
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private var presence: FollowerLock?
-    var listeners = SharedListeners()
     private var isStarted = false
     private var problems: [String] = []
     var lastOwner: EngineOwner?
@@ -77,10 +81,11 @@ actor SharedEngine: EngineAccess {
         self.crowd = crowd
         self.hooks = hooks
         self.makeTransport = makeTransport
-        follower = Follower(workPath)
+        follower = Follower(workPath, observers: observers)
         callbacks.connect(ObjectIdentifier(marker))
         guard takesOver else { return }
-        let engine = try Self.open(configure, scope, chains, callbacks, crowd, isChecked: true, makeTransport)
+        let engine = try Self.open(
+            configure, scope, chains, callbacks, crowd, isChecked: true, (executor, observers), makeTransport)
         owned.withLock { $0 = engine }
     }
 
@@ -89,15 +94,22 @@ actor SharedEngine: EngineAccess {
     /// - Parameter isChecked: true if the work path was opened just now.
     private static func open(
         _ configure: Configure, _ scope: Engine.Scope, _ chains: MiddlewareChains, _ callbacks: CallbackQueue,
-        _ crowd: Int?, isChecked: Bool = false, _ makeTransport: () throws -> any Transport
+        _ crowd: Int?, isChecked: Bool = false, _ shared: (executor: EngineExecutor, observers: Observers),
+        _ makeTransport: () throws -> any Transport
     ) throws -> Engine? {
         do {
             return try Engine(
                 configure: configure, scope: scope, transport: makeTransport(), chains: chains, callbacks: callbacks,
-                clock: SystemClock(), crowd: crowd, isChecked: isChecked)
+                clock: SystemClock(), crowd: crowd, isChecked: isChecked, shared: shared)
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }
+    }
+
+    /// As `Engine`'s.
+    deinit {
+        executor.stop()
+        if hasClosed.withLock(\.self) { executor.join() }
     }
 
     // MARK: The owner
@@ -145,7 +157,8 @@ actor SharedEngine: EngineAccess {
     private func takeOver() async throws -> Bool {
         await taking?.value
         guard takesOver, engine == nil, !isClosed else { return engine != nil }
-        guard let made = try Self.open(configure, scope, chains, callbacks, crowd, makeTransport) else { return false }
+        guard let made = try Self.open(
+            configure, scope, chains, callbacks, crowd, (executor, observers), makeTransport) else { return false }
         let task = Task { await self.move(to: made) }
         taking = task
         await task.value
@@ -159,14 +172,14 @@ actor SharedEngine: EngineAccess {
         follower.look(withProgress: false)
         owned.withLock { $0 = made }
         presence = nil
-        for number in listeners.numbers { await register(number, at: made) }
+        await made.adoptListeners()
         if isStarted, !isClosed {
             await hooks.onTakeover(made)
             await made.activate(own)
         }
         // Those that wait here look at the engine next. It has its tasks by now.
-        follower.finish(withSequences: false)
-        for missed in listeners.whenMissed { missed() }
+        observers.endAllWaits()
+        observers.tellMissed()
         if isClosed { await made.close() }
         tellOwner()
     }
@@ -175,7 +188,7 @@ actor SharedEngine: EngineAccess {
         let owner = owner
         guard owner != lastOwner else { return }
         lastOwner = owner
-        for callback in listeners.ofOwners { callback(owner) }
+        observers.tell(owner)
     }
 
     func close() async {
@@ -187,11 +200,11 @@ actor SharedEngine: EngineAccess {
             await engine.close()
         } else if isFirst {
             loop?.cancel()
-            follower.finish(withSequences: true)
+            follower.finish()
         }
         guard isFirst else { return }
         presence = nil
-        for end in listeners.removeAll() { end() }
+        for end in observers.removeOwners() { end() }
     }
 
     /// - Throws: `.cancelled` after `close()`.
@@ -227,7 +240,7 @@ actor SharedEngine: EngineAccess {
     private var mustFollow: Bool {
         guard engine == nil, !isClosed else { return false }
         if takesOver, isStarted { return true }
-        return follower.isNeeded || !listeners.ofOwners.isEmpty
+        return !observers.isEmpty
     }
 
     /// Tells the owner that there is a follower, and returns when it writes its changes.
@@ -366,7 +379,7 @@ actor SharedEngine: EngineAccess {
 
     private func wait(for ids: [TaskID]?) async {
         follow()
-        let number = listeners.number()
+        let number = observers.number()
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 // The engine may have come, or the caller may have gone, since it asked.

@@ -17,6 +17,8 @@ extension Engine: EngineAccess {
     ) -> UInt64 {
         let owner = owner
         callback(owner)
-        return reporter.observers.addSilent(end)
+        let number = reporter.observers.number()
+        reporter.observers.addOwner(number, end: end, callback)
+        return number
     }
 }

@@ -14,6 +14,9 @@ extension Engine {
 
     // MARK: Listeners
 
+    /// Continues with the listeners that the engine was made with.
+    package func adoptListeners() { reporter.adoptListeners() }
+
     /// Registers a polled callback. If the task is known, the callback is also called immediately.
     ///
     /// - Parameter end: for a sequence; called once after the last info, when the task is gone or can no longer run.
@@ -53,7 +56,7 @@ extension Engine {
         missed: @escaping @Sendable () -> Void = {}, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) -> UInt64 {
         let number = reporter.observers.number()
-        reporter.observers.addStates(number, callback)
+        reporter.observers.addStates(number, missed: missed, callback)
         return number
     }
 

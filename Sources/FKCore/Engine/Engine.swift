@@ -25,6 +25,7 @@ package actor Engine {
     }
 
     nonisolated let executor: EngineExecutor
+    private let ownsExecutor: Bool
     /// The engine's own thread.
     nonisolated package var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -80,9 +81,12 @@ package actor Engine {
     /// - Parameters:
     ///   - crowd: the number of tasks that stay in memory; nil for the usual one.
     ///   - isChecked: true if the settings were validated and the work path was opened just now.
+    ///   - shared: the thread and the listeners of a downloader that may have followed another engine before; nil, the
+    ///     default, for new ones.
     package init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
-        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false
+        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false,
+        shared: (executor: EngineExecutor, observers: Observers)? = nil
     ) throws {
         let workPath = WorkPath(configure.workPath)
         if !isChecked {
@@ -101,7 +105,8 @@ package actor Engine {
         self.scope = scope
         self.chains = chains
         self.callbacks = callbacks
-        executor = EngineExecutor(clock: clock)
+        executor = shared?.executor ?? EngineExecutor(clock: clock)
+        ownsExecutor = shared == nil
         inbox = EngineInbox()
         post = PostBox(Mailbox(workPath))
         let tenure = Tenure(lock, clock: clock)
@@ -112,7 +117,7 @@ package actor Engine {
         let book = try TaskBook(
             workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
             crowd: crowd ?? (scope == .chosen ? TaskBook.tasksInMemory : TaskBook.tasksOfApplications))
-        let reporter = Reporter(book, schedule, callbacks: callbacks)
+        let reporter = Reporter(book, schedule, callbacks: callbacks, observers: shared?.observers ?? Observers())
         let limits = RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems)
         let sync = SyncService(book, schedule)
         let destinations = Destinations(schedule, chains)
@@ -296,6 +301,7 @@ package actor Engine {
     /// The thread lives as long as the engine, so that a closed engine still answers. The thread of a closed engine
     /// has no work left and is joined, because the program may exit next.
     deinit {
+        guard ownsExecutor else { return }
         executor.stop()
         if hasClosed.withLock(\.self) { executor.join() }
     }

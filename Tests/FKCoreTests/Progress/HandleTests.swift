@@ -114,7 +114,7 @@ struct HandleTests {
 
     @Test("listeners are removed by their number, by their target and by their end, whatever others there are")
     func listeners() {
-        var observers = Observers()
+        let observers = Observers()
         func add(_ target: Observers.Target, end: (@Sendable () -> Void)? = nil) -> UInt64 {
             let listener = Observers.TaskListener(number: observers.number()) { _ in }
             observers.add(listener, for: target, end: end)

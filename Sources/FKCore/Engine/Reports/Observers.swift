@@ -1,9 +1,13 @@
 import FKMiddleware
 import Foundation
 
-/// The listeners. Confined to the engine, which calls them itself, in order. A listener never blocks: it fills a
-/// sequence, ends a wait, or passes a value to a queue (`CallbackTarget`).
-package struct Observers {
+/// The listeners of a downloader, whoever owns the work path. `Reporter` calls them for the engine of this process, and
+/// `Follower` for the engine of another one. A listener stays with its number when this process takes over.
+///
+/// A listener never blocks: it fills a sequence, ends a wait, or passes a value to a queue (`CallbackTarget`).
+package final class Observers: @unchecked Sendable {
+    // Sendable because it is confined to the thread of one `EngineExecutor`.
+
     /// The task or the tasks of one URL.
     package enum Target: Hashable {
         case url(String)
@@ -108,6 +112,9 @@ package struct Observers {
     package private(set) var barrels: [BarrelListener] = []
     package private(set) var attempts: [AttemptListener] = []
     package private(set) var states: [UInt64: @Sendable (DownloadInfo) -> Void] = [:]
+    /// Closures to call where changes of any task may have been missed.
+    private var whenMissed: [UInt64: @Sendable () -> Void] = [:]
+    private var owners: [UInt64: @Sendable (EngineOwner) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
@@ -119,13 +126,15 @@ package struct Observers {
     /// True if there are listeners for the polled callbacks.
     var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
 
-    package mutating func number() -> UInt64 {
+    package func number() -> UInt64 {
         nextNumber += 1
         return nextNumber
     }
 
     /// True if nobody listens or waits.
-    package var isEmpty: Bool { !wantsReports && states.isEmpty && drained.isEmpty && ends.isEmpty && waitCount == 0 }
+    package var isEmpty: Bool {
+        !wantsReports && states.isEmpty && owners.isEmpty && drained.isEmpty && ends.isEmpty && waitCount == 0
+    }
 
     /// The number of callers that wait.
     var waitCount: Int { waits.count + tasksOfWaits.count }
@@ -138,43 +147,63 @@ package struct Observers {
     // MARK: Registering
 
     /// - Parameter end: for a sequence; called once after the last value, when no other can follow.
-    package mutating func add(_ listener: TaskListener, for target: Target, end: (@Sendable () -> Void)?) {
+    package func add(_ listener: TaskListener, for target: Target, end: (@Sendable () -> Void)?) {
         tasks[target, default: []].append(listener)
         targets[listener.number] = target
         ends[listener.number] = end
     }
 
-    package mutating func add(_ listener: BarrelListener, end: (@Sendable () -> Void)?) {
+    package func add(_ listener: BarrelListener, end: (@Sendable () -> Void)?) {
         barrels.append(listener)
         ends[listener.number] = end
     }
 
-    package mutating func add(_ listener: AttemptListener, end: (@Sendable () -> Void)?) {
+    package func add(_ listener: AttemptListener, end: (@Sendable () -> Void)?) {
         attempts.append(listener)
         ends[listener.number] = end
     }
 
     /// Adds a listener for every change of state of every task.
-    package mutating func addStates(_ number: UInt64, _ callback: @escaping @Sendable (DownloadInfo) -> Void) {
+    ///
+    /// - Parameter missed: called where changes may have been missed, because another process runs the tasks.
+    package func addStates(
+        _ number: UInt64, missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) {
         states[number] = callback
+        whenMissed[number] = missed
+    }
+
+    /// Tells the listeners for every change of state that changes may have been missed.
+    package func tellMissed() { for missed in whenMissed.values { missed() } }
+
+    /// Adds a listener for the owner of the work path.
+    package func addOwner(
+        _ number: UInt64, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
+    ) {
+        owners[number] = callback
+        ends[number] = end
+    }
+
+    /// Tells the listeners for the owner.
+    package func tell(_ owner: EngineOwner) { for listener in owners.values { listener(owner) } }
+
+    /// Removes the listeners for the owner.
+    ///
+    /// - Returns: as `removeAll`.
+    package func removeOwners() -> [@Sendable () -> Void] {
+        defer { owners = [:] }
+        return owners.keys.compactMap { ends.removeValue(forKey: $0) }
     }
 
     /// Tells the listeners for every change of state.
     package func tell(_ change: DownloadInfo) { for listener in states.values { listener(change) } }
 
     /// Adds a listener for each time that no task can run any more.
-    package mutating func addDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
+    package func addDrained(_ number: UInt64, _ callback: @escaping @Sendable () -> Void) {
         drained[number] = callback
     }
 
-    /// Adds a listener that hears no values any more and is only ended.
-    mutating func addSilent(_ end: (@Sendable () -> Void)?) -> UInt64 {
-        let number = number()
-        ends[number] = end
-        return number
-    }
-
-    package mutating func remove(_ number: UInt64) {
+    package func remove(_ number: UInt64) {
         if let target = targets.removeValue(forKey: number) {
             tasks[target]?.removeAll { $0.number == number }
             if tasks[target]?.isEmpty == true { tasks[target] = nil }
@@ -182,12 +211,14 @@ package struct Observers {
         barrels.removeAll { $0.number == number }
         attempts.removeAll { $0.number == number }
         states[number] = nil
+        whenMissed[number] = nil
+        owners[number] = nil
         drained[number] = nil
         ends[number] = nil
     }
 
     /// - Returns: closures that end the sequences.
-    package mutating func removeAll(_ target: Target) -> [@Sendable () -> Void] {
+    package func removeAll(_ target: Target) -> [@Sendable () -> Void] {
         let listeners = tasks.removeValue(forKey: target) ?? []
         for listener in listeners { targets[listener.number] = nil }
         let numbers = listeners.map(\.number) + attempts.filter { $0.target == target }.map(\.number)
@@ -215,22 +246,22 @@ package struct Observers {
     /// Removes the sequences of infos; callbacks stay.
     ///
     /// - Returns: as `removeAll`.
-    package mutating func endInfoSequences(_ target: Target) -> [@Sendable () -> Void] {
+    package func endInfoSequences(_ target: Target) -> [@Sendable () -> Void] {
         let over = (tasks[target] ?? []).map(\.number).filter { ends[$0] != nil }
         return end(over)
     }
 
     /// Removes the sequences of attempts; callbacks stay.
-    package mutating func endAttemptSequences(_ target: Target) -> [@Sendable () -> Void] {
+    package func endAttemptSequences(_ target: Target) -> [@Sendable () -> Void] {
         end(attempts.filter { $0.target == target && ends[$0.number] != nil }.map(\.number))
     }
 
     /// Removes the sequences of a barrel's sums; callbacks stay.
-    package mutating func endSequences(ofBarrel name: String) -> [@Sendable () -> Void] {
+    package func endSequences(ofBarrel name: String) -> [@Sendable () -> Void] {
         end(barrels.filter { $0.name.isExactly(name) && ends[$0.number] != nil }.map(\.number))
     }
 
-    private mutating func end(_ numbers: [UInt64]) -> [@Sendable () -> Void] {
+    private func end(_ numbers: [UInt64]) -> [@Sendable () -> Void] {
         let bodies = numbers.compactMap { ends[$0] }
         numbers.forEach { remove($0) }
         return bodies
@@ -239,7 +270,7 @@ package struct Observers {
     // MARK: Everything
 
     /// - Returns: as `removeAll`.
-    package mutating func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
+    package func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
         let bodies = barrels.filter { $0.name.isExactly(name) }.compactMap { ends.removeValue(forKey: $0.number) }
         barrels.removeAll { $0.name.isExactly(name) }
         return bodies
@@ -248,11 +279,19 @@ package struct Observers {
     /// Removes all listeners and ends all waits.
     ///
     /// - Returns: as `removeAll`.
-    package mutating func finish() -> [@Sendable () -> Void] {
+    package func finish() -> [@Sendable () -> Void] {
+        endAllWaits()
+        let bodies = Array(ends.values)
+        (tasks, targets, barrels, attempts) = ([:], [:], [], [])
+        (states, whenMissed, owners, drained, ends) = ([:], [:], [:], [:], [:])
+        return bodies
+    }
+
+    /// Ends all waits. Those that waited ask again.
+    package func endAllWaits() {
         waits.forEach { $0.continuation.resume() }
         waitsForOne.values.forEach { $0.values.forEach { $0.resume() } }
-        defer { self = Observers() }
-        return Array(ends.values)
+        (waits, waitsForOne, tasksOfWaits) = ([], [:], [:])
     }
 
     // MARK: Waiting
@@ -265,7 +304,7 @@ package struct Observers {
     /// - Parameters:
     ///   - ids: at least one task; nil waits until no task can run any more.
     ///   - number: the number for `endWait`.
-    package mutating func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
+    package func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
         if let ids, let id = ids.first, ids.count == 1 {
             waitsForOne[id, default: [:]][number] = continuation
             tasksOfWaits[number] = id
@@ -275,13 +314,13 @@ package struct Observers {
     }
 
     /// Ends the wait of a caller.
-    package mutating func endWait(_ number: UInt64) {
+    package func endWait(_ number: UInt64) {
         guard let id = tasksOfWaits.removeValue(forKey: number) else { return endWaits { $0.number == number } }
         waitsForOne[id]?.removeValue(forKey: number)?.resume()
         if waitsForOne[id]?.isEmpty == true { waitsForOne[id] = nil }
     }
 
-    package mutating func settled(_ id: TaskID) {
+    package func settled(_ id: TaskID) {
         for (number, continuation) in waitsForOne.removeValue(forKey: id) ?? [:] {
             tasksOfWaits[number] = nil
             continuation.resume()
@@ -292,15 +331,15 @@ package struct Observers {
     }
 
     /// Ends the waits for an empty queue. Returns the listeners to call.
-    package mutating func queueDrained() -> [@Sendable () -> Void] {
+    package func queueDrained() -> [@Sendable () -> Void] {
         endDrainedWaits()
         return Array(drained.values)
     }
 
     /// Ends the waits for an empty queue.
-    package mutating func endDrainedWaits() { endWaits { $0.open == nil } }
+    package func endDrainedWaits() { endWaits { $0.open == nil } }
 
-    private mutating func endWaits(where isOver: (Wait) -> Bool) {
+    private func endWaits(where isOver: (Wait) -> Bool) {
         guard waits.contains(where: isOver) else { return }
         for wait in waits where isOver(wait) { wait.continuation.resume() }
         waits.removeAll(where: isOver)

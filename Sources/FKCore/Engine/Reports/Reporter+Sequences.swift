@@ -2,6 +2,27 @@ import FKMiddleware
 
 /// Ends sequences: after their last value, or immediately if there was none.
 extension Reporter {
+    /// Continues with the listeners of a process that has taken over: tells them the present values, and ends the sequences
+    /// that are over.
+    func adoptListeners() {
+        for (target, listeners) in observers.tasks {
+            if let entry = (try? book.find(target.selector))?.first(where: \.isThere) {
+                for listener in listeners { tell(listener, entry) }
+            }
+            endInfoSequences(target)
+        }
+        for target in Set(observers.attempts.map(\.target)) { endAttemptSequences(target) }
+        for listener in observers.barrels {
+            guard let info = try? barrelInfo(listener.name) else {
+                endListeners(observers.removeBarrel(listener.name))
+                continue
+            }
+            tell(listener, info)
+            endBarrelSequences(listener.name)
+        }
+        armReports()
+    }
+
     func endListeners(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
 
     /// Ends the sequences that wait only for this settled task.

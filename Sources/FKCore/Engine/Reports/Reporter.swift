@@ -11,7 +11,7 @@ final class Reporter {
     let callbacks: CallbackQueue
     /// Tells other processes.
     let changes: ChangeJournal
-    var observers = Observers()
+    let observers: Observers
     /// The tasks with polled callbacks that have left the state `action` since the last report. They are reported once more,
     /// so that `received - previousReceived` becomes 0.
     private var stopped: Set<TaskID> = []
@@ -19,10 +19,11 @@ final class Reporter {
     var barrels: Barrels { book.barrels }
     var clock: any EngineClock { schedule.clock }
 
-    init(_ book: TaskBook, _ schedule: Schedule, callbacks: CallbackQueue) {
+    init(_ book: TaskBook, _ schedule: Schedule, callbacks: CallbackQueue, observers: Observers) {
         self.book = book
         self.schedule = schedule
         self.callbacks = callbacks
+        self.observers = observers
         chains = book.chains
         changes = ChangeJournal(book.workPath)
     }
@@ -169,7 +170,7 @@ final class Reporter {
         return !listeners.isEmpty
     }
 
-    private func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
+    func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
         var info = info(entry)
         info.count.previousReceived = listener.reported.previous(of: entry.id, now: info.count.received)
         if info.state == .unknown { listener.reported.forget(entry.id) }
