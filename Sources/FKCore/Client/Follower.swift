@@ -80,7 +80,7 @@ final class Follower {
         case .state(let info): take(info)
         case .attempt(let info, let url):
             attempting[info.id] = if case .began = info.phase { info.url } else { nil }
-            tell(info, url: url)
+            observers.tell(info, url: url)
         }
     }
 
@@ -93,10 +93,8 @@ final class Follower {
         default: break
         }
         open?.take(info)
-        for target in [Observers.Target.url(info.url), .id(info.id)] where followed[target] != nil {
-            followed[target]?[info.id] = info.state
-            tell(target, info)
-        }
+        for target in [Observers.Target.url(info.url), .id(info.id)] { followed[target]?[info.id] = info.state }
+        observers.tell(info.id, url: info.url, info)
         observers.tell(info)
         for index in barrels.indices { barrels[index].take(info) }
         if info.state.isSettled { observers.settled(info.id) }
@@ -156,29 +154,6 @@ final class Follower {
 
     private func note(running id: TaskID) { if !running.contains(id) { running.append(id) } }
 
-    // MARK: Telling
-
-    private func tell(_ target: Observers.Target, _ info: DownloadInfo) {
-        for listener in observers.tasks[target] ?? [] {
-            var info = info
-            info.count.previousReceived = listener.reported.previous(of: info.id, now: info.count.received)
-            if info.state == .unknown { listener.reported.forget(info.id) }
-            listener.callback(info)
-        }
-    }
-
-    private func tell(_ info: AttemptInfo, url: String) {
-        for listener in observers.attempts where listener.target == .id(info.id) || listener.target == .url(url) {
-            var info = info
-            let previous = listener.reported.previous(of: info.id, now: info.kept)
-            if case .progressed(var count) = info.phase {
-                count.previousReceived = previous
-                info.phase = .progressed(count)
-            }
-            listener.callback(info)
-        }
-    }
-
     private func reportProgress() {
         var listened: Set<TaskID> = []
         for states in followed.values { for (id, state) in states where state == .action { listened.insert(id) } }
@@ -186,12 +161,10 @@ final class Follower {
         for record in reader.records(listened) {
             let info = measured(record)
             guard info.state == .action else { continue }
-            for target in [Observers.Target.url(info.url), .id(info.id)] where followed[target] != nil {
-                tell(target, info)
-            }
+            observers.tell(info.id, url: info.url, info)
             if !observers.attempts.isEmpty {
                 let url = attempting[info.id] ?? URLMasking.mask(record.nextURL)
-                tell(
+                observers.tell(
                     AttemptInfo(
                         id: info.id, url: url, number: info.attempts, phase: .progressed(info.count),
                         kept: info.count.received), url: info.url)
@@ -215,15 +188,10 @@ final class Follower {
     private func reportBarrels() {
         for index in barrels.indices.reversed() {
             let info = barrels[index].info()
-            for listener in observers.barrels where listener.name.isExactly(info.name) { tell(listener, info) }
+            observers.tell(info)
             if info.isOver { end(observers.endSequences(ofBarrel: info.name)) }
             if !observers.barrels.contains(where: { $0.name.isExactly(info.name) }) { barrels.remove(at: index) }
         }
-    }
-
-    private func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo) {
-        guard let info = listener.report(info) else { return }
-        listener.callback(info)
     }
 
     // MARK: Registering
@@ -236,10 +204,7 @@ final class Follower {
         let listener = Observers.TaskListener(number: observers.number(), callback: callback)
         observers.add(listener, for: target, end: end)
         let infos = follow(target)
-        if var info = infos.first {
-            info.count.previousReceived = listener.reported.previous(of: info.id, now: info.count.received)
-            callback(info)
-        }
+        if let info = infos.first { listener.tell(info) }
         endSequences(target)
         return listener.number
     }
@@ -266,7 +231,7 @@ final class Follower {
         barrels.append(barrel)
         let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
         observers.add(listener, end: end)
-        tell(listener, info)
+        listener.tell(info)
         if info.isOver { self.end(observers.endSequences(ofBarrel: name)) }
         return listener.number
     }

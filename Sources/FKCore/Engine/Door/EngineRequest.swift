@@ -86,3 +86,41 @@ package enum StartedRequest<Reply: Sendable>: Sendable {
         }
     }
 }
+
+/// The requests in their short form: `perform(.verb(.suspend, .all))`. The constraint lets the compiler find them; each returns
+/// a request of its own type.
+extension EngineRequest where Self == AddTasks {
+    package static func add(tasks: [TaskDescription], barrel: String?, run: Bool) -> AddTasks {
+        AddTasks(tasks: tasks, barrel: barrel, run: run)
+    }
+    package static func verb(_ verb: Verb, _ selector: TaskSelector) -> VerbRequest {
+        VerbRequest(verb: verb, selector: selector)
+    }
+    package static func toggle(_ selector: TaskSelector) -> ToggleRequest { ToggleRequest(selector: selector) }
+    package static func chosen(_ choices: [VerbChoice]) -> ChosenVerbs { ChosenVerbs(choices: choices) }
+    package static var resumeAll: ResumeAll { ResumeAll() }
+    package static func run(_ selector: TaskSelector) -> RunTasks { RunTasks(selector: selector) }
+    package static func renew(_ renewals: [Renewal]) -> RenewFiles { RenewFiles(renewals: renewals) }
+    package static func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) -> SetAttributes {
+        SetAttributes(selector: selector, attributes: attributes)
+    }
+    package static func markUsed(_ selector: TaskSelector) -> MarkUsed { MarkUsed(selector: selector) }
+    package static func relink(_ id: TaskID, to url: String) -> Relink { Relink(id: id, to: url) }
+    package static func change(_ changes: [TaskChange]) -> ChangeTasks { ChangeTasks(changes: changes) }
+    package static func createBarrel(name: String, options: BarrelOptions) -> CreateBarrel {
+        CreateBarrel(name: name, options: options)
+    }
+    package static func join(_ selectors: [TaskSelector], barrel: String) -> JoinBarrel {
+        JoinBarrel(selectors: selectors, barrel: barrel)
+    }
+    package static func removeFromBarrel(name: String, urls: [String]) -> LeaveBarrel { LeaveBarrel(name: name, urls: urls) }
+    package static func deleteBarrel(name: String) -> DeleteBarrel { DeleteBarrel(name: name) }
+    package static func setLimits(maxAction: Int?, rateLimit: Int64?) -> SetLimits {
+        SetLimits(maxAction: maxAction, rateLimit: rateLimit)
+    }
+    package static func limit(rate: Int64?, barrel: String?) -> SetRateLimit { SetRateLimit(rate: rate, barrel: barrel) }
+    package static var limits: AskLimits { AskLimits() }
+    package static func addProgram(_ program: MiddlewareProgram) -> AddProgram { AddProgram(program: program) }
+    package static func removeProgram(name: String) -> RemoveProgram { RemoveProgram(name: name) }
+    package static var follow: FollowChanges { FollowChanges() }
+}

@@ -50,17 +50,24 @@ package final class Observers: @unchecked Sendable {
     package final class TaskListener {
         package let number: UInt64
         package let callback: @Sendable (DownloadInfo) -> Void
-        package var reported = ReportedBytes()
+        private var reported = ReportedBytes()
         package init(number: UInt64, callback: @escaping @Sendable (DownloadInfo) -> Void) {
             self.number = number
             self.callback = callback
+        }
+
+        package func tell(_ info: DownloadInfo) {
+            var info = info
+            info.count.previousReceived = reported.previous(of: info.id, now: info.count.received)
+            if info.state == .unknown { reported.forget(info.id) }
+            callback(info)
         }
     }
 
     package final class BarrelListener {
         package let number: UInt64
         package let name: String
-        package let callback: @Sendable (BarrelInfo) -> Void
+        private let callback: @Sendable (BarrelInfo) -> Void
         private var last: BarrelInfo?
         package init(number: UInt64, name: String, callback: @escaping @Sendable (BarrelInfo) -> Void) {
             self.number = number
@@ -68,28 +75,38 @@ package final class Observers: @unchecked Sendable {
             self.callback = callback
         }
 
-        /// The sum as the listener receives it; nil if it has received the same one. A rate that falls is another sum:
-        /// otherwise a listener would show the rate of a barrel's last bytes for as long as it is silent.
-        package func report(_ info: BarrelInfo) -> BarrelInfo? {
+        /// Tells the listener a sum, unless it has received the same one. A rate that falls is another sum: otherwise a
+        /// listener would show the rate of a barrel's last bytes for as long as it is silent.
+        package func tell(_ info: BarrelInfo) {
             var same = info
             same.count.previousReceived = last?.count.previousReceived ?? 0
-            guard same != last else { return nil }
+            guard same != last else { return }
             var info = info
             info.count.previousReceived = last?.count.received ?? 0
             last = info
-            return info
+            callback(info)
         }
     }
 
     package final class AttemptListener {
         package let number: UInt64
         package let target: Target
-        package let callback: @Sendable (AttemptInfo) -> Void
-        package var reported = ReportedBytes()
+        private let callback: @Sendable (AttemptInfo) -> Void
+        private var reported = ReportedBytes()
         package init(number: UInt64, target: Target, callback: @escaping @Sendable (AttemptInfo) -> Void) {
             self.number = number
             self.target = target
             self.callback = callback
+        }
+
+        package func tell(_ info: AttemptInfo) {
+            var info = info
+            let previous = reported.previous(of: info.id, now: info.kept)
+            if case .progressed(var count) = info.phase {
+                count.previousReceived = previous
+                info.phase = .progressed(count)
+            }
+            callback(info)
         }
     }
 
@@ -142,6 +159,31 @@ package final class Observers: @unchecked Sendable {
     /// True if a listener follows this target.
     package func follows(_ target: Target) -> Bool {
         tasks[target] != nil || attempts.contains { $0.target == target }
+    }
+
+    // MARK: Telling
+
+    /// Tells the listeners of a task. Returns true if there are any.
+    @discardableResult
+    package func tell(_ id: TaskID, url: String, _ info: @autoclosure () -> DownloadInfo) -> Bool {
+        guard !tasks.isEmpty else { return false }
+        let listeners = (tasks[.url(url)] ?? []) + (tasks[.id(id)] ?? [])
+        guard !listeners.isEmpty else { return false }
+        let info = info()
+        for listener in listeners { listener.tell(info) }
+        return true
+    }
+
+    /// Tells the listeners of a task's attempts.
+    package func tell(_ info: AttemptInfo, url: String) {
+        for listener in attempts where listener.target == .id(info.id) || listener.target == .url(url) {
+            listener.tell(info)
+        }
+    }
+
+    /// Tells the listeners of a barrel.
+    package func tell(_ info: BarrelInfo) {
+        for listener in barrels where listener.name.isExactly(info.name) { listener.tell(info) }
     }
 
     // MARK: Registering

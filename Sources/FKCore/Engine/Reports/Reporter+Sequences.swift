@@ -7,7 +7,7 @@ extension Reporter {
     func adoptListeners() {
         for (target, listeners) in observers.tasks {
             if let entry = (try? book.find(target.selector))?.first(where: \.isThere) {
-                for listener in listeners { tell(listener, entry) }
+                for listener in listeners { listener.tell(info(entry)) }
             }
             endInfoSequences(target)
         }
@@ -17,7 +17,7 @@ extension Reporter {
                 endListeners(observers.removeBarrel(listener.name))
                 continue
             }
-            tell(listener, info)
+            listener.tell(info)
             endBarrelSequences(listener.name)
         }
         armReports()
@@ -73,7 +73,7 @@ extension Reporter {
         guard observers.hasSequences(ofBarrel: name), !isTrashing(membersOf: name), let info = try? barrelInfo(name),
             info.isOver
         else { return }
-        for listener in observers.barrels where listener.name.isExactly(name) { tell(listener, info) }
+        observers.tell(info)
         endListeners(observers.endSequences(ofBarrel: name))
     }
 }

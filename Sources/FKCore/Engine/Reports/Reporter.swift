@@ -163,18 +163,7 @@ final class Reporter {
     /// Returns true if there are listeners.
     @discardableResult
     private func tell(_ entry: TaskEntry) -> Bool {
-        guard observers.wantsReports else { return false }
-        let targets = [Observers.Target.url(entry.record.task.url), .id(entry.id)]
-        let listeners = targets.flatMap { observers.tasks[$0] ?? [] }
-        for listener in listeners { tell(listener, entry) }
-        return !listeners.isEmpty
-    }
-
-    func tell(_ listener: Observers.TaskListener, _ entry: TaskEntry) {
-        var info = info(entry)
-        info.count.previousReceived = listener.reported.previous(of: entry.id, now: info.count.received)
-        if info.state == .unknown { listener.reported.forget(entry.id) }
-        listener.callback(info)
+        observers.tell(entry.id, url: entry.record.task.url, info(entry))
     }
 
     // MARK: Polled reports
@@ -216,16 +205,8 @@ final class Reporter {
     }
 
     func reportBarrels() {
-        for listener in observers.barrels { tell(listener, try? barrelInfo(listener.name)) }
+        for listener in observers.barrels { if let info = try? barrelInfo(listener.name) { listener.tell(info) } }
         for listener in observers.barrels { endBarrelSequences(listener.name) }
-    }
-
-    /// Reports a sum to a listener, unless the listener has received the same one.
-    ///
-    /// - Parameter info: the present sum.
-    func tell(_ listener: Observers.BarrelListener, _ info: BarrelInfo?) {
-        guard let info, let news = listener.report(info) else { return }
-        listener.callback(news)
     }
 
     // MARK: Registering
@@ -240,7 +221,7 @@ final class Reporter {
         let target = try Observers.Target(selector)
         let listener = Observers.TaskListener(number: observers.number(), callback: callback)
         observers.add(listener, for: target, end: end)
-        if let entry = try book.find(selector).first(where: \.isThere) { tell(listener, entry) }
+        if let entry = try book.find(selector).first(where: \.isThere) { listener.tell(info(entry)) }
         if end != nil { endInfoSequences(target) }
         armReports()
         return listener.number
@@ -252,7 +233,7 @@ final class Reporter {
         let info = try barrelInfo(name)
         let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
         observers.add(listener, end: end)
-        tell(listener, info)
+        listener.tell(info)
         endBarrelSequences(name)
         armReports()
         return listener.number
@@ -295,7 +276,7 @@ final class Reporter {
     }
 
     func barrelDeleted(_ name: String, _ info: BarrelInfo?) {
-        for listener in observers.barrels where listener.name.isExactly(name) { tell(listener, info) }
+        if let info { observers.tell(info) }
         endListeners(observers.removeBarrel(name))
     }
 
@@ -309,21 +290,15 @@ final class Reporter {
 
     /// Reports an attempt to its listeners.
     ///
-    /// - Parameter phase: `.progressed` gets its counts here, separately for each listener.
+    /// - Parameter phase: `.progressed` gets its counts here.
     func tellAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
         if changes.isOpen { writeAttempt(entry, run, phase) }
         guard !observers.attempts.isEmpty else { return }
-        let received = entry.received
-        for listener in observers.attempts
-        where listener.target == .id(entry.id) || listener.target == .url(entry.record.task.url) {
-            var info = attempt(entry, run, phase)
-            let previous = listener.reported.previous(of: entry.id, now: received)
-            if case .progressed = phase {
-                info.phase = .progressed(
-                    ByteCount(received: received, previousReceived: previous, expected: entry.record.expected))
-            }
-            listener.callback(info)
+        var phase = phase
+        if case .progressed = phase {
+            phase = .progressed(ByteCount(received: entry.received, expected: entry.record.expected))
         }
+        observers.tell(attempt(entry, run, phase), url: entry.record.task.url)
     }
 
     // MARK: Other processes
