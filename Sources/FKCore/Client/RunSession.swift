@@ -303,7 +303,9 @@ package actor RunSession {
     private func report(_ access: SharedEngine) async {
         for problem in await access.takeProblems() { onEvent(.problem(problem)) }
         // A task may have ended since the engine answered. Its end was reported, and must not be reported again.
-        let running = await access.snapshot { $0.runningInfos() }.filter { tracker.counts($0.id) && !tracker.hasSettled($0.id) }
+        let running = await access.snapshot { $0.runningInfos() }.filter {
+            tracker.counts($0.id) && !tracker.hasSettled($0.id)
+        }
         for info in running { _ = tracker.update(info) }
         let retrying = await access.snapshot { $0.retryingInfos(20) }.filter { tracker.counts($0.id) }
         await reportWaiting(access)

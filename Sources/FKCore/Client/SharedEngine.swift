@@ -157,8 +157,10 @@ actor SharedEngine: EngineAccess {
     private func takeOver() async throws -> Bool {
         await taking?.value
         guard takesOver, engine == nil, !isClosed else { return engine != nil }
-        guard let made = try Self.open(
-            configure, scope, chains, callbacks, crowd, (executor, observers), makeTransport) else { return false }
+        guard
+            let made = try Self.open(
+                configure, scope, chains, callbacks, crowd, (executor, observers), makeTransport)
+        else { return false }
         let task = Task { await self.move(to: made) }
         taking = task
         await task.value

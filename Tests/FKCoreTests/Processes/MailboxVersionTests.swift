@@ -155,4 +155,23 @@ struct MailboxVersionTests {
         #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
         await bench.downloader.close()
     }
+
+    @Test("a message of a later version is refused, and one of this version says its version")
+    func versions() throws {
+        let message = try StoreJSON.encode(EngineMessage(.run(.all)))
+        #expect(String(decoding: message, as: UTF8.self) == #"{"run":{"_0":{"all":{}}},"version":2}"#)
+        for text in [#"{"run":{"_0":{"all":{}}},"version":3}"#, #"{"version":2}"#, #"{"limits":{},"resumeAll":{}}"#] {
+            #expect(throws: DownloadError.self) {
+                try StoreJSON.decode(EngineMessage.self, from: Array(text.utf8))
+            }
+        }
+    }
+
+    @Test("an owner of the version before answers with a line where this one gives a number")
+    func lines() {
+        let set = SetAttributes(selector: .all, attributes: [:])
+        #expect(set.reply(.done(note: "attributes of 3 tasks changed")) == 3)
+        #expect(set.reply(.count(2)) == 2)
+        #expect(set.reply(.verbs([])) == nil)
+    }
 }

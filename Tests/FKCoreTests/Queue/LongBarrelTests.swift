@@ -133,7 +133,7 @@ struct LongBarrelTests {
         let bench = try await Bench(isActive: false, content: Self.content)
         let tasks = (0..<1_000).map { bench.task("f\($0)") }
         async let added = bench.engine.add(tasks, barrel: "b", run: true)
-        try await bench.turn { (try? $0.barrelURLs("b").count) ?? 0 >= 64 }
+        try await bench.turn { engine in (try? engine.snapshot { try $0.barrelURLs("b").count }) ?? 0 >= 64 }
         _ = await bench.engine.answer(.deleteBarrel(name: "b"))
         #expect(try await added.allSatisfy { $0.error == nil })
         let members = Set(try BarrelFile.read("b", in: bench.workPath).members.map(\.id))

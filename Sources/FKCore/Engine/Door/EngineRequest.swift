@@ -113,12 +113,16 @@ extension EngineRequest where Self == AddTasks {
     package static func join(_ selectors: [TaskSelector], barrel: String) -> JoinBarrel {
         JoinBarrel(selectors: selectors, barrel: barrel)
     }
-    package static func removeFromBarrel(name: String, urls: [String]) -> LeaveBarrel { LeaveBarrel(name: name, urls: urls) }
+    package static func removeFromBarrel(name: String, urls: [String]) -> LeaveBarrel {
+        LeaveBarrel(name: name, urls: urls)
+    }
     package static func deleteBarrel(name: String) -> DeleteBarrel { DeleteBarrel(name: name) }
     package static func setLimits(maxAction: Int?, rateLimit: Int64?) -> SetLimits {
         SetLimits(maxAction: maxAction, rateLimit: rateLimit)
     }
-    package static func limit(rate: Int64?, barrel: String?) -> SetRateLimit { SetRateLimit(rate: rate, barrel: barrel) }
+    package static func limit(rate: Int64?, barrel: String?) -> SetRateLimit {
+        SetRateLimit(rate: rate, barrel: barrel)
+    }
     package static var limits: AskLimits { AskLimits() }
     package static func addProgram(_ program: MiddlewareProgram) -> AddProgram { AddProgram(program: program) }
     package static func removeProgram(name: String) -> RemoveProgram { RemoveProgram(name: name) }
