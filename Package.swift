@@ -8,6 +8,8 @@ let package = Package(
         .library(name: "FKMiddleware", targets: ["FKMiddleware"]),
         .library(name: "FKCore", targets: ["FKCore"]),
         .library(name: "FKManifests", targets: ["FKManifests"]),
+        // For tests of applications and of middlewares.
+        .library(name: "FKTesting", targets: ["FKTesting"]),
         .executable(name: "fk", targets: ["fk"]),
         .executable(name: "fk-rpc", targets: ["fk-rpc"]),
     ],
@@ -45,6 +47,7 @@ let package = Package(
         .target(
             name: "FKCore", dependencies: ["FKEngine", "FKManifests", "FKMiddleware"], path: "Sources/FKCore",
             exclude: ["Model", "Transport", "Manifests", "Store", "Engine"]),
+        .target(name: "FKTesting", dependencies: ["FKCore", "FKEngine", "FKMiddleware"]),
         .executableTarget(name: "fk", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
         .target(name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
         .executableTarget(
@@ -69,7 +72,8 @@ let package = Package(
         .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
         .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
         .target(
-            name: "TestSupport", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], path: "Tests/TestSupport"),
+            name: "TestSupport", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],
+            path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
         .testTarget(
             name: "FKCoreTests",
@@ -78,7 +82,8 @@ let package = Package(
             ]),
         // Sees what an application sees: neither internal nor package declarations.
         .testTarget(
-            name: "FKCorePublicTests", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], packageAccess: false),
+            name: "FKCorePublicTests", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],
+            packageAccess: false),
         .testTarget(
             name: "FKRPCTests",
             dependencies: ["fk", "fk-rpc", "FKRPC", "FKCore", "FKManifests", "FKMiddleware", "TestSupport"]),

@@ -51,7 +51,7 @@ public final class Downloader: Sendable {
     }
 
     /// Creates a downloader for an engine that exists already.
-    init(engine: any EngineAccess) {
+    package init(engine: any EngineAccess) {
         self.engine = engine
         control = Control(engine: engine)
         messager = Messager(engine: engine)

@@ -18,6 +18,7 @@ enum SettingNames {
         ("Use the transport over libcurl", "Start fk rpc with --transport curl"),
         ("it wants a login", "it wants a login (options http-user and http-passwd)"),
         ("the proxy wants a login", "the proxy wants a login (option all-proxy)"),
+        ("(pinnedPublicKey)", "('fk get --pinnedpubkey')"),
         ("(caFile)", "('fk get --cacert')"), ("(insecure)", "('fk get --insecure')"),
         ("(proxy)", "(option all-proxy)"), ("(netrc)", "('fk get --netrc')"),
     ]

@@ -80,13 +80,15 @@
                     .tls,
                     "The server's certificate was refused. If it is self-signed or from an authority of your own, name that "
                         + "authority's file (caFile).", retry: false)
+            case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+                return make(.tls, "The server's public key is not a pinned one (pinnedPublicKey).", retry: false)
             case CURLE_SSL_CACERT_BADFILE:
                 return make(.tls, "The file of certificate authorities cannot be used.", retry: false)
             case CURLE_SSL_CRL_BADFILE:
                 return make(.tls, "The certificate revocation list cannot be used.", retry: false)
             case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_NOTFOUND,
                 CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_INVALIDCERTSTATUS,
-                CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_USE_SSL_FAILED, CURLE_SSL_SHUTDOWN_FAILED:
+                CURLE_USE_SSL_FAILED, CURLE_SSL_SHUTDOWN_FAILED:
                 return make(.tls, "A secure connection could not be made.", retry: false)
             default:
                 return make(.connectionLost, "The transfer failed.", retry: false)

@@ -105,6 +105,7 @@
                 set(CURLOPT_CAPATH, nil as String?)
             }
             if let file = options.crlFile { set(CURLOPT_CRLFILE, file) }
+            if let keys = options.pinnedPublicKey { set(CURLOPT_PINNEDPUBLICKEY, keys) }
         }
 
         /// True if libcurl's built-in file of authorities exists.

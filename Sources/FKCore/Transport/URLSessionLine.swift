@@ -75,7 +75,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     #endif
 
     /// No cache, no cookies, no saved passwords and no time-outs, because the transfer has its own.
-    private static func configuration(_ networks: URLSessionTransport.Networks) -> URLSessionConfiguration {
+    static func configuration(_ networks: URLSessionTransport.Networks) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData

@@ -12,7 +12,7 @@ enum URLSessionOptions {
     ///
     /// | option | reason |
     /// | --- | --- |
-    /// | `caFile`, `crlFile`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
+    /// | `caFile`, `crlFile`, `pinnedPublicKey`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
     /// | `proxy` other than the environment's | no setting is read (swift-corelibs-foundation #5199) |
     /// | `interface`, `netrc`, `httpVersion` | there is no setting |
     static func refusal(
@@ -21,6 +21,7 @@ enum URLSessionOptions {
         var refused: [String] = []
         if options.caFile != nil { refused.append("certificate authorities of its own (caFile)") }
         if options.crlFile != nil { refused.append("certificate revocation lists (crlFile)") }
+        if options.pinnedPublicKey != nil { refused.append("pinned public keys (pinnedPublicKey)") }
         if options.insecure { refused.append("accepting any certificate (insecure)") }
         if let proxy = options.proxy, !proxy.isEmpty { refused.append("a proxy of its own (proxy)") }
         if options.interface != nil { refused.append("a network interface (interface)") }

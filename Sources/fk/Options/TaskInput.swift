@@ -68,6 +68,9 @@ struct TaskInput: Sendable {
                     "expected digest of the file: ALG is md5, sha-1, sha-224, sha-256, sha-384 or sha-512, and without it "
                         + "the length decides; @LIST is the path or URL of a checksum list that has the file's name"),
                 .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
+                .value(
+                    "pinnedpubkey", nil, "HASHES",
+                    "accept only servers with one of these public keys: sha256//BASE64, several separated by ;"),
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
                 Login.spec,
@@ -212,6 +215,10 @@ struct TaskInput: Sendable {
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
         options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
         options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
+        options.pinnedPublicKey = arguments["pinnedpubkey"]
+        if let keys = options.pinnedPublicKey, let fault = PinnedPublicKey.fault(in: keys) {
+            throw arguments.error("--pinnedpubkey: \(fault).")
+        }
         if arguments.has("insecure") { options.insecure = true }
         if arguments.has("netrc") {
             try NetrcFile.check(arguments, context)

@@ -17,6 +17,7 @@ enum OptionNames {
         ("Use the transport over libcurl", "Use --transport curl"),
         ("it wants a login", "it wants a login (--user or --netrc)"),
         ("the proxy wants a login", "the proxy wants a login (--proxy http://NAME:PASSWORD@HOST:PORT)"),
+        ("(pinnedPublicKey)", "(--pinnedpubkey)"),
         ("(caFile)", "(--cacert)"), ("(insecure)", "(--insecure)"), ("(proxy)", "(--proxy)"), ("(netrc)", "(--netrc)"),
     ]
 

@@ -30,6 +30,49 @@ struct CertificateTests {
         #expect(live.names == [])
     }
 
+    @Test("a pinned public key: the right one of several passes, another one is refused, also with `insecure`")
+    func pinned() async throws {
+        let nginx = try NginxServer()
+        let certificate = nginx.certificates.certificate(.good)
+        let key = try Program.run("openssl", ["x509", "-in", certificate, "-pubkey", "-noout"])
+        let pem = key.split(separator: "\n").filter { !$0.hasPrefix("-") }.joined()
+        let der = [UInt8](try #require(Data(base64Encoded: pem)))
+        func pin(_ digest: [UInt8]) -> String { "sha256//\(Data(digest).base64EncodedString())" }
+        let right = pin(try Self.bytes(hex: Bytes.sha256(der)))
+        let wrong = pin([UInt8](repeating: 7, count: 32))
+        for keys in [right, "\(wrong);\(right)"] {
+            let (info, live) = try await fetch(nginx) { $0.pinnedPublicKey = keys }
+            #expect(info.state == .complete, "\(String(describing: info.error))")
+            #expect(try live.out("a") == Self.content)
+        }
+        for insecure in [false, true] {
+            let (info, live) = try await fetch(nginx) {
+                $0.pinnedPublicKey = wrong
+                $0.insecure = insecure
+            }
+            expectRefused(info, live, "does not match pinned public key")
+            #expect(info.error?.message.contains("(pinnedPublicKey)") == true)
+        }
+        let live = try LiveBench { $0.transport.caFile = nginx.certificates.caFile }
+        #expect(try await live.fetch("\(nginx.tlsBase)/a") { $0.pinnedPublicKey = wrong }.error?.code == .tls)
+        await live.downloader.close()
+    }
+
+    private static func bytes(hex: String) -> [UInt8] {
+        let digits = Array(hex)
+        return stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0...$0 + 1]), radix: 16) }
+    }
+
+    @Test("hashes that libcurl would ignore, and paths, are refused", arguments: ["", "sha256//", "key.pem", "sha256//AA==", "md5//x"])
+    func badPin(_ keys: String) throws {
+        var configure = Configure()
+        configure.transport.pinnedPublicKey = keys
+        #expect(throws: DownloadError.self) { try configure.validate() }
+        var options = TaskOptions()
+        options.pinnedPublicKey = keys
+        #expect(throws: DownloadError.self) { try options.validate() }
+    }
+
     @Test("a certificate that the given list revokes is refused with the reason", arguments: [true, false])
     func revoked(_ isRevoked: Bool) async throws {
         let nginx = try NginxServer()

@@ -159,6 +159,7 @@ struct URLSessionTransportTests {
     func refusals() async throws {
         let changes: [(String, @Sendable (inout TransportOptions) -> Void)] = [
             ("caFile", { $0.caFile = "/ca.pem" }), ("crlFile", { $0.crlFile = "/crl.pem" }),
+            ("pinnedPublicKey", { $0.pinnedPublicKey = "sha256//\(Data(count: 32).base64EncodedString())" }),
             ("insecure", { $0.insecure = true }), ("proxy", { $0.proxy = "http://127.0.0.1:1" }),
             ("interface", { $0.interface = "lo" }), ("netrc", { $0.netrc = true }),
             ("httpVersion", { $0.httpVersion = .http1 }),

@@ -48,6 +48,26 @@ struct MessagerTests {
         #expect(all.last?.path == bench.out + "/a")
     }
 
+    @Test("another distributeSpeed counts from the next report on")
+    func intervalChanged() async throws {
+        let (bench, id, gate) = try await running()
+        let count = Observed(0)
+        try await bench.messager.addInfo(.id(id)) { _ in count.update { $0 += 1 } }
+        await bench.advance(1)
+        _ = await count.wait { $0 == 2 }
+        var configure = await bench.downloader.configure
+        configure.distributeSpeed = 10
+        try await bench.downloader.update(configure)
+        await bench.advance(1)
+        _ = await count.wait { $0 == 3 }
+        await bench.advance(1.9)
+        await bench.engine.callbacks.drained()
+        #expect(count.value == 3)
+        await bench.advance(0.1)
+        _ = await count.wait { $0 == 4 }
+        gate.open()
+    }
+
     @Test("a callback hears once more of a task that has stopped: received is then as before")
     func stopped() async throws {
         let (bench, id, gate) = try await running()

@@ -52,6 +52,16 @@ struct QueueTests {
         #expect(bench.clock.now == ManualClock().now)
     }
 
+    @Test("a timer ticks once a second: a request of another process is carried out then, and no sooner")
+    func tick() async throws {
+        let bench = try await Bench(content: Self.content)
+        _ = try Mailbox(bench.workPath).post(.add(tasks: [bench.task("a")], barrel: nil, run: true))
+        await bench.advance(0.9)
+        #expect(bench.transport.requests.isEmpty)
+        await bench.advance(0.1)
+        await bench.reached("a", .complete)
+    }
+
     @Test("maxAction raised starts waiting tasks at once; lowered it lets running ones finish")
     func liveChange() async throws {
         let gates = (0..<6).map { _ in FakeGate() }

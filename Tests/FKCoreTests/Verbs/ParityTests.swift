@@ -52,6 +52,66 @@ struct ParityTests {
         #expect(try await Builder.loadCache("http://h.example/none", in: second.downloader).isEmpty)
     }
 
+    @Test("a task is found in memory and on the disk, by URL and by id; another one is not")
+    func found() async throws {
+        let bench = try await Bench(isActive: false) { request, _ in .file(Self.content, to: request) }
+        let id = try await bench.add("a")
+        func check(_ bench: Bench) async {
+            for selector in [TaskSelector.id(id), .url("http://h.example/a")] {
+                #expect(await bench.messager.exists(selector))
+                #expect(await bench.messager.info(selector)?.id == id)
+            }
+            #expect(await !bench.messager.exists("http://h.example/none"))
+            #expect(await bench.messager.info("http://h.example/none") == nil)
+        }
+        await check(bench)
+        await bench.downloader.close()
+        await check(try await Bench(in: bench.folder, scope: .chosen) { request, _ in .file(Self.content, to: request) })
+    }
+
+    @Test("a task that meets an existing file fails, and the queue goes on")
+    func existing() async throws {
+        let bench = try await Bench(content: Self.content) { $0.maxAction = 1 }
+        try bench.folder.write([9], to: "out/a")
+        let blocked = try await bench.add("x") { $0.fileName = "a" }
+        let next = try await bench.add("b")
+        #expect(await bench.finished(blocked)?.error?.code == .fileExists)
+        #expect(await bench.finished(next)?.state == .complete)
+        #expect(try bench.out("a") == [9] && bench.out("b") == Self.content)
+    }
+
+    @Test("a missing folder is created, with those above it; an impossible one is an error")
+    func folders() async throws {
+        let bench = try await Bench(content: Self.content)
+        let made = try await bench.add("a") { $0.directory = bench.out + "/new/deep" }
+        let impossible = try await bench.add("a") { $0.directory = "/proc/x" }
+        #expect(await bench.finished(made)?.path == bench.out + "/new/deep/a")
+        #expect(try bench.out("new/deep/a") == Self.content)
+        #expect(await bench.finished(impossible)?.error?.code == .destination)
+    }
+
+    @Test("a downloader works with the configuration that it was made with")
+    func configured() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench(
+            isActive: false,
+            settings: {
+                $0.maxAction = 2
+                $0.order = .lifo
+                $0.transport.userAgent = "parity"
+            }
+        ) { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1) }
+        for name in ["a", "b", "c"] { try await bench.add(name) }
+        bench.downloader.activateQueue()
+        await bench.transport.started(2)
+        await bench.settle()
+        #expect(bench.transport.requests.map { $0.urlRequest.url?.lastPathComponent } == ["c", "b"])
+        #expect(bench.transport.requests.allSatisfy { $0.options.userAgent == "parity" })
+        gate.open()
+        await bench.engine.waitUntilDrained()
+        #expect(bench.transport.peak == 2 && bench.names == ["a", "b", "c"])
+    }
+
     @Test("state, error and file are looked up by URL")
     func lookups() async throws {
         let bench = try await Bench { request, _ in
@@ -78,6 +138,10 @@ struct ParityTests {
         #expect(!networks.isBackground)
         networks.allowsCellular = false
         networks.isBackground = true
+        #if canImport(Darwin)
+            let configuration = URLSessionLine.configuration(networks)
+            #expect(!configuration.allowsCellularAccess && configuration.networkServiceType == .background)
+        #endif
         let server = try FaultServer()
         server.route("/a") { _ in .ok(Self.content) }
         let folder = try TemporaryFolder()

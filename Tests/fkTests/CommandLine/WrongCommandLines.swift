@@ -81,6 +81,7 @@ enum WrongCommandLines {
         Row("get --proxy gopher://p:1 \(file)", 2, "--proxy", "gopher"),
         Row("get --cacert @/nothing.pem \(file)", 2, "--cacert", "@/nothing.pem", "No such file"),
         Row("get --cacert @/plain.txt \(file)", 2, "--cacert", "@/plain.txt", "no certificate"),
+        Row("get --pinnedpubkey key.pem \(file)", 2, "--pinnedpubkey", "key.pem", "sha256//BASE64"),
         Row("get --attribute nonsense \(file)", 2, "--attribute", "'nonsense'", "NAME=VALUE"),
         Row("get --checksum sha-256=zz \(file)", 2, "--checksum"),
         Row("get --checksum crc=00 \(file)", 2, "--checksum"),

@@ -30,4 +30,20 @@ struct CertificateCommandTests {
         try await sandbox.done(["retry", url])
         #expect(try await sandbox.fk(["get", url] + trust).status == 1, "the other task's leave is not this one's")
     }
+
+    @Test("--pinnedpubkey refuses another key with the option's name, in `fk get` and `fk run`")
+    func pinned() async throws {
+        let nginx = try NginxServer()
+        try nginx.write([1, 2, 3], to: "a")
+        let sandbox = try Sandbox()
+        let words = [
+            "\(nginx.tlsBase)/a", "--cacert", nginx.certificates.caFile, "--pinnedpubkey",
+            "sha256//\(Data(count: 32).base64EncodedString())",
+        ]
+        for verb in ["get", "run"] {
+            let result = try await sandbox.fk([verb] + words)
+            #expect(result.status == 1 && result.errors.contains("(--pinnedpubkey)"), "\(result.errors)")
+        }
+        #expect(try sandbox.names() == [])
+    }
 }

@@ -51,7 +51,7 @@ extension TaskOptions {
     public func validate() throws(DownloadError) { try OptionRange.check(fault) }
 
     /// The error message of `validate`; nil if all options are valid.
-    package var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault }
+    package var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault) }
 
     private var numberFault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)
@@ -125,6 +125,22 @@ extension TransportOptions {
             ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)
             ?? OptionRange.fault("transport.maxHeaderLines", maxHeaderLines, in: 1...)
             ?? userAgent.flatMap { ResponseHead.Field("User-Agent", $0).fault }
+            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+    }
+}
+
+/// The text of `TransportOptions.pinnedPublicKey`.
+package enum PinnedPublicKey {
+    /// What is wrong with the text; nil for a valid one. libcurl ignores a key that it cannot read, and takes other texts for
+    /// the path of a file.
+    package static func fault(in text: String) -> String? {
+        for key in text.split(separator: ";", omittingEmptySubsequences: false) {
+            let digest = key.hasPrefix("sha256//") ? Data(base64Encoded: String(key.dropFirst(8))) : nil
+            if digest?.count == 32 { continue }
+            return "\"\(Escaping.visible(key.prefix(60)))\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
+                + "several separated by ;"
+        }
+        return nil
     }
 }
 

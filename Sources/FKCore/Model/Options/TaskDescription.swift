@@ -97,6 +97,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     public var deadline: Date?
     /// Same as `TransportOptions.caFile`; nil, the default, uses the downloader's.
     public var caFile: String?
+    /// Same as `TransportOptions.pinnedPublicKey`; nil, the default, uses the downloader's.
+    public var pinnedPublicKey: String?
     /// Same as `TransportOptions.insecure`; nil, the default, uses the downloader's.
     public var insecure: Bool?
     /// Same as `TransportOptions.proxy`; nil, the default, uses the downloader's, and an empty text no proxy.
@@ -125,7 +127,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile
-        case insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders
+        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }
@@ -154,6 +156,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
         }
         if let stallSeconds { options.stallSeconds = stallSeconds }
         if let caFile { options.caFile = caFile }
+        if let pinnedPublicKey { options.pinnedPublicKey = pinnedPublicKey }
         if let insecure { options.insecure = insecure }
         if let proxy { options.proxy = proxy }
         if let netrc { options.netrc = netrc }

@@ -44,6 +44,10 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public var caFile: String?
     /// The path of a PEM file with certificate revocation lists; nil, the default, uses none.
     public var crlFile: String?
+    /// The public keys that servers may have, like curl's `--pinnedpubkey`: one or more `sha256//BASE64` of the key's SHA-256,
+    /// separated by `;`. A server with another key is refused, also with `insecure`. nil, the default, accepts any key that a
+    /// trusted certificate has. Plain http has no keys and is not checked.
+    public var pinnedPublicKey: String?
     /// Whether any server certificate is accepted. The default is false; `fk info` shows true.
     public var insecure: Bool = false
     /// Whether user and password are read from `~/.netrc`, for the first host only. The default is false.
@@ -69,7 +73,7 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The stored form has seconds.
     private enum CodingKeys: String, CodingKey {
         case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, caFile, crlFile, insecure
-        case netrc, httpVersion, interface, maxHeaderBytes, maxHeaderLines, userAgent
+        case pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes, maxHeaderLines, userAgent
         case connectSeconds = "connectTimeout"
         case stallSeconds = "stallTimeout"
     }

@@ -8,29 +8,35 @@ import Foundation
 /// order, one at a time, and never before `start` returns. A pause with a time ends when the clock reaches that time. A
 /// pause without a time ends with `resume()`. `shutdown()` ends running transfers with `.cancelled`; so does a later
 /// `start`.
-package final class FakeTransport: Transport {
+public final class ScriptedTransport: Transport {
     /// What one request gets.
-    package struct Answer: Sendable {
-        package enum Step: Sendable {
+    public struct Answer: Sendable {
+        /// One thing that the server does.
+        public enum Step: Sendable {
+            /// Sends the head.
             case head(ResponseHead)
+            /// Sends a part of the body.
             case bytes([UInt8])
             /// Goes on only once the gate is open.
-            case wait(FakeGate)
+            case wait(TestGate)
+            /// The transfer ends with an error.
             case fail(DownloadError)
             /// A good end; without this step it is one with a verified length.
             case finish(lengthVerified: Bool)
         }
-        package var steps: [Step]
-        package init(_ steps: [Step]) { self.steps = steps }
+        /// The steps, in order.
+        public var steps: [Step]
+        /// Creates an answer of these steps.
+        public init(_ steps: [Step]) { self.steps = steps }
 
         /// A whole file with its length and a strong ETag, and ranges as RFC 9110 section 14 has them.
         ///
         /// - Parameters:
         ///   - cut: the connection is lost after so many body bytes.
         ///   - gate: the body waits here after `pauseAt` bytes.
-        package static func file(
+        public static func file(
             _ content: [UInt8], etag: String? = "\"1\"", to request: TransportRequest, cut: Int? = nil,
-            gate: FakeGate? = nil, pauseAt: Int = 0
+            gate: TestGate? = nil, pauseAt: Int = 0
         ) -> Answer {
             let url = request.urlRequest.url?.absoluteString ?? ""
             var fields = [ResponseHead.Field("Accept-Ranges", "bytes")]
@@ -65,14 +71,15 @@ package final class FakeTransport: Transport {
             return Answer(steps)
         }
 
-        package static func status(_ status: Int, _ fields: [ResponseHead.Field] = []) -> Answer {
+        /// A head without a body.
+        public static func status(_ status: Int, _ fields: [ResponseHead.Field] = []) -> Answer {
             Answer([.head(ResponseHead(status: status, fields: fields, url: "http://fake/"))])
         }
     }
 
     private struct State {
         var requests: [TransportRequest] = []
-        var running: [Int: FakeOperation] = [:]
+        var running: [Int: ScriptedTransfer] = [:]
         var peak = 0
         var isShutDown = false
     }
@@ -83,14 +90,16 @@ package final class FakeTransport: Transport {
     private let activity = Observed(0)
     private let queue = DispatchQueue(label: "fk.fake.transport")
     private static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
-    private let clock: any EngineClock
+    private let clock: ManualClock
     private let answer: @Sendable (TransportRequest, Int) -> Answer
 
+    /// Creates a transport.
+    ///
     /// - Parameters:
-    ///   - clock: the time that pauses end by; by default one that stands still.
+    ///   - clock: the time by which pauses end; the default one stands still.
     ///   - answer: called for each request with its number, from 1.
-    package init(
-        clock: any EngineClock = ManualClock(), _ answer: @escaping @Sendable (TransportRequest, Int) -> Answer
+    public init(
+        clock: ManualClock = ManualClock(), _ answer: @escaping @Sendable (TransportRequest, Int) -> Answer
     ) {
         self.clock = clock
         self.answer = answer
@@ -103,7 +112,8 @@ package final class FakeTransport: Transport {
 
     deinit { operations.forEach { $0.cancel() } }
 
-    package var requests: [TransportRequest] { state.withLock { $0.requests } }
+    /// The requests so far, after all request middlewares.
+    public var requests: [TransportRequest] { state.withLock { $0.requests } }
     /// How many transfers run now.
     package var running: Int { state.withLock { $0.running.count } }
     /// The most transfers that ran at once.
@@ -126,12 +136,13 @@ package final class FakeTransport: Transport {
     /// Returns once there has been an event after this number of events.
     package func event(after count: Int) async { _ = await activity.wait { $0 > count } }
 
-    package func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
+    /// Starts a transfer; its answer comes from the script.
+    public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
         let number = state.withLock { state in
             state.requests.append(request)
             return state.requests.count
         }
-        let operation = FakeOperation(
+        let operation = ScriptedTransfer(
             queue: queue, handler: handler, clock: clock, answer: answer(request, number),
             onEvent: { [activity] in activity.update { $0 += 1 } },
             onPause: { [pauses] seconds in pauses.update { $0.append(seconds) } },
@@ -148,14 +159,14 @@ package final class FakeTransport: Transport {
     }
 
     /// Returns when every handler has had its end; inside a callback it does not wait.
-    package func shutdown() {
+    public func shutdown() {
         state.withLock { $0.isShutDown = true }
         operations.forEach { $0.cancel() }
         if DispatchQueue.getSpecific(key: Self.queueKey) != ObjectIdentifier(self) { queue.sync {} }
     }
 
     /// What runs, in the order of its requests.
-    private var operations: [FakeOperation] {
+    private var operations: [ScriptedTransfer] {
         state.withLock { $0.running }.sorted { $0.key < $1.key }.map(\.value)
     }
 }

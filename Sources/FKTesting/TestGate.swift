@@ -1,7 +1,7 @@
 import FKMiddleware
 
 /// Holds an answer back, or a middleware, until the test opens it.
-package final class FakeGate: Sendable {
+public final class TestGate: Sendable {
     private struct State {
         var isOpen = false
         var arrivals = 0
@@ -10,9 +10,11 @@ package final class FakeGate: Sendable {
     }
     private let state = Locked(State())
 
-    package init() {}
+    /// Creates a closed gate.
+    public init() {}
 
-    package func open() {
+    /// Opens the gate, for good.
+    public func open() {
         let waiting = state.withLock { state in
             state.isOpen = true
             defer { state.waiting = [] }
@@ -25,7 +27,7 @@ package final class FakeGate: Sendable {
     package var arrivals: Int { state.withLock { $0.arrivals } }
 
     /// Returns once somebody has come to it.
-    package func reached() async {
+    public func reached() async {
         await withCheckedContinuation { continuation in
             let isReached = state.withLock { state in
                 if state.arrivals == 0 { state.watchers.append(continuation) }
@@ -36,7 +38,7 @@ package final class FakeGate: Sendable {
     }
 
     /// Returns once the gate is open.
-    package func passed() async {
+    public func passed() async {
         await withCheckedContinuation { continuation in pass { continuation.resume() } }
     }
 

@@ -2,30 +2,30 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// One transfer of a `FakeTransport`.
-final class FakeOperation: TransportOperation, @unchecked Sendable {
+/// One transfer of a `ScriptedTransport`.
+final class ScriptedTransfer: TransportOperation, @unchecked Sendable {
     // Sendable because everything mutable is touched on `queue` only.
     private enum Halt: Equatable {
         case no
         /// The handler has paused it, until a time of the clock where it named one.
         case paused(until: Int64?)
-        /// At a `FakeGate`: neither `resume()` nor the time leads past it.
+        /// At a `TestGate`: neither `resume()` nor the time leads past it.
         case atGate
         case ended
     }
 
     private let queue: DispatchQueue
     private let handler: any TransportHandler
-    private let clock: any EngineClock
+    private let clock: ManualClock
     private let onEvent: @Sendable () -> Void
     private let onPause: @Sendable (Double) -> Void
     private let onEnd: @Sendable () -> Void
-    private var steps: [FakeTransport.Answer.Step]
+    private var steps: [ScriptedTransport.Answer.Step]
     private var halt = Halt.no
     private var delivered: Int64 = 0
 
     init(
-        queue: DispatchQueue, handler: any TransportHandler, clock: any EngineClock, answer: FakeTransport.Answer,
+        queue: DispatchQueue, handler: any TransportHandler, clock: ManualClock, answer: ScriptedTransport.Answer,
         onEvent: @escaping @Sendable () -> Void, onPause: @escaping @Sendable (Double) -> Void,
         onEnd: @escaping @Sendable () -> Void
     ) {
@@ -80,7 +80,7 @@ final class FakeOperation: TransportOperation, @unchecked Sendable {
         }
     }
 
-    private func perform(_ step: FakeTransport.Answer.Step) {
+    private func perform(_ step: ScriptedTransport.Answer.Step) {
         switch step {
         case .head(let head):
             if case .fail(let error) = handler.transport(didReceive: head) { end(.failure(error)) }

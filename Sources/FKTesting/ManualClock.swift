@@ -1,9 +1,9 @@
-import FKCore
+import FKEngine
 import FKMiddleware
 import Foundation
 
 /// A clock for tests: time stands still until `advance`. Its dates are whole milliseconds, as the system clock's are.
-package final class ManualClock: EngineClock {
+public final class ManualClock: EngineClock {
     private struct State {
         var now: Int64 = 1_000_000_000
         /// Nanoseconds since 1970.
@@ -12,10 +12,12 @@ package final class ManualClock: EngineClock {
     }
     private let state = Locked(State())
 
-    package init() {}
+    /// Creates a clock.
+    public init() {}
 
     package var now: Int64 { state.withLock { $0.now } }
-    package var date: Date {
+    /// The wall clock.
+    public var date: Date {
         Date(timeIntervalSince1970: Double(state.withLock { $0.date } / 1_000_000) / 1_000)
     }
     package var isManual: Bool { true }
@@ -24,8 +26,8 @@ package final class ManualClock: EngineClock {
         state.withLock { $0.listeners.append(wake) }
     }
 
-    /// Moves both clocks forward and wakes whoever waits.
-    package func advance(seconds: Double) {
+    /// Moves the time forward and wakes everything that waits for it.
+    public func advance(seconds: Double) {
         let listeners = state.withLock { state in
             let time = Int64((seconds * 1e9).rounded())
             state.now += time
@@ -36,7 +38,7 @@ package final class ManualClock: EngineClock {
     }
 
     /// Sets the wall clock alone, as an administrator or a time server does.
-    package func setDate(_ date: Date) {
+    public func setDate(_ date: Date) {
         state.withLock { $0.date = Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000_000 }
     }
 }

@@ -1,0 +1,71 @@
+import FKCore
+import FKMiddleware
+import FKTesting
+import Foundation
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("FKTesting: a chain runs for a script", .timeLimit(.minutes(10)))
+struct PublicTestingTests {
+    private actor Session: Authenticator {
+        private var token = "old"
+        func authenticate(_ request: inout URLRequest, for task: TaskContext) async throws {
+            request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        }
+        func refresh(after failure: AttemptFailure) async throws { token = "new" }
+    }
+
+    @Test("a token is renewed: two requests, one attempt") func renewal() async throws {
+        let harness = try MiddlewareHarness { request, _ in
+            request.urlRequest.value(forHTTPHeaderField: "Authorization") == "Bearer new"
+                ? .file([1, 2, 3], to: request) : .status(401)
+        }
+        harness.middlewares.register(authenticator: Session())
+        let outcome = try await harness.run()
+        #expect(outcome.info.state == .complete && outcome.info.attempts == 1 && outcome.bytes == [1, 2, 3])
+        #expect(outcome.requests.count == 2)
+        await harness.close()
+    }
+
+    @Test("a retry after an hour comes at once; the states are told in order") func retry() async throws {
+        let harness = try MiddlewareHarness { request, number in
+            number == 1 ? .status(503, [.init("Retry-After", "30")]) : .file([1], to: request)
+        }
+        harness.middlewares.onFailure("later") { _ in .retry(after: .seconds(3_600)) }
+        let outcome = try await harness.run { $0.priority = 3 }
+        #expect(outcome.states == [.idle, .action, .idle, .action, .complete])
+        #expect(outcome.info.attempts == 2)
+        let second = try await harness.run("https://example.com/other")
+        #expect(second.info.state == .complete && second.requests.count == 1)
+        await harness.close()
+    }
+
+    @Test("a refused file fails its task, and a lost connection is resumed") func refused() async throws {
+        let harness = try MiddlewareHarness { request, number in
+            .file([1, 2, 3, 4], to: request, cut: number == 1 ? 2 : nil)
+        }
+        harness.middlewares.onResponse("size") { response in
+            if response.error == nil { throw DownloadError(.rejected, "no") }
+        }
+        let outcome = try await harness.run()
+        #expect(outcome.info.state == .error && outcome.info.error?.code == .rejected && outcome.bytes == nil)
+        #expect(outcome.requests.map { $0.urlRequest.value(forHTTPHeaderField: "Range") } == [nil, "bytes=2-"])
+        await harness.close()
+    }
+
+    @Test("a gate holds a transfer; a manual clock moves the dates") func gate() async throws {
+        let gate = TestGate()
+        let harness = try MiddlewareHarness { request, _ in .file([1, 2], to: request, gate: gate, pauseAt: 1) }
+        async let outcome = harness.run()
+        await gate.reached()
+        let before = harness.clock.date
+        harness.clock.advance(seconds: 5)
+        #expect(harness.clock.date.timeIntervalSince(before) == 5)
+        gate.open()
+        #expect(try await outcome.bytes == [1, 2])
+        await harness.close()
+    }
+}
