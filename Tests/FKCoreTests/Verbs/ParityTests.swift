@@ -66,7 +66,8 @@ struct ParityTests {
         }
         await check(bench)
         await bench.downloader.close()
-        await check(try await Bench(in: bench.folder, scope: .chosen) { request, _ in .file(Self.content, to: request) })
+        await check(
+            try await Bench(in: bench.folder, scope: .chosen) { request, _ in .file(Self.content, to: request) })
     }
 
     @Test("a task that meets an existing file fails, and the queue goes on")

@@ -31,7 +31,7 @@ struct CertificateCommandTests {
         #expect(try await sandbox.fk(["get", url] + trust).status == 1, "the other task's leave is not this one's")
     }
 
-    @Test("--pinnedpubkey refuses another key with the option's name, in `fk get` and `fk run`")
+    @Test("--pinnedpubkey refuses another key with the option's name, and stays with the task for `fk run`")
     func pinned() async throws {
         let nginx = try NginxServer()
         try nginx.write([1, 2, 3], to: "a")
@@ -40,8 +40,9 @@ struct CertificateCommandTests {
             "\(nginx.tlsBase)/a", "--cacert", nginx.certificates.caFile, "--pinnedpubkey",
             "sha256//\(Data(count: 32).base64EncodedString())",
         ]
-        for verb in ["get", "run"] {
-            let result = try await sandbox.fk([verb] + words)
+        #expect(try await sandbox.fk(["barrel", "create", "later"] + words + ["-o", "b"]).status == 0)
+        for line in [["get"] + words, ["run"]] {
+            let result = try await sandbox.fk(line)
             #expect(result.status == 1 && result.errors.contains("(--pinnedpubkey)"), "\(result.errors)")
         }
         #expect(try sandbox.names() == [])

@@ -51,7 +51,10 @@ extension TaskOptions {
     public func validate() throws(DownloadError) { try OptionRange.check(fault) }
 
     /// The error message of `validate`; nil if all options are valid.
-    package var fault: String? { numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault) }
+    package var fault: String? {
+        numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault
+            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+    }
 
     private var numberFault: String? {
         OptionRange.fault("options.maxSize", maxSize, in: 0...)
@@ -137,7 +140,8 @@ package enum PinnedPublicKey {
         for key in text.split(separator: ";", omittingEmptySubsequences: false) {
             let digest = key.hasPrefix("sha256//") ? Data(base64Encoded: String(key.dropFirst(8))) : nil
             if digest?.count == 32 { continue }
-            return "\"\(Escaping.visible(key.prefix(60)))\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
+            return
+                "\"\(Escaping.visible(key.prefix(60)))\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
                 + "several separated by ;"
         }
         return nil
