@@ -52,8 +52,9 @@ enum PageDocuments {
 
     /// The sources of history lines that are no middlewares.
     private static let internalSources: Set<String> = [
-        "attempt", "checksum", "coding", "connection", "deadline", "existing", "mirror", "options", "part", "proof",
-        "range", "relink", "repair", "resume", "reuse",
+        "attempt", "checksum", "coding", "connection", "deadline", "end", "existing", "mirror", "options", "part",
+        "piece",
+        "proof", "range", "relink", "repair", "resume", "reuse",
     ]
 
     private static func verdict(_ line: Verdict) -> JSON {

@@ -13,6 +13,7 @@ extension RPCService {
                     method, params,
                     allowed: [
                         "urls", "mirrors", "dir", "out", "barrel", "headers", "checksum", "rateLimit", "paused",
+                        "caFile",
                     ]))
         case "fk.import":
             return try await pageImport(
@@ -65,12 +66,15 @@ extension RPCService {
         let rate = try call.integer("rateLimit", in: 0...Int.max, or: 0)
         if rate > 0 { members.append(.init("max-download-limit", .integer(Int64(rate)))) }
         let paused = try call.truth("paused")
+        let caFile = try call.text("caFile")
+        if let caFile, !caFile.hasPrefix("/") { throw RPCError("fk.add: caFile is an absolute path.") }
         var tasks: [Result<TaskDescription, RPCError>] = []
         var taken: Set<TaskID> = []
         for url in urls {
             do throws(RPCError) {
                 var task = distinct(try describe([url] + mirrors, CallOptions(members)), taken)
                 if paused { task.startsSuspended = true }
+                if let caFile { task.options.caFile = caFile }
                 taken.insert(task.id)
                 tasks.append(.success(task))
             } catch { tasks.append(.failure(error)) }
@@ -118,7 +122,7 @@ extension RPCService {
         let manifest: Manifest
         do throws(ManifestError) {
             manifest = try Manifest(parsing: Array(text.utf8), fileName: try? call.text("fileName"), reading)
-        } catch { throw RPCError(error.description) }
+        } catch { throw RPCError(Self.allFaults(text, reading) ?? error.description) }
         var faults = manifest.faults.map { JSON.members(["line": JSON($0.line), "reason": .string($0.reason)]) }
         var folders = EntryFolders()
         var tasks: [Result<TaskDescription, RPCError>] = []
@@ -143,6 +147,18 @@ extension RPCService {
         let documents =
             tasks.isEmpty ? [] : try await added(tasks, urls, barrel: call.text("barrel") ?? manifest.facts.barrel)
         return .members(["added": .array(documents), "faults": .array(faults)])
+    }
+
+    /// Every bad line of a list that is refused, one a line; nil if there is only one.
+    private static func allFaults(_ text: String, _ reading: Manifest.Reading) -> String? {
+        var reading = reading
+        reading.skipsBadEntries = true
+        guard let faults = try? Manifest(parsing: Array(text.utf8), reading).faults, faults.count > 1 else {
+            return nil
+        }
+        let shown = faults.prefix(50).map { "Line \($0.line): \($0.reason)" }
+        let more = faults.count > 50 ? ["and \(faults.count - 50) more"] : []
+        return (["\(faults.count) lines are bad; nothing was added."] + shown + more).joined(separator: "\n")
     }
 
     // MARK: Verbs and limits

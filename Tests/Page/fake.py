@@ -51,6 +51,7 @@ class Fake:
         self.tasks = {}
         self.barrels = list(BARRELS if count else []) if barrels is None else barrels
         self.limits = {}
+        self.jobs = 3
         self.mode = {"owner": "this", "ownerPid": None, "silentSeconds": None, "free": 41 << 30}
         self.revision = 1
         self.samples = []
@@ -218,9 +219,20 @@ class Fake:
         self.revision += 1
         return results
 
+    def move(self, gid, offset, how):
+        queue = sorted((task for task in self.tasks.values() if task["state"] == "idle"), key=lambda task: task["number"])
+        place = next(index for index, task in enumerate(queue) if task["gid"] == gid)
+        new = max(0, min(len(queue) - 1, offset if how == "POS_SET" else place + offset))
+        numbers = [task["number"] for task in queue]
+        queue.insert(new, queue.pop(place))
+        for task, number in zip(queue, numbers):
+            task["number"] = number
+        self.revision += 1
+        return new
+
     def call(self, method, parameters, connection):
         parameters = list(parameters or [])
-        token = parameters.pop(0)[6:] if parameters and isinstance(parameters[0], str) else None
+        token = parameters.pop(0)[6:] if parameters and str(parameters[0]).startswith("token:") else None
         if self.secret is not None and token != self.secret:
             self.refusals += token is not None
             raise Refusal("Unauthorized")
@@ -257,6 +269,13 @@ class Fake:
             task.update(link=given["url"], error=None, state="idle", waiting=self.waiting("slot", limit=4))
             self.revision += 1
             return {"done": True}
+        if method == "aria2.getGlobalOption":
+            return {"max-concurrent-downloads": str(self.jobs)}
+        if method == "aria2.changeGlobalOption":
+            self.jobs = int(given["max-concurrent-downloads"])
+            return "OK"
+        if method == "aria2.changePosition":
+            return self.move(*parameters)
         if name == "deleteBarrel":
             self.barrels.remove(given["barrel"])
             return {"done": True}

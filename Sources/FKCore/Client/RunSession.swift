@@ -21,6 +21,8 @@ package actor RunSession {
         case progress(running: [DownloadInfo], RunTracker)
         /// About once a second: why a sample of the waiting tasks waits.
         case waiting([Waiting])
+        /// All that is left of the goal is suspended, and the session waits for it: so many tasks.
+        case paused(Int)
         /// Members of a barrel are suspended and do not count. The sums have all members, as far as they were heard of.
         case members(of: String, RunTracker)
         /// A problem that a log should contain.
@@ -47,6 +49,7 @@ package actor RunSession {
     private let own: OwnLimits?
     private let interval: Double
     private let chains: MiddlewareChains
+    private let waitsForSuspended: Bool
     let onEvent: @Sendable (Event) -> Void
     var tracker = RunTracker()
     private var access: SharedEngine?
@@ -65,6 +68,8 @@ package actor RunSession {
     /// Resumed once few targets are open, or no task can run.
     private var whenFew: CheckedContinuation<Void, Never>?
     private var hasDrained = false
+    /// Resumed once a task that was suspended counts again, or the session is stopped.
+    private var whenContinued: CheckedContinuation<Void, Never>?
     /// The most tasks that the engine is asked to wait for, because it holds a set of them.
     private static let few = 10_000
     /// When the waiting tasks are reported next.
@@ -81,10 +86,12 @@ package actor RunSession {
     ///   - addition: tasks to add after the requests, in portions; nil, the default, for none.
     ///   - own: limits for the tasks of this session, whichever process is the engine; nil, the default, for none.
     ///   - interval: the seconds between two progress events, at least 0.05.
+    ///   - waitsForSuspended: true waits for tasks that are suspended during the run, until they end in another way. The
+    ///     default is false.
     ///   - onEvent: receives one event at a time, in order.
     package init(
         configure: Configure, goal: Goal, requests: [EngineMessage], addition: TaskAddition? = nil,
-        own: OwnLimits? = nil, interval: Double,
+        own: OwnLimits? = nil, interval: Double, waitsForSuspended: Bool = false,
         chains: MiddlewareChains = .init(), onEvent: @escaping @Sendable (Event) -> Void
     ) {
         self.configure = configure
@@ -94,6 +101,7 @@ package actor RunSession {
         self.own = own
         self.interval = max(0.05, interval)
         self.chains = chains
+        self.waitsForSuspended = waitsForSuspended
         self.onEvent = onEvent
     }
 
@@ -172,6 +180,7 @@ package actor RunSession {
     /// - Parameter soon: true kills programs of the download stage that take longer than a second. The default is false.
     package func stop(soon: Bool = false) async {
         isStopped = true
+        resumeContinued()
         if soon { access?.engine?.hurry() }
         await access?.close()
     }
@@ -247,6 +256,48 @@ package actor RunSession {
     private func waitForGoal(_ access: SharedEngine) async {
         // A refused request leaves tasks that nobody may ever run.
         if isRefused, access.engine == nil { return }
+        var told = 0
+        while !isStopped {
+            await waitForEnd(access)
+            guard waitsForSuspended, !isStopped else { return }
+            await hearEnds(access)
+            let count = tracker.count(.suspend)
+            guard count > 0, !isStopped else { return }
+            if count != told { onEvent(.paused(count)) }
+            told = count
+            if tracker.isSettled {
+                await withCheckedContinuation { whenContinued = $0 }
+                told = 0
+            } else {
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+    }
+
+    /// Takes the last changes, which arrive a moment after the wait for them has ended.
+    private func hearEnds(_ access: SharedEngine) async {
+        for _ in 0..<100 where !tracker.isSettled && !isStopped {
+            takeBuffered()
+            if await settledInfos(access).isEmpty { return }
+            try? await Task.sleep(for: .milliseconds(10))
+        }
+        for info in await settledInfos(access) { changed(info) }
+    }
+
+    private func resumeContinued() {
+        whenContinued?.resume()
+        whenContinued = nil
+    }
+
+    /// Resumes the tasks that were suspended during the run.
+    package func resumeSuspended() async {
+        guard let access else { return }
+        let ids = tracker.suspendedIDs
+        guard !ids.isEmpty else { return }
+        _ = await access.answer(EngineMessage(.chosen(ids.map { VerbChoice(id: $0, verb: .resume) })))
+    }
+
+    private func waitForEnd(_ access: SharedEngine) async {
         switch goal {
         case .everything: await access.waitUntilDrained()
         case .tasks, .barrels, .added:
@@ -360,6 +411,7 @@ package actor RunSession {
         guard tracker.update(info) else { return }
         if !isIndexed, info.state == .complete { noteFinished(info) }
         onEvent(.state(info))
+        if whenContinued != nil, !tracker.isSettled || tracker.count(.suspend) == 0 { resumeContinued() }
         if whenFew != nil, tracker.openCount <= Self.few { resumeFew() }
     }
 

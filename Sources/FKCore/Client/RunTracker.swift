@@ -40,7 +40,7 @@ package struct RunTracker: Sendable {
     /// Indexed by the numbers of the ids.
     private var last: [Last] = []
     /// The number of tasks that count and are not settled.
-    private(set) var openCount = 0
+    package private(set) var openCount = 0
     private var heardCount = 0
     /// The sum of the received bytes.
     package private(set) var received: Int64 = 0
@@ -113,6 +113,10 @@ package struct RunTracker: Sendable {
     /// The tasks that count and are not settled.
     package var openIDs: Set<TaskID> {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
+    }
+    /// The tasks that count and are suspended.
+    var suspendedIDs: [TaskID] {
+        count(.suspend) == 0 ? [] : known.all.filter { last[Int($0.number)].state == .suspend }.map(\.id)
     }
     /// The next tasks that count and meet a condition, in the order in which they became known.
     ///

@@ -234,11 +234,11 @@ class Connection {
     this.events.lost();
   }
 
-  call(method, object) {
+  call(method, ...given) {
     if (!this.isOpen) return Promise.reject(new Error("There is no connection to the server."));
     const id = ++this.lastId;
     const params = this.secret === null ? [] : [`token:${this.secret}`];
-    if (object) params.push(object);
+    params.push(...given.filter((one) => one !== undefined && one !== null));
     if (this.pending.size === 0) this.asked = performance.now();
     return new Promise((resolve, reject) => {
       this.pending.set(id, { resolve, reject });
@@ -586,6 +586,7 @@ function showListHead() {
   const sum = !page || page.total === 0 ? "" : `${counts}, ${amount(page.received, page.expected, page.isExpectedKnown)}`;
   setText($("list-sum"), sum);
   $("grid").setAttribute("aria-rowcount", store.total + 1);
+  showStateButtons();
   const isEmpty = page !== null && store.total === 0;
   const empty = $("empty");
   empty.hidden = !isEmpty;
@@ -598,9 +599,30 @@ function showListHead() {
   } else empty.key = null;
 }
 
+/** What can be done with all failed or all complete tasks of the list. */
+function showStateButtons() {
+  const group = $("state-buttons");
+  const state = store.query.states?.[0];
+  const verb = { error: "retry", complete: "forget" }[state];
+  group.hidden = !verb || store.total === 0;
+  if (!verb || group.verb === verb) return;
+  group.verb = verb;
+  group.replaceChildren(button(verb === "retry" ? "Retry all" : "Clear the list", () => act(verb, { count: store.total, query: queryObject(), isSafe: true }), {}, verb));
+}
+
 function emptyWords() {
   const { barrel, states, text } = store.query;
   if (text) {
+    const rest = h("p", {});
+    if (states) {
+      // The filter may find something under another state.
+      const query = { text, limit: 1, ...(barrel === null ? {} : { barrel }) };
+      server.call("fk.tasks", query).then(({ total }) => {
+        if (total > 0) rest.append(`${counted(total, "task")} in other states: `, button("Show all states", () => changeQuery({ states: null })));
+      }).catch(failed);
+      return [h("h3", {}, `No ${WORDS[states[0]]} task matches “${visible(text)}”`), rest,
+        button("Clear the filter", () => { $("filter").value = ""; changeQuery({ text: "" }); $("grid").focus(); })];
+    }
     return [h("h3", {}, `No task matches “${visible(text)}”`), h("p", {}, "The filter looks in names, URLs and barrels."),
       button("Clear the filter", () => { $("filter").value = ""; changeQuery({ text: "" }); $("grid").focus(); })];
   }
@@ -853,7 +875,7 @@ function mayAct(verb, target) {
   const many = counted(target.count, "task");
   const one = target.rows?.length === 1 ? target.rows[0] : null;
   const name = one ? nameOf(one) : many;
-  const isLosing = !one || (one.state !== "complete" && one.received > 0);
+  const isLosing = !target.isSafe && !one || one && (one.state !== "complete" && one.received > 0);
   if (verb === "cancel") {
     return confirmed(one ? "Cancel this task?" : `Cancel ${many}?`, `${name}: unfinished bytes are deleted${one ? ` (${bytes(one.received)} are there)` : ""}. Finished files stay.`, one ? "Cancel the task" : "Cancel the tasks");
   }
@@ -884,6 +906,17 @@ function toggle() {
   if (states.has("suspend")) return act("resume", target);
   if (states.has("error") || states.has("cancel")) return act("retry", target);
   say(`${target.count === 1 ? `${nameOf(rows[0])} is` : "These tasks are"} complete already.`);
+}
+
+/** Moves a waiting task in the queue. */
+async function moveInQueue(offset, how) {
+  const task = activeTask();
+  if (!task || stateOf(task) !== "idle") return say("Only a waiting task has a place in the queue.");
+  try {
+    const place = await server.call("aria2.changePosition", task.gid, offset, how);
+    say(`${nameOf(task)} is number ${number(place + 1)} in the queue.`);
+    refreshSoon(0);
+  } catch (error) { failed(error); }
 }
 
 /** The limits that + and - choose from: 64 KiB/s, doubled up to 1 GiB/s, then none. */
@@ -1118,10 +1151,10 @@ function showRates() {
   $("graph-line").setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
   $("graph-area").setAttribute("d", points.length > 1 ? `M${start} 100L${points.join("L")}L300 100Z` : "");
   $("graph-limit").setAttribute("d", limit !== null && limit < top ? `M0 ${(100 - (limit / top) * 100).toFixed(2)}H300` : "");
-  setText($("graph-top"), highest > 1 ? `at most ${rateText(highest)}` : "");
+  setText($("graph-top"), highest > 1 ? `peak ${rateText(highest)}` : "");
   showRateTip();
   const now = samples[samples.length - 1] ?? 0;
-  const words = `Rate of the last 5 minutes: now ${rateText(now)}, at most ${rateText(highest > 1 ? highest : 0)}`;
+  const words = `Rate of the last 5 minutes: now ${rateText(now)}, peak ${rateText(highest > 1 ? highest : 0)}`;
   if (!rates.said || performance.now() - rates.said > 5000) {
     rates.said = performance.now();
     $("graph-picture").setAttribute("aria-label", words);
@@ -1212,6 +1245,7 @@ function showDetails() {
     const acts = [];
     if (state === "action" || state === "idle") acts.push(verb("suspend", "Suspend", "suspend"));
     if (state === "suspend") acts.push(verb("resume", "Resume", "resume"));
+    if (state === "idle") acts.push(button("Start next", () => moveInQueue(0, "POS_SET"), { data: { act: "first" } }, "up"));
     if (state === "error" || state === "cancel") acts.push(verb("retry", "Retry", "retry"));
     if (state !== "complete") acts.push(button("New address…", () => openRelink(store.details), { data: { act: "relink" } }, "relink"));
     if (state !== "complete") acts.push(button("Limit…", () => openLimit(null, store.details), { data: { act: "limit" } }, "limit"));
@@ -1383,7 +1417,7 @@ function showAdd() {
   const isSingle = links !== null && links.length <= 1;
   $("add-text").disabled = listFile.text !== null;
   for (const id of ["add-out", "add-checksum", "add-mirrors"]) $(id).disabled = !isSingle;
-  for (const id of ["add-rate", "add-headers"]) $(id).disabled = links === null;
+  for (const id of ["add-rate", "add-headers", "add-user", "add-password", "add-ca"]) $(id).disabled = links === null;
   $("add-skip").disabled = links !== null;
   setText($("add-single-hint"), links === null ? "A list brings its own names, checksums, mirrors and headers." : "Name, checksum and mirrors apply to a single link.");
   setText($("add-choose"), listFile.text === null ? "Choose a list file…" : "Remove the file");
@@ -1420,7 +1454,10 @@ async function sendAdd() {
     put("out", "add-out");
     put("checksum", "add-checksum");
     if (!$("add-mirrors").disabled && lines("add-mirrors").length > 0) object.mirrors = lines("add-mirrors");
-    if (lines("add-headers").length > 0) object.headers = lines("add-headers");
+    put("caFile", "add-ca");
+    const headers = lines("add-headers");
+    if ($("add-user").value) headers.push(`Authorization: Basic ${btoa(String.fromCharCode(...new TextEncoder().encode(`${$("add-user").value}:${$("add-password").value}`)))}`);
+    if (headers.length > 0) object.headers = headers;
     const rate = parseRate($("add-rate").value);
     if (rate === undefined) return setText($("add-problem"), "The limit is not a rate: write it as 500K or 2M.");
     if (rate !== null) object.rateLimit = rate;
@@ -1469,6 +1506,8 @@ function openLimit(barrel, task) {
   $("limit-scope").value = task ? `t${task.id}` : barrel !== null && barrel !== undefined ? `b${barrel}` : "all";
   setText($("limit-problem"), "");
   openDialog("limit-dialog", "limit-rate");
+  $("limit-jobs").value = "";
+  server.call("aria2.getGlobalOption").then((options) => { if ($("limit-jobs").value === "") $("limit-jobs").value = $("limit-jobs").known = options["max-concurrent-downloads"]; }).catch(failed);
   showLimit();
 }
 
@@ -1493,6 +1532,8 @@ async function showLimit() {
 async function sendLimit(rate) {
   if (rate === undefined) return setText($("limit-problem"), "This is not a rate: write it as 500K or 2M, or none.");
   try {
+    const jobs = $("limit-jobs").value.trim();
+    if (jobs !== "" && jobs !== $("limit-jobs").known) await server.call("aria2.changeGlobalOption", { "max-concurrent-downloads": jobs });
     await setLimit({ ...limitObject(), rate });
     shut($("limit-dialog"));
   } catch (error) { setText($("limit-problem"), error.message); }
@@ -1539,6 +1580,8 @@ const KEYS = [
   [["c"], "cancel: stop and delete the unfinished bytes; asks", () => act("cancel")],
   [["f"], "forget: a finished file stays, unfinished bytes are deleted", () => act("forget")],
   [["n"], "new address for the task (relink)", () => openRelink(activeTask())],
+  [["J"], "a place down in the queue", () => moveInQueue(1, "POS_CUR")],
+  [["K"], "a place up in the queue", () => moveInQueue(-1, "POS_CUR")],
   [["a"], "add downloads", () => openAdd()],
   [["/"], "filter", () => { $("filter").focus(); $("filter").select(); }],
   [["b"], "go to the barrels", () => (document.querySelector("#barrel-list [aria-current]") ?? $("grid")).focus()],
@@ -1821,6 +1864,11 @@ function start() {
   $("limit-none").addEventListener("click", () => sendLimit(null));
   $("limit-scope").addEventListener("change", showLimit);
   $("add-text").addEventListener("input", showAdd);
+  $("add-form").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    $("add-form").requestSubmit();
+  });
   $("add-choose").addEventListener("click", () => {
     if (listFile.text === null) return $("add-file").click();
     listFile.name = listFile.text = null;

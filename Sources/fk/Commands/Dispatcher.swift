@@ -25,6 +25,7 @@ struct Dispatcher: Sendable {
             return ExitStatus.usage
         } catch let error as CommandFailure {
             report(error.message, words)
+            for line in error.lines { context.errors.writeLine(Escaping.visible(line)) }
             return error.status
         } catch let error as DownloadError {
             report(error.fullText, words)

@@ -146,11 +146,10 @@ struct RunCommand: Command {
 
     private func detachAll() throws -> Int32 {
         _ = try options.run.openLog(context)
-        let waiting = try StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
-        try Detach.start(waiting.map(\.id), options.run, global, context)
+        let count = try Detach.startAll(options.run, global, context)
         if !global.quiet, !global.json {
             context.errors.writeLine(
-                "\(Formatting.count(waiting.count, "task")) in the background; watch with: \(global.suggested("fk watch"))"
+                "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))"
             )
         }
         return ExitStatus.done

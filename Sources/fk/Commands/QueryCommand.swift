@@ -90,17 +90,40 @@ struct WhyCommand: Command {
 
     func run() async throws -> Int32 {
         let reader = try global.openQuery()
+        var answers: [(record: TaskRecord, reason: String, limit: Bottleneck?)] = []
         for record in try options.reference.records(reader) {
-            let text = RecordText(record)
-            let reason = text.reason(engineRuns: EngineLock.isHeld(reader.home(of: record.id)))
-            if global.json {
-                JSONOutput(context.output).document(WhyDocument(record, reason: reason))
+            let home = reader.home(of: record.id)
+            let limit = record.state == .action ? try await bottleneck(of: record, home) : nil
+            var reason = RecordText(record).reason(engineRuns: EngineLock.isHeld(home))
+            if let limit { reason += ", limited by \(limit.text)" }
+            answers.append((record, reason, limit))
+        }
+        if global.json {
+            let documents = answers.map { WhyDocument($0.record, reason: $0.reason, $0.limit) }
+            if documents.count == 1 {
+                JSONOutput(context.output).document(documents[0])
             } else {
-                context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
-                text.history.forEach(context.output.writeLine)
+                JSONOutput(context.output).array(documents, JSONOutput.encode)
             }
+            return ExitStatus.done
+        }
+        for (record, reason, _) in answers {
+            context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
+            RecordText(record).history.forEach(context.output.writeLine)
         }
         return ExitStatus.done
+    }
+}
+
+extension WhyCommand {
+    /// What limits a running task; nil if no process runs it, or it ends meanwhile.
+    private func bottleneck(of record: TaskRecord, _ home: WorkPath) async throws -> Bottleneck? {
+        guard let pid = EngineLock.holder(home)?.pid else { return nil }
+        let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: home.root, isDirectory: true)))
+        var limits: LimitsReport?
+        if case .limits(let report)? = try? await client.perform(.limits).0 { limits = report }
+        let probe = EngineProbe(reader: StoreReader(home), pid: pid, limits: limits)
+        return try await probe.measure(record).map(Bottleneck.find)
     }
 }
 
@@ -116,11 +139,14 @@ private struct WhyDocument: Encodable {
     let url: String
     let state: String
     let reason: String
+    /// What limits a running task: `limit`, `middleware`, `processor`, `disk`, `server`, `network` or `unknown`.
+    @OrNull var limitedBy: String?
     @OrNull var waiting: WaitingDocument?
     @OrNull var error: ErrorDocument?
     let history: [Line]
 
-    init(_ record: TaskRecord, reason: String) {
+    init(_ record: TaskRecord, reason: String, _ limit: Bottleneck?) {
+        limitedBy = limit?.kind.rawValue
         id = record.id.hex
         url = URLMasking.mask(record.task.url)
         state = record.state.rawValue

@@ -2,23 +2,24 @@
 enum QueryCommands {
     static let all: [CommandSpec] = [list, info, why, VerifyCommand.spec, watch, MetricsCommand.spec]
 
-    private static let task = OperandSpec("url|id", "the task: its URL, or the beginning of its id", hint: .tasks)
-
     static let list = CommandSpec(
         path: ["list"], aliases: ["ls", "status"], summary: "list tasks", options: ListOptions.specs,
         examples: [.init("fk list --state failed", "the failed tasks")],
         make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let info = CommandSpec(
-        path: ["info"], summary: "show all details of a task", operands: [task],
+        path: ["info"], summary: "show all details of a task", operands: [TaskReference.operand],
         options: [.flag("raw", nil, "print the record as it is stored")],
         examples: [.init("fk info https://example.com/a.iso", "path, size, attempts and times")],
         make: { try InfoCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 
     static let why = CommandSpec(
-        path: ["why"], summary: "explain why a task does not run",
-        discussion: ["Prints the state of the task, what it waits for, and the history of its attempts."],
-        operands: [task],
+        path: ["why"], summary: "explain why a task does not run, or runs no faster",
+        discussion: [
+            "Prints the state of the task, what it waits for, and the history of its attempts. For a running task it measures "
+                + "for a second what limits it: our own limit, a middleware, the processor, the disk, the server or the network."
+        ],
+        operands: [TaskReference.operand],
         examples: [.init("fk why https://example.com/a.iso", "the reason and the attempts")],
         make: { try WhyCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
 

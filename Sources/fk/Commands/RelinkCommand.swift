@@ -20,7 +20,7 @@ struct RelinkCommand: Command {
                 + "new address removes the one that was given before.",
         ],
         operands: [
-            OperandSpec("url|id", "the task: its URL, or the beginning of its id", hint: .tasks),
+            TaskReference.operand,
             OperandSpec("new-url", "the address to fetch the file from"),
         ],
         examples: [
@@ -32,28 +32,17 @@ struct RelinkCommand: Command {
                 throw arguments.error("Not a URL to download: \(reason).")
             }
             return try RelinkCommand(
-                reference: TaskReference.parse(arguments.operands[0], arguments), address: address,
+                reference: TaskReference(arguments.operands[0]), address: address,
                 global: GlobalOptions(arguments, context), context: context)
         })
 
     func run() async throws -> Int32 {
-        let id = try task()
+        // Tasks with several folders may have different files.
+        let id = try reference.only(try global.openReader()).id
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         let (reply, problems) = try await client.perform(.relink(id, to: address))
         let answers = Answers(global, context)
         answers.warn(problems)
         return answers.status(of: reply)
-    }
-
-    /// The only task that the reference names. Tasks with several folders may have different files.
-    private func task() throws -> TaskID {
-        let records = try reference.records(try global.openReader())
-        guard records.count == 1 else {
-            let ids = records.prefix(8).map(\.id.short).joined(separator: ", ")
-            throw CommandFailure(
-                "\(records.count) tasks have this URL: \(ids)\(records.count > 8 ? ", …" : ""). Give an id.",
-                status: ExitStatus.usage)
-        }
-        return records[0].id
     }
 }

@@ -9,7 +9,7 @@ struct ToggleCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let selectors = try references.map { try $0.selector(in: global) }
+        let selectors = try references.flatMap { try $0.selectors(in: global) }
         let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
         return try await client.verbs(selectors.map { EngineMessage(.toggle($0)) }, Answers(global, context))
     }

@@ -38,12 +38,12 @@ enum ToolCommands {
     static let completions = CommandSpec(
         path: ["completions"], summary: "print a completion script for a shell",
         discussion: [
-            "The scripts complete commands, options, states, names of barrels and ids of tasks. They get the names and ids "
-                + "from 'fk completions barrels' and 'fk completions tasks'."
+            "The scripts complete commands, options, states, names of barrels and of tasks' files. They get them "
+                + "from 'fk completions barrels', 'tasks' and 'ids'."
         ],
         operands: [
             OperandSpec(
-                "topic", "a script for bash, zsh or fish; or the words barrels or tasks",
+                "topic", "a script for bash, zsh or fish; or the words barrels, tasks or ids",
                 hint: .choices(CompletionTopic.allCases.map(\.rawValue)))
         ],
         examples: [

@@ -22,6 +22,13 @@ struct VerbCommand: Command {
         var forAll = true
         if case .tasks = targets { forAll = false }
         let answers = Locked(VerbAnswers(global, context, forAll: forAll))
+        let ids = selectors.compactMap { if case .id(let id) = $0 { id } else { nil } }
+        if ids.count > 1, ids.count == selectors.count {
+            // One request, because another process takes its time for each.
+            let (reply, problems) = try await client.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
+            answers.withLock { $0.take(reply, problems) }
+            return answers.withLock { $0.end() }
+        }
         for selector in selectors {
             try await client.apply(verb, to: selector, forAll: verb == .resume && selector == .all) { reply, problems in
                 answers.withLock { $0.take(reply, problems) }
@@ -55,7 +62,9 @@ struct VerbCommand: Command {
             let count = try targets.count(in: global)
             return count > 0 ? question(count) : nil
         case .forget:
-            if case .tasks = targets { return nil }
+            if case .tasks(let references, let all) = targets, !all, !references.contains(where: \.isGlob) {
+                return nil
+            }
             guard WorkPath(global.workPath).exists else { return nil }
             var count = 0
             var bytes: Int64 = 0
@@ -85,14 +94,13 @@ struct VerbCommand: Command {
 /// The tasks that a verb names on the command line.
 enum VerbTargets: Sendable {
     case all
-    case tasks([TaskReference])
+    /// - Parameter all: true includes all files of a name.
+    case tasks([TaskReference], all: Bool)
     case barrel(String)
     case state(ShownState)
 
-    static let operand = OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 0, nil, hint: .tasks)
-
     static let specs: [OptionSpec] = [
-        .flag("all", nil, "every task of the work path"),
+        .flag("all", nil, "every task; with a file's name, every task of that name"),
         .value("barrel", "b", "NAME", hint: .barrels, "the members of this barrel"),
         .value(
             "state", nil, "STATE", hint: .choices(ShownState.words),
@@ -106,11 +114,12 @@ enum VerbTargets: Sendable {
         let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
         let state = try arguments.state()
         let given = [
-            arguments.operands.isEmpty ? nil : "tasks", arguments.has("all") ? "--all" : nil,
+            arguments.operands.isEmpty ? nil : "tasks",
+            arguments.has("all") && arguments.operands.isEmpty ? "--all" : nil,
             barrel == nil ? nil : "-b", state == nil ? nil : "--state",
         ].compactMap(\.self)
         guard let kind = given.first else {
-            throw arguments.error("<url|id> is missing: name tasks, or give -b NAME, --state STATE or --all.")
+            throw arguments.error("<task> is missing: name tasks, or give -b NAME, --state STATE or --all.")
         }
         guard given.count == 1 else {
             throw arguments.error("Give either \(kind) or \(given[1]), not both.")
@@ -119,10 +128,10 @@ enum VerbTargets: Sendable {
             self = .barrel(barrel)
         } else if let state {
             self = .state(state)
-        } else if arguments.has("all") {
+        } else if arguments.operands.isEmpty {
             self = .all
         } else {
-            self = .tasks(try arguments.operands.map { try TaskReference.parse($0, arguments) })
+            self = .tasks(arguments.operands.map(TaskReference.init), all: arguments.has("all"))
         }
     }
 
@@ -131,7 +140,7 @@ enum VerbTargets: Sendable {
         case .all: [.all]
         case .barrel(let name): [.barrel(name)]
         case .state(let state): state.states.map { .state($0) }
-        case .tasks(let references): try references.map { try $0.selector(in: global) }
+        case .tasks(let references, let all): try references.flatMap { try $0.selectors(in: global, all: all) }
         }
     }
 
@@ -143,7 +152,7 @@ enum VerbTargets: Sendable {
         case .all: try reader.records()
         case .barrel(let name): reader.records(try reader.barrelIDs(name).ids)
         case .state(let state): try reader.records { state.states.contains($0.state) }
-        case .tasks(let references): try references.flatMap { try $0.records(reader) }
+        case .tasks(let references, _): try references.flatMap { try $0.records(reader) }
         }
     }
 
@@ -157,37 +166,9 @@ enum VerbTargets: Sendable {
         case .state(let state):
             guard WorkPath(global.workPath).exists else { return 0 }
             return try global.openReader().records { state.states.contains($0.state) }.count
-        case .tasks(let references):
+        case .tasks(let references, _):
             let reader = try global.openReader()
             return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count
-        }
-    }
-}
-
-extension TaskReference {
-    /// The selector for the engine.
-    ///
-    /// - Throws: `.notFound` for an id without a task.
-    func selector(in global: GlobalOptions) throws -> TaskSelector {
-        switch self {
-        case .url(let text): .url(try URLNormalizer.normalize(text))
-        case .idPrefix(let prefix): .id(try global.openReader().record(idPrefix: prefix).id)
-        }
-    }
-
-    /// The records of the tasks, at least one.
-    ///
-    /// - Throws: `.notFound`.
-    func records(_ reader: StoreReader) throws -> [TaskRecord] {
-        switch self {
-        case .idPrefix(let prefix): return [try reader.record(idPrefix: prefix)]
-        case .url(let text):
-            let url = try URLNormalizer.normalize(text)
-            let records = try reader.records(url: url)
-            if records.isEmpty {
-                throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
-            }
-            return records
         }
     }
 }

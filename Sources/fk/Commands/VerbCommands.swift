@@ -34,11 +34,11 @@ enum VerbCommands {
             "Suspends running and waiting tasks, resumes suspended ones, and queues failed and cancelled ones again. "
                 + "Complete tasks do not change, and the answer says so."
         ],
-        operands: [OperandSpec("url|id", "the tasks: URLs, or beginnings of their ids", 1, nil, hint: .tasks)],
+        operands: [TaskReference.operands(1)],
         examples: [.init("fk toggle \(file)", "suspend a download; again to resume it")],
         make: { arguments, context in
             try ToggleCommand(
-                references: arguments.operands.map { try TaskReference.parse($0, arguments) },
+                references: arguments.operands.map(TaskReference.init),
                 global: GlobalOptions(arguments, context), context: context)
         })
 
@@ -72,7 +72,7 @@ enum VerbCommands {
                 "Takes effect within about a second if another process runs the downloads. Tasks in a state to which the "
                     + "verb does not apply do not change, and the answer says so."
             ],
-            operands: [VerbTargets.operand], options: options, examples: examples,
+            operands: [TaskReference.operands(0)], options: options, examples: examples,
             make: { arguments, context in
                 try VerbCommand(
                     verb: verb, targets: VerbTargets(arguments), isConfirmed: arguments.has("yes"),

@@ -26,7 +26,7 @@ struct VerifyCommand: Command {
                 + "file once it has the right digest or checksums; otherwise the file stays as it was. A missing file is "
                 + "fetched again. Exit status 1: a file could not be repaired.",
         ],
-        operands: [OperandSpec("url|id", "tasks: URLs, or the beginnings of ids", 0, nil)],
+        operands: [TaskReference.operands(0)],
         options: [
             .value("barrel", "b", "NAME", "the members of this barrel"), .flag("all", nil, "all tasks"),
             .flag("repair", nil, "fetch damaged ranges and missing files again"),
@@ -46,12 +46,12 @@ struct VerifyCommand: Command {
         guard given == 1 else {
             throw arguments.error(
                 given == 0
-                    ? "Nothing to verify was given: name URLs or ids, or give -b NAME or --all."
-                    : "URLs and ids, -b and --all exclude each other.")
+                    ? "Nothing to verify was given: name tasks, or give -b NAME or --all."
+                    : "Tasks, -b and --all exclude each other.")
         }
         if let name = arguments["barrel"] { return .barrel(try BarrelArgument.check(name, arguments)) }
         if arguments.has("all") { return .all }
-        return .tasks(try arguments.operands.map { try TaskReference.parse($0, arguments) })
+        return .tasks(arguments.operands.map(TaskReference.init))
     }
 
     func run() async throws -> Int32 {
@@ -59,6 +59,7 @@ struct VerifyCommand: Command {
         let ids = try ids(reader)
         var counts: [VerifiedFile.Result: Int] = [:]
         var renewals: [Renewal] = []
+        var names: [TaskID: String] = [:]
         var array = global.json && repair == nil ? JSONOutput(context.output).beginArray() : nil
         var files: [VerifiedFile] = []
         var unread = 0
@@ -68,7 +69,10 @@ struct VerifyCommand: Command {
         }
         FileVerifier(reader.workPath).verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
-            if repair != nil, let renewal = file.renewal { renewals.append(renewal) }
+            if repair != nil, let renewal = file.renewal {
+                renewals.append(renewal)
+                names[renewal.id] = file.name
+            }
             if global.json {
                 if repair != nil { JSONOutput(context.output).line(VerifiedDocument(file)) }
                 if array != nil { files.append(file) }
@@ -97,6 +101,16 @@ struct VerifyCommand: Command {
             global: global, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
             requests: [EngineMessage(.renew(renewals))], continueCommand: global.suggested("fk run"))
         let status = try await transfer.run()
+        let repaired = reader.records(renewals.map(\.id)).filter { $0.state == .complete }
+        if !global.json {
+            for record in repaired {
+                context.output.writeLine(Escaping.visible("repaired \(names[record.id] ?? "")"))
+            }
+            if !global.quiet {
+                let rest = renewals.count - repaired.count
+                context.errors.writeLine("\(repaired.count) repaired" + (rest > 0 ? ", \(rest) not repaired" : ""))
+            }
+        }
         return status == ExitStatus.done && unread > 0 ? ExitStatus.taskFailed : status
     }
 

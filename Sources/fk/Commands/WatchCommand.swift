@@ -86,6 +86,15 @@ struct WatchCommand: Command {
                         screen.post(.answer(await session.perform(EngineMessage(.limit(rate: next, barrel: name)))))
                     }
                 }
+            case .start:
+                do {
+                    let count = try Detach.startAll(
+                        try RunOptions(ParsedArguments(command: ["run"]), context), global, context)
+                    screen.post(.answer(.done(note: "\(Formatting.count(count, "task")) started")))
+                } catch {
+                    screen.post(
+                        .answer(.failed(DownloadError(wrapping: error, code: .disk, message: "Nothing was started."))))
+                }
             case .quit, .redraw: break
             }
         }

@@ -5,7 +5,7 @@ struct BashCompletion: Sendable {
     var script: String {
         #"""
         # bash completion for fk; made by 'fk completions bash'
-        # The names of barrels and the ids of tasks come from fk. Neither they nor the words of the line are ever evaluated.
+        # The names of barrels and tasks come from fk. Neither they nor the words of the line are ever evaluated.
         __fk_words() {
             local word rest shown typed="$value"
             local -a place=()
@@ -159,7 +159,7 @@ struct BashCompletion: Sendable {
             "compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=( $(compgen -d -- \"$value\") );"
         case .choices(let words): wordList(words)
         case .barrels: "__fk_words barrels;"
-        case .tasks: "__fk_words tasks;"
+        case .tasks: "__fk_words tasks; if [[ -n \"$value\" ]]; then __fk_words ids; fi;"
         }
     }
 }

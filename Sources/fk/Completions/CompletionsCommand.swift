@@ -15,24 +15,27 @@ enum CompletionTopic: String, Sendable, CaseIterable {
     case fish
     /// The names of the barrels.
     case barrels
-    /// The ids of tasks, each with its state and its file's name.
+    /// The names of the tasks' files, each with its state and its id.
     case tasks
+    /// The ids of the tasks, each with its state and its file's name.
+    case ids
 }
 
-/// `fk completions bash|zsh|fish|barrels|tasks`
+/// `fk completions bash|zsh|fish|barrels|tasks|ids`
 struct CompletionsCommand: Command {
     let topic: CompletionTopic
     let global: GlobalOptions
     let context: CommandContext
 
-    /// The most ids that are offered, the newest ones. Nobody chooses among more.
+    /// The most tasks that are offered, the newest ones. Nobody chooses among more.
     static let maxTasks = 200
 
     func run() async throws -> Int32 {
         switch topic {
         case .bash, .zsh, .fish: context.output.write(Self.script(Shell(rawValue: topic.rawValue) ?? .bash))
         case .barrels: write(try reader()?.barrelNames() ?? [])
-        case .tasks: write(try tasks())
+        case .tasks: write(try tasks { "\($1)\t\($0.state.shown) \($0.id.short)" })
+        case .ids: write(try tasks { "\($0.id.short)\t\($0.state.shown) \($1)" })
         }
         return ExitStatus.done
     }
@@ -41,20 +44,21 @@ struct CompletionsCommand: Command {
         WorkPath(global.workPath).exists ? try global.openReader() : nil
     }
 
-    /// `7db1ece609d2<Tab>complete part1.bin`
-    private func tasks() throws -> [String] {
+    /// `part1.bin<Tab>complete 7db1ece609d2`, or the other way round; each word once.
+    private func tasks(_ line: (TaskRecord, String) -> String) throws -> [String] {
         var newest: [(number: UInt64, line: String)] = []
         // No more records than that are kept.
         _ = try reader()?.records(where: { record in
-            newest.append(
-                (record.number, "\(record.id.short)\t\(record.state.shown) \(DownloadInfo(record).shownName)"))
+            newest.append((record.number, line(record, DownloadInfo(record).shownName)))
             if newest.count >= 4 * Self.maxTasks {
                 newest.sort { $0.number > $1.number }
                 newest.removeLast(newest.count - Self.maxTasks)
             }
             return false
         })
+        var words: Set<Substring> = []
         return newest.sorted { $0.number > $1.number }.prefix(Self.maxTasks).map(\.line)
+            .filter { words.insert($0.prefix { $0 != "\t" }).inserted }
     }
 
     private func write(_ lines: [String]) {

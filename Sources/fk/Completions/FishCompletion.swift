@@ -19,7 +19,7 @@ struct FishCompletion: Sendable {
         }.joined(separator: "\n            ")
         return """
             # fish completion for fk; made by 'fk completions fish'
-            # The names of barrels and the ids of tasks come from fk; fish quotes them.
+            # The names of barrels and tasks come from fk; fish quotes them.
             function __fk_ask
                 set -l place
                 set -l words (commandline -opc)
@@ -51,6 +51,12 @@ struct FishCompletion: Sendable {
                 end
                 test "$command" = "$argv"
             end
+            function __fk_tasks
+                __fk_ask tasks
+                if test -n "$(commandline -ct)"
+                    __fk_ask ids
+                end
+            end
             complete -c fk -f
             """
     }
@@ -68,7 +74,7 @@ struct FishCompletion: Sendable {
             lines.append("complete -c fk -n \(condition(spec.path)) -a \(quote(words.joined(separator: " ")))")
         case .file: lines.append("complete -c fk -n \(condition(spec.path)) -F")
         case .barrels: lines.append("complete -c fk -n \(condition(spec.path)) -a '(__fk_ask barrels)'")
-        case .tasks: lines.append("complete -c fk -n \(condition(spec.path)) -k -a '(__fk_ask tasks)'")
+        case .tasks: lines.append("complete -c fk -n \(condition(spec.path)) -k -a '(__fk_tasks)'")
         default: break
         }
         return lines
@@ -83,7 +89,7 @@ struct FishCompletion: Sendable {
             switch option.hint {
             case .none: line += " -x"
             case .barrels: line += " -x -a '(__fk_ask barrels)'"
-            case .tasks: line += " -x -a '(__fk_ask tasks)'"
+            case .tasks: line += " -x -a '(__fk_tasks)'"
             case .file: line += " -r -F"
             case .directory: line += " -x -a '(__fish_complete_directories)'"
             case .choices(let words): line += " -x -a \(quote(words.joined(separator: " ")))"

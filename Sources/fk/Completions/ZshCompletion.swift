@@ -35,6 +35,12 @@ struct ZshCompletion: Sendable {
             local -a lines ids shown
             local line
             _fk__ask tasks
+            shown=($lines)
+            if [[ -n "$PREFIX" ]]; then
+                _fk__ask ids
+                lines=($shown $lines)
+            fi
+            shown=()
             for line in $lines; do
                 ids+=("${line%%$'\t'*}")
                 shown+=("${line/$'\t'/  }")

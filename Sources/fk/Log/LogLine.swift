@@ -61,7 +61,7 @@ extension LogLine {
         case .engineNews(.back, let pid): [LogLine(.info, "engine-back", [("owner", "\(pid)")])]
         case .replies(let replies): replies.flatMap(lines)
         case .state(let info): [line(info)]
-        case .progress, .waiting, .members: []
+        case .progress, .waiting, .members, .paused: []
         case .problem(let text): [LogLine(.warn, "problem", [("reason", OptionNames.inCommandLine(text))])]
         }
     }

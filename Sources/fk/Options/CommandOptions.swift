@@ -48,7 +48,7 @@ struct InfoOptions: Sendable {
     var raw: Bool
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        reference = try TaskReference.parse(arguments.operands[0], arguments)
+        reference = TaskReference(arguments.operands[0])
         raw = arguments.has("raw")
     }
 }

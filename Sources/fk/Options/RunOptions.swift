@@ -20,6 +20,8 @@ struct RunOptions: Sendable, Hashable {
     var transport: TransportKind?
     /// True leaves the run to a background process and returns at once.
     var detach: Bool
+    /// True ends the run although tasks were suspended meanwhile.
+    var noWait: Bool
     /// The absolute path of the log; nil for none.
     var log: String?
     var logLevel = LogLevel.info
@@ -73,6 +75,9 @@ struct RunOptions: Sendable, Hashable {
             .background,
             [
                 .flag("detach", nil, "leave the downloads to a background process and return at once"),
+                .flag(
+                    "no-wait", nil,
+                    "end also if all that is left was suspended meanwhile; without a terminal that is the default"),
                 .value("at", nil, "TIME", "start at TIME: 18:30, 2026-11-23T06:00:00Z, or a delay such as +90m"),
                 .value(
                     "log", nil, "FILE", hint: .file,
@@ -90,6 +95,7 @@ struct RunOptions: Sendable, Hashable {
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
         transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
         detach = arguments.has("detach")
+        noWait = arguments.has("no-wait")
         print = try arguments.choice("print", "--print", of: FinishedPaths.Choice.self)
         endsWithNUL = arguments.has("null")
         if arguments.has("json"), let option = print == .path ? "--print" : endsWithNUL ? "-0" : nil {

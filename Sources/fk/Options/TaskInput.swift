@@ -36,6 +36,10 @@ struct TaskInput: Sendable {
                 inputSpec,
             ] + ListInput.specs + [
                 .value("max-size", nil, "SIZE", "fail if a file is larger than SIZE, such as 700M"),
+                .value(
+                    "expect", nil, "TYPE", hint: .choices(["file"]),
+                    "fail unless the server sends this MIME type, such as application/zip or image/*; file: any type but "
+                        + "a web page's"),
                 .flag("overwrite", nil, group: "existing", "replace an existing file"),
                 .flag("rename", nil, group: "existing", "choose the next free name if the file exists"),
                 .flag("skip", nil, group: "existing", "keep an existing file and count it as complete"),
@@ -209,6 +213,12 @@ struct TaskInput: Sendable {
             }
         }
         options.maxSize = try arguments.size("max-size", "--max-size")
+        options.expectedType = arguments["expect"]
+        var expecting = TaskOptions()
+        expecting.expectedType = options.expectedType
+        if expecting.fault != nil {
+            throw arguments.error("--expect: give file or a MIME type, such as application/zip or image/*.")
+        }
         options.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         options.connections = try arguments.connections("connections", "-x")
         options.mirrorPolicy = try arguments.choice("mirrors", "--mirrors", of: MirrorPolicy.self)

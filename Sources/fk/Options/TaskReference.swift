@@ -1,29 +1,107 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
-/// A reference to an existing task on the command line.
+/// A reference to existing tasks on the command line.
 enum TaskReference: Sendable, Hashable {
     /// All tasks of that URL, as typed.
     case url(String)
-    /// The task whose id starts with these lower-case hexadecimal digits, 6 to 64 of them.
+    /// The task whose id starts with these lower-case hexadecimal digits, 6 to 64 of them; without one, the file's name.
     case idPrefix(String)
+    /// The tasks whose file has this name.
+    case name(String)
+    /// The tasks whose file's name matches a pattern with `*`, `?` or `[…]`.
+    case glob(String)
 
-    /// Parses a reference; nil if the text is neither a URL nor the start of an id.
-    init?(_ text: String) {
+    init(_ text: String) {
+        let digits = text.lowercased()
         if text.contains("://") {
             self = .url(text)
-            return
+        } else if text.contains(where: { "*?[".contains($0) }) {
+            self = .glob(text)
+        } else if (6...64).contains(digits.utf8.count), digits.utf8.count == digits.count,
+            digits.allSatisfy(\.isHexDigit)
+        {
+            self = .idPrefix(digits)
+        } else {
+            self = .name(text)
         }
-        let digits = text.lowercased()
-        guard (6...64).contains(digits.utf8.count), digits.utf8.count == digits.count, digits.allSatisfy(\.isHexDigit)
-        else { return nil }
-        self = .idPrefix(digits)
     }
 
-    static func parse(_ text: String, _ arguments: ParsedArguments) throws -> TaskReference {
-        if let reference = TaskReference(text) { return reference }
-        throw DownloadError(
-            .notFound,
-            "There is no task '\(text)': give a URL, or the first 6 or more digits of an id as 'fk list' shows it.")
+    /// True for a pattern.
+    var isGlob: Bool { if case .glob = self { true } else { false } }
+
+    /// The operand of one task.
+    static let operand = OperandSpec(
+        "task", "the task: its URL, the beginning of its id, or its file's name", hint: .tasks)
+
+    /// The operand of any number of tasks.
+    static func operands(_ least: Int) -> OperandSpec {
+        OperandSpec(
+            "task", "URLs, beginnings of ids, files' names, or quoted patterns such as '*.iso'", least, nil,
+            hint: .tasks)
+    }
+
+    /// The records of the tasks, at least one.
+    ///
+    /// - Throws: `.notFound`; `.invalidArgument` for an id that several tasks begin with.
+    func records(_ reader: StoreReader) throws -> [TaskRecord] {
+        switch self {
+        case .url(let text):
+            let url = try URLNormalizer.normalize(text)
+            let records = try reader.records(url: url)
+            guard records.isEmpty else { return records }
+            throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
+        case .idPrefix(let prefix):
+            do {
+                return [try reader.record(idPrefix: prefix)]
+            } catch let error as DownloadError where error.code == .notFound {
+                return try Self.name(prefix).records(reader)
+            }
+        case .name(let name):
+            let records = try reader.records { DownloadInfo($0).shownName.isExactly(name) }
+            guard records.isEmpty else { return records }
+            throw DownloadError(
+                .notFound,
+                "There is no task '\(name)': give a URL, the first 6 or more digits of an id, or a file's name, as 'fk list' "
+                    + "shows them.")
+        case .glob(let text):
+            let exact = try reader.records { DownloadInfo($0).shownName.isExactly(text) }
+            guard exact.isEmpty else { return exact }
+            let pattern = HubPattern(text)
+            let records = try reader.records { pattern.matches(DownloadInfo($0).shownName) }
+            guard records.isEmpty else { return records }
+            throw DownloadError(.notFound, "No file's name matches '\(text)'.")
+        }
+    }
+
+    /// The selectors for a request that changes the tasks.
+    ///
+    /// - Parameter all: true selects all files of a name. The default is false.
+    /// - Throws: `CommandFailure` with a list for a name that several tasks have; the errors of `records`.
+    func selectors(in global: GlobalOptions, all: Bool = false) throws -> [TaskSelector] {
+        if case .url(let text) = self { return [.url(try URLNormalizer.normalize(text))] }
+        let records = try records(global.openReader())
+        if case .glob = self { return records.map { .id($0.id) } }
+        guard records.count == 1 || all else { throw Self.several(records, advice: ", --all for all of them,") }
+        return records.map { .id($0.id) }
+    }
+
+    /// The only task.
+    ///
+    /// - Throws: `CommandFailure` with a list for several; the errors of `records`.
+    func only(_ reader: StoreReader) throws -> TaskRecord {
+        let records = try records(reader)
+        guard records.count == 1 else { throw Self.several(records, advice: "") }
+        return records[0]
+    }
+
+    private static func several(_ records: [TaskRecord], advice: String) -> CommandFailure {
+        var lines = records.prefix(8).map { record in
+            "  \(record.id.short)  \(Columns.pad(record.state.shown, to: 9))  \(URLMasking.mask(record.task.url))"
+        }
+        if records.count > 8 { lines.append("  and \(records.count - 8) more") }
+        return CommandFailure(
+            "\(records.count) tasks match. Give an id\(advice) or a pattern:", lines: lines, status: ExitStatus.usage)
     }
 }

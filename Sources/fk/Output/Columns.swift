@@ -65,6 +65,13 @@ enum Columns {
         return take(text, room - width(of: tail), fromEnd: false) + mark + tail
     }
 
+    /// A sentence, cut at its end.
+    static func clip(_ text: String, to columns: Int, mark: String = "…") -> String {
+        guard columns > 0 else { return "" }
+        guard width(of: text) > columns else { return text }
+        return take(text, columns - width(of: mark), fromEnd: false) + mark
+    }
+
     private static func take(_ text: String, _ columns: Int, fromEnd: Bool) -> String {
         var used = 0
         var taken: [Character] = []

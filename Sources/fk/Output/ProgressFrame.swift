@@ -39,7 +39,7 @@ struct ProgressFrame: Sendable {
         let isSingle = total.total == 1 && tasks.count <= 1
         var below: [String] = []
         if let waiting = total.waiting, rows > 1 || isSingle, !isSingle || tasks.isEmpty {
-            below.append(Style.dim(Columns.fit(Escaping.visible(waiting), to: columns, mark: mark), usesColor))
+            below.append(Style.dim(Columns.clip(Escaping.visible(waiting), to: columns, mark: mark), usesColor))
         }
         if !isSingle { below.append(line(total)) }
         let room = max(isSingle ? 1 : 0, rows - below.count)
@@ -72,7 +72,8 @@ struct ProgressFrame: Sendable {
             Fields(
                 name: Columns.fit(name, to: nameWidth, mark: mark), nameStyle: .bold, received: total.received,
                 resumed: total.resumed, expected: total.expected, isLowerBound: total.isLowerBound,
-                fraction: total.fraction, rate: total.rate))
+                fraction: total.fraction, rate: total.rate,
+                timeLeft: total.timeLeft, share: total.total > 0 ? Double(total.complete) / Double(total.total) : nil))
     }
 
     private var mark: String { usesUnicode ? "…" : "~" }
@@ -130,13 +131,17 @@ struct ProgressFrame: Sendable {
         var isLowerBound = false
         var fraction: Double?
         var rate: Double?
+        /// Replaces the time left by bytes.
+        var timeLeft: Double?
+        /// The share of the files, for the bar where that of the bytes is unknown.
+        var share: Double?
         var silence: String?
         var connections = 1
         var task: TaskLine?
     }
 
     private func join(name: String, note: String, _ style: Style = .yellow) -> String {
-        let fitted = Columns.fit(Escaping.visible(note), to: columns - nameWidth - 2, mark: mark)
+        let fitted = Columns.clip(Escaping.visible(note), to: columns - nameWidth - 2, mark: mark)
         return Columns.pad(name, to: nameWidth) + "  " + style(fitted, usesColor)
     }
 
@@ -165,7 +170,7 @@ struct ProgressFrame: Sendable {
     private func numbers(_ fields: Fields) -> [String] {
         let percent = fields.fraction.map { Formatting.percent($0) } ?? ""
         let left =
-            Self.timeLeft(fields.received, fields.isLowerBound ? nil : fields.expected, fields.rate)
+            (fields.timeLeft ?? Self.timeLeft(fields.received, fields.isLowerBound ? nil : fields.expected, fields.rate))
             .map { Formatting.remaining($0) } ?? ""
         guard showsPercent else {
             return [Columns.pad(left.isEmpty ? percent : left, to: Self.timeWidth, right: true)]
@@ -207,7 +212,8 @@ struct ProgressFrame: Sendable {
         if !showsAttempts, let task = fields.task, let text = task.attemptText(isShort: width < Self.attemptWidth) {
             return Style.yellow(Columns.pad(Columns.fit(text, to: width, mark: mark), to: width), usesColor)
         }
-        return bar(fields.fraction, resumed: Self.fraction(fields.resumed, fields.expected) ?? 0)
+        guard let fraction = fields.fraction else { return bar(fields.isLowerBound ? fields.share : nil, resumed: 0) }
+        return bar(fraction, resumed: Self.fraction(fields.resumed, fields.expected) ?? 0)
     }
 
     private func bar(_ fraction: Double?, resumed: Double) -> String {

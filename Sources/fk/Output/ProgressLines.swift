@@ -59,6 +59,8 @@ struct TotalLine: Sendable, Hashable {
     var fraction: Double?
     /// Bytes per second; nil while there is no measurement.
     var rate: Double?
+    /// The seconds left by the number of files, where lengths are unknown; nil otherwise.
+    var timeLeft: Double?
     /// The waiting tasks and their reasons: "12 waiting: …"; nil while none waits.
     var waiting: String?
 
@@ -95,6 +97,8 @@ struct FinishedLine: Sendable, Hashable {
     /// The bytes received in `seconds`; fewer than `bytes` if an earlier run had received some.
     var fetched: Int64
     var seconds: Double?
+    /// Follows the size, escaped: another file has the name, for example.
+    var note: String?
 
     init(
         name: String, label: String? = nil, outcome: Outcome, bytes: Int64, fetched: Int64? = nil,
@@ -117,7 +121,7 @@ struct FinishedLine: Sendable, Hashable {
         // Reasons get more space than names.
         let room = columns - Columns.width(of: sign) - 3
         let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))
-        let shownRest = Columns.fit(rest, to: restWidth, mark: mark)
+        let shownRest = Columns.clip(rest, to: restWidth, mark: mark)
         let nameRoom = room - Columns.width(of: shownRest)
         // Padded to the minimum width of names in the live view, so that the lines align.
         let shownName = Columns.pad(Columns.fit(name, to: nameRoom, mark: mark), to: min(20, nameRoom))
@@ -133,6 +137,7 @@ struct FinishedLine: Sendable, Hashable {
                 rest += " in \(Formatting.duration(seconds, precise: true))"
                 if seconds > 0.001 { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
             }
+            if let note { rest += "; \(note)" }
             return (usesUnicode ? "✓" : "ok", .green, rest)
         case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), already complete")
         case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")

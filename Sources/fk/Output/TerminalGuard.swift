@@ -21,7 +21,7 @@ enum TerminalGuard {
     enum Mode: Sendable, Hashable {
         /// The cursor is hidden, and typed characters are not echoed. Signals of the keyboard stay.
         case live
-        /// The alternate screen, with every key delivered at once.
+        /// The alternate screen, with every key, click and turn of the wheel delivered at once.
         case fullScreen
     }
 
@@ -48,6 +48,24 @@ enum TerminalGuard {
         for number in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT, SIGTSTP, SIGCONT] {
             signal(number, SIG_DFL)
         }
+    }
+
+    /// True if a terminal's keys are guarded.
+    static var hasKeys: Bool { isGuarding.load(ordering: .relaxed) && guardInput.load(ordering: .relaxed) >= 0 }
+
+    /// Delivers every key at once, or leaves them to lines again.
+    ///
+    /// - Returns: false if no terminal's keys are guarded here.
+    static func readKeys(_ on: Bool) -> Bool {
+        guard hasKeys else { return false }
+        let input = guardInput.load(ordering: .relaxed)
+        if on {
+            changedSettings.pointee.c_lflag &= ~tcflag_t(ICANON)
+        } else {
+            changedSettings.pointee.c_lflag |= tcflag_t(ICANON)
+        }
+        if isChanged.load(ordering: .relaxed) { tcsetattr(input, TCSANOW, changedSettings) }
+        return true
     }
 
     /// True once after the process was continued: what was drawn may be gone.
@@ -86,7 +104,10 @@ enum TerminalGuard {
             switch mode {
             case .live: ("\u{1b}[?25l", "\u{1b}[?25h\u{1b}[?7h\u{1b}[0m")
             case .fullScreen:
-                ("\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[H\u{1b}[2J", "\u{1b}[0m\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l")
+                (
+                    "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[?1000h\u{1b}[?1006h\u{1b}[H\u{1b}[2J",
+                    "\u{1b}[?1006l\u{1b}[?1000l\u{1b}[0m\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l"
+                )
             }
         fill(entering, enteringCount, enter)
         fill(leaving, leavingCount, leave)

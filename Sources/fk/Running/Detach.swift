@@ -23,12 +23,23 @@ enum Detach {
         try text.withUnsafeBytes { try FileIO.create(list, $0) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
-        process.arguments = ["run", "--quiet", "--work-path", global.workPath] + options.words
+        process.arguments =
+            ["run", "--quiet", "--work-path", global.workPath] + options.words
+            + (options.waitsForSuspended(context) ? [] : ["--no-wait"])
         process.environment = context.environment.merging([variable: list]) { $1 }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
+    }
+
+    /// Leaves everything that waits to a background process.
+    ///
+    /// - Returns: the number of tasks.
+    static func startAll(_ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws -> Int {
+        let waiting = try StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
+        try start(waiting.map(\.id), options, global, context)
+        return waiting.count
     }
 
     /// The tasks of a background run; nil for a run that the user typed.
@@ -43,6 +54,11 @@ enum Detach {
 }
 
 extension RunOptions {
+    /// True for a run that was started at a terminal, also one that it left in the background.
+    func waitsForSuspended(_ context: CommandContext) -> Bool {
+        !noWait && (context.environment[Detach.variable] != nil || context.errorTerminal(.never).isTerminal)
+    }
+
     /// The options as words of a command line.
     fileprivate var words: [String] {
         var words: [String] = []

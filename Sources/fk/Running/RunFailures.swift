@@ -1,62 +1,60 @@
 import FKCore
 import FKMiddleware
 
-/// The failed tasks of a run, and the command that tries them again. A value type; it holds at most `idLimit` ids.
+/// The failed tasks of a run, and the command that tries them again. A value type; it holds at most `limit` failures.
 struct RunFailures: Sendable {
-    /// The most failures that are listed.
-    static let listLimit = 20
-    /// The most retryable tasks that are counted by id.
-    static let idLimit = 200
+    /// The most failures that are listed one by one. More are grouped by host and reason.
+    static let listLimit = 5
+    /// The most groups that are listed.
+    static let groupLimit = 20
+    /// The most failures that are kept.
+    static let limit = 10_000
     /// The most tasks that the command names, so that it is shorter than a line.
     static let namedLimit = 3
 
     private struct Entry: Sendable {
-        var id: TaskID?
         var url: String
         var reason: String
+        var isRetryable: Bool
+        var advice: String?
+        /// The place in the order of the failures.
+        var place: Int
     }
 
-    private var entries: [Entry] = []
-    /// The failed tasks that could succeed later.
-    private var ids: [TaskID] = []
-    /// The tasks whose failure a verb alone does not mend.
-    private var others: Set<TaskID> = []
-    /// What to do about those, each advice once.
-    private var advice: [String] = []
+    private var entries: [TaskID: Entry] = [:]
+    private var places = 0
     /// The failures of tasks that could not be created.
     private(set) var uncreated = 0
+    private var refused: [Entry] = []
     /// True if a failed task could succeed later, because of the reason of its failure.
     private(set) var mayPass = false
 
     /// Records a failed task.
     mutating func add(_ info: DownloadInfo) {
-        remove(info.id)
-        let isRetryable = info.error?.isRetryable ?? true
         if info.error?.isRetryable == true { mayPass = true }
-        if let hint = info.error.flatMap(Self.advice), !advice.contains(hint) { advice.append(hint) }
-        if entries.count < Self.listLimit {
-            entries.append(
-                Entry(id: info.id, url: URLMasking.mask(info.url), reason: info.error?.shortText ?? "failed"))
-        }
-        if isRetryable, ids.count < Self.idLimit { ids.append(info.id) }
-        if !isRetryable { others.insert(info.id) }
+        guard entries.count < Self.limit || entries[info.id] != nil else { return }
+        entries[info.id] = entry(
+            info.url, info.error?.shortText ?? "failed", isRetryable: info.error?.isRetryable ?? true,
+            info.error.flatMap(Self.advice))
     }
 
     /// Records a task that could not be created.
     mutating func add(uncreated name: String, _ error: DownloadError) {
         uncreated += 1
-        if entries.count < Self.listLimit { entries.append(Entry(url: URLMasking.mask(name), reason: error.shortText)) }
+        if refused.count < Self.limit { refused.append(entry(name, error.shortText, isRetryable: false, nil)) }
+    }
+
+    private mutating func entry(_ url: String, _ reason: String, isRetryable: Bool, _ advice: String?) -> Entry {
+        places += 1
+        return Entry(url: url, reason: reason, isRetryable: isRetryable, advice: advice, place: places)
     }
 
     /// Removes a task that has been queued again.
     mutating func remove(_ id: TaskID) {
-        guard !entries.isEmpty || !ids.isEmpty || !others.isEmpty else { return }
-        entries.removeAll { $0.id == id }
-        others.remove(id)
-        if let index = ids.firstIndex(of: id) { ids.remove(at: index) }
+        if !entries.isEmpty { entries[id] = nil }
     }
 
-    /// The lines at the end of a run: one for each failure, then the command for those that could succeed, and what helps the
+    /// The lines at the end of a run: the failures, then the command for those that could succeed, and what helps the
     /// others. Empty without a failure.
     ///
     /// - Parameters:
@@ -66,12 +64,15 @@ struct RunFailures: Sendable {
     func lines(failed: Int, repeatsReasons: Bool = true, suggested: (String) -> String) -> [String] {
         let count = failed + uncreated
         guard count > 0 else { return [] }
-        var lines = !repeatsReasons ? [] : entries.map { Escaping.visible("  \($0.url)  \($0.reason)") }
-        if count > entries.count {
-            lines.append("  and \(count - entries.count) more: \(suggested("fk list --state failed"))")
+        let all = (Array(entries.values) + refused).sorted { $0.place < $1.place }
+        var lines = !repeatsReasons ? [] : Self.list(all)
+        if count > all.count { lines.append("  and \(count - all.count) more") }
+        if count > Self.listLimit { lines.append("Each with its reason: \(suggested("fk list --state failed"))") }
+        for entry in all {
+            if let advice = entry.advice, !lines.contains(advice) { lines.append(advice) }
         }
-        lines += advice
-        let retryable = failed - others.count
+        let ids = entries.filter(\.value.isRetryable).sorted { $0.value.place < $1.value.place }.map(\.key)
+        let retryable = failed - (entries.count - ids.count)
         guard retryable > 0 else { return lines }
         let words =
             retryable == ids.count && ids.count <= Self.namedLimit
@@ -79,6 +80,23 @@ struct RunFailures: Sendable {
         return lines + [
             retryable == 1 ? "Try it again with:" : "Try them again with:", suggested("fk retry --run \(words)"),
         ]
+    }
+
+    /// A line for each of a few failures; of more, a line for each host and reason, the most frequent first.
+    private static func list(_ entries: [Entry]) -> [String] {
+        guard entries.count > listLimit else {
+            return entries.map { Escaping.visible("  \(URLMasking.mask($0.url))  \($0.reason)") }
+        }
+        var groups: [String: (count: Int, first: Int)] = [:]
+        for entry in entries {
+            let host = HostName.shown(HostName.site(entry.url))
+            groups["\(host): \(entry.reason)", default: (0, entry.place)].count += 1
+        }
+        let order = groups.sorted { ($1.value.count, $0.value.first) < ($0.value.count, $1.value.first) }
+        let lines = order.prefix(groupLimit).map { text, group in
+            Escaping.visible("  \(Columns.pad(Formatting.count(group.count, "file"), to: 8)) \(text)")
+        }
+        return order.count > groupLimit ? lines + ["  and \(order.count - groupLimit) other reasons"] : lines
     }
 
     /// What helps after a failure that another attempt does not mend; nil if there is no better advice than its reason.

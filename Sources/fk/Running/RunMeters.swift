@@ -5,6 +5,10 @@ import Foundation
 struct RunMeters: Sendable {
     private var tasks: [TaskID: RateWindow] = [:]
     private var total = RateWindow()
+    /// When the files were first counted, and how many had ended.
+    private var firstFiles: (time: Int64, count: Int)?
+    /// Files a second that end; nil until three have ended.
+    private(set) var files: Double?
 
     /// The seconds without a byte after which a row says so.
     static let patience = 5.0
@@ -13,8 +17,14 @@ struct RunMeters: Sendable {
     ///
     /// - Parameters:
     ///   - fetched: the bytes of all tasks that arrived in this run.
+    ///   - ended: the files that have ended, whenever.
     ///   - time: nanoseconds of a monotonic clock.
-    mutating func look(_ running: [DownloadInfo], fetched: Int64, time: Int64) {
+    mutating func look(_ running: [DownloadInfo], fetched: Int64, ended: Int = 0, time: Int64) {
+        let first = firstFiles ?? (time, ended)
+        firstFiles = first
+        if ended - first.count >= 3, time > first.time {
+            files = Double(ended - first.count) * 1e9 / Double(time - first.time)
+        }
         var kept: [TaskID: RateWindow] = [:]
         for info in running where info.state == .action {
             var window = tasks[info.id] ?? RateWindow()
@@ -72,12 +82,14 @@ extension TaskLine {
             let left = Formatting.duration(max(0, until.timeIntervalSince(now)))
             text = wait.host == nil ? "\(next) in \(left)" : "\(text), \(next)"
         }
-        return info.error.map { "\(text): \($0.shortText)" } ?? text
+        // The reason of an earlier attempt is not why the task waits for a slot.
+        guard wait.until != nil, let error = info.error else { return text }
+        return "\(text): \(error.shortText)"
     }
 }
 
 extension TotalLine {
-    init(_ tracker: RunTracker, rate: Double?, waiting: String?) {
+    init(_ tracker: RunTracker, rate: Double?, files: Double?, waiting: String?) {
         let goal = tracker.goal
         self.init(
             complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total,
@@ -86,6 +98,7 @@ extension TotalLine {
         isLowerBound = goal.isLowerBound
         // Without the lengths of all files the whole is unknown.
         fraction = goal.isLowerBound ? nil : tracker.fraction
+        if goal.isLowerBound, let files { timeLeft = Double(tracker.openCount) / files }
         self.waiting = waiting
     }
 }

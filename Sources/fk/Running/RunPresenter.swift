@@ -84,10 +84,17 @@ final class RunPresenter: Sendable {
                     state.barrels[index].tracker = tracker
                 }
             }
+        case .paused(let count): paused(count)
         case .waiting(let waits): state.withLock { $0.waits = waits }
         case .problem(let text):
             view.permanent("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(text)))")
         }
+    }
+
+    private func paused(_ count: Int) {
+        let subject = count == 1 ? "The last file is suspended" : "The last \(count) files are suspended"
+        let keys = TerminalGuard.hasKeys ? "p or " : ""
+        note("\(subject): waiting. \(keys)'\(global.suggested("fk resume --all"))' continues, Ctrl-C ends.")
     }
 
     /// Writes a line that is not part of the JSON output.
@@ -169,11 +176,12 @@ final class RunPresenter: Sendable {
         }
         defer { if info.state == .complete { write(pathOf: info) } }
         let label = showsNames || info.state == .error ? state.withLock { $0.names.add(info) } : nil
-        view.finished(
-            FinishedLine(
-                name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
-                fetched: begin.map { info.count.received - $0.received },
-                seconds: begin.map { Date().timeIntervalSince($0.date) }))
+        var line = FinishedLine(
+            name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
+            fetched: begin.map { info.count.received - $0.received },
+            seconds: begin.map { Date().timeIntervalSince($0.date) })
+        line.note = info.takenName.map { "\(Escaping.visible($0)) exists" }
+        view.finished(line)
     }
 
     /// Without a live view, writes that a task waits for its next attempt, because the wait may be long.
@@ -192,7 +200,8 @@ final class RunPresenter: Sendable {
         let time = Int64(DispatchTime.now().uptimeNanoseconds)
         let now = Date()
         let (lines, total, isStatusDue) = state.withLock { state in
-            state.meters.look(running, fetched: tracker.fetched, time: time)
+            state.meters.look(
+                running, fetched: tracker.fetched, ended: tracker.total - tracker.openCount, time: time)
             for index in state.barrels.indices {
                 for info in running { _ = state.barrels[index].tracker?.update(info) }
             }
@@ -225,7 +234,7 @@ final class RunPresenter: Sendable {
         return (
             lines,
             TotalLine(
-                tracker, rate: state.meters.rate,
+                tracker, rate: state.meters.rate, files: state.meters.files,
                 waiting: WaitText.line(count: max(0, waiting), state.waits, now: now))
         )
     }
@@ -297,6 +306,17 @@ extension DownloadInfo {
 
     /// True if forgetting the task deletes bytes. A running one may have some a moment later.
     var losesBytesWhenForgotten: Bool { state == .action || state != .complete && count.received > 0 }
+
+    /// The name from the URL, if the file has it with a number: another file has that name.
+    fileprivate var takenName: String? {
+        guard state == .complete, let fileName else { return nil }
+        let name = FileNameRules.name(url: url, head: nil)
+        let parts = fileName.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.indices.contains { index in
+            guard index > 0, !parts[index].isEmpty, parts[index].allSatisfy(\.isNumber) else { return false }
+            return (parts[..<index] + parts[(index + 1)...]).joined(separator: ".") == name
+        } ? name : nil
+    }
 
     /// The file's name if it is known, else the one from the URL.
     var shownName: String {

@@ -30,7 +30,7 @@ enum StatusLine {
         }
         if let rate = total.rate { sums.append(Formatting.rate(rate)) }
         let expected = total.isLowerBound ? nil : total.expected
-        if let left = ProgressFrame.timeLeft(total.received, expected, total.rate) {
+        if let left = total.timeLeft ?? ProgressFrame.timeLeft(total.received, expected, total.rate) {
             sums.append("\(Formatting.remaining(left)) left")
         }
         var parts = sums.isEmpty ? [] : [sums.joined(separator: ", ")]

@@ -33,14 +33,17 @@ struct TransferRun: Sendable {
         self.requests = []
         let chains = MiddlewareChains()
         if let token = HubTokenMiddleware(context.environment) { chains.register(request: token, for: token.scope) }
+        let keys = PauseKeys()
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
-            interval: presenter.interval, chains: chains
+            interval: presenter.interval, waitsForSuspended: options.waitsForSuspended(context), chains: chains
         ) { event in
             presenter.show(event)
             log?.note(event)
+            keys.note(event)
             if case .following = event, let note { presenter.note(note) }
         }
+        keys.onContinue { Task { await session.resumeSuspended() } }
         let signal = Locked<Int32?>(nil)
         let trap = SignalTrap { number in
             signal.withLock { $0 = number }
@@ -49,6 +52,7 @@ struct TransferRun: Sendable {
         log?.write(LogLine(.info, "begin", [("version", Version.text), ("pid", "\(getpid())")]))
         let tracker = try await run(session, log)
         withExtendedLifetime(trap) {}
+        keys.close()
         presenter.close(tracker)
         log?.write(LogLine(ending: tracker, signal: signal.withLock(\.self)))
         if let number = signal.withLock({ $0 }) {

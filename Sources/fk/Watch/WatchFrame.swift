@@ -7,7 +7,7 @@ import Foundation
 /// ```text
 /// fk watch  2 running  9 waiting  1 failed  5 complete                  12.3 MiB/s
 /// Process 4711 runs the downloads. Limit 2.0 MiB/s.
-/// ▁▁▂▃▅▇▇▇▆▇▇▇                                             at most 13.1 MiB/s
+/// ▁▁▂▃▅▇▇▇▆▇▇▇                                                peak 13.1 MiB/s
 /// > ▸ ubuntu.iso            ━━━━━━━━━╸─────  42%   2m05s   1.2/2.9 GiB  12.3 MiB/s
 ///   ✗ none.bin              The server answered 404.
 ///   ✓ notes.pdf             complete, 19.1 MiB
@@ -35,6 +35,7 @@ struct WatchFrame {
         let last = bottom(&model)
         head = Array(head.prefix(max(0, size.rows - 1)))
         let room = size.rows - head.count - 1
+        model.firstRow = head.count
         var body = body(&model, rows: room)
         while body.count < room { body.append("") }
         return (head + body.prefix(room) + [last]).map(fitted)
@@ -60,8 +61,10 @@ struct WatchFrame {
             if count > 0 { parts.append("\(count) \(word)") }
         }
         if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
+        if !model.marked.isEmpty { parts.append("\(model.marked.count) marked") }
+        if model.sorting != .state { parts.append("by \(model.sorting.rawValue)") }
         if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
-        let left = Columns.fit(
+        let left = Columns.clip(
             parts.joined(separator: "  "), to: max(1, columns - Columns.width(of: rate) - 2), mark: mark)
         let padded = Columns.pad(left, to: columns - Columns.width(of: rate)) + rate
         return Style.bold(Columns.fit(padded, to: columns, mark: mark), usesColor)
@@ -71,12 +74,12 @@ struct WatchFrame {
 
     private func status(_ model: WatchModel) -> String {
         if let silent = model.silentEngine {
-            return Style.yellow(Columns.fit(Escaping.visible(silent), to: columns, mark: mark), usesColor)
+            return Style.yellow(Columns.clip(Escaping.visible(silent), to: columns, mark: mark), usesColor)
         }
         guard let owner = model.owner else { return "" }
         guard let pid = owner else {
-            let text = "No process runs the downloads. Start them with: \(runCommand)"
-            return Style.yellow(Columns.fit(Escaping.visible(text), to: columns, mark: mark), usesColor)
+            let text = "No process runs the downloads. Start them with: \(runCommand), or x"
+            return Style.yellow(Columns.clip(Escaping.visible(text), to: columns, mark: mark), usesColor)
         }
         var text = "Process \(pid) runs the downloads."
         if let limit = model.limit { text += " Limit \(Formatting.rate(Double(limit)))." }
@@ -85,40 +88,55 @@ struct WatchFrame {
 
     private func graph(_ model: WatchModel) -> String {
         let highest = model.rates.suffix(columns).max() ?? 0
-        let label = highest > 0 ? "  at most \(Formatting.rate(highest))" : ""
+        let label = highest > 0 ? "  peak \(Formatting.rate(highest))" : ""
         let room = columns - Columns.width(of: label)
         return Style.cyan(RateGraph.text(model.rates, columns: room, usesUnicode: usesUnicode), usesColor)
             + Style.dim(label, usesColor)
     }
 
     private func bottom(_ model: inout WatchModel) -> String {
-        func fit(_ text: String) -> String { Columns.fit(Escaping.visible(text), to: columns, mark: mark) }
+        func fit(_ text: String) -> String { Columns.clip(Escaping.visible(text), to: columns, mark: mark) }
         switch model.prompt {
         case .filter(let text): return Style.bold(fit("/\(text)_"), usesColor)
-        case .confirm(let verb, _, let name):
+        case .confirm(let verb, let ids, let name):
             let verb = verb == .forget ? "Forget" : "Cancel"
-            return Style.yellow(fit("\(verb) \(name) and delete its unfinished bytes? y/n"), usesColor)
+            let bytes = "\(ids.count == 1 ? "its" : "their") unfinished bytes"
+            return Style.yellow(fit("\(verb) \(name) and delete \(bytes)? y/n"), usesColor)
         case nil: break
         }
         if let message = model.message { return Style.yellow(fit(message), usesColor) }
         let keys =
             switch model.page {
             case .list:
-                [
-                    "q quit", "? help", "space suspend/resume", "r retry", "c cancel", "f forget", "/ filter",
-                    "Enter details", "b barrels", "+ - limit",
-                ]
-            case .details: ["q quit", "Esc back", "space suspend/resume", "r retry", "c cancel", "f forget"]
+                ["q quit", "? help"] + verbs(model.selected()?.state)
+                    + ["/ filter", "s sort", "v mark", "Enter details", "b barrels", "+ - limit"]
+            case .details: ["q quit", "Esc back"] + verbs(model.selected()?.state)
             case .barrels: ["q quit", "Esc back", "Enter members", "+ - limit of the barrel"]
             case .help: ["any key goes back"]
             }
+        var place = ""
+        if model.page == .list, let index = model.selectedIndex() { place = "\(index + 1)/\(model.shown().count)" }
+        let room = columns - (place.isEmpty ? 0 : place.count + 2)
         var text = ""
         for key in keys {
             let longer = text.isEmpty ? key : "\(text)  \(key)"
-            if Columns.width(of: longer) > columns { break }
+            if Columns.width(of: longer) > room { break }
             text = longer
         }
-        return Style.dim(text, usesColor)
+        guard !place.isEmpty, room > 0 else { return Style.dim(text, usesColor) }
+        return Style.dim(Columns.pad(text, to: room + 1) + place, usesColor)
+    }
+
+    /// The keys that act on a task in this state.
+    private func verbs(_ state: DownloadState?) -> [String] {
+        switch state {
+        case .action: ["space suspend", "c cancel", "f forget"]
+        case .idle, .prepare: ["space suspend", "J K move", "c cancel", "f forget"]
+        case .suspend: ["space resume", "c cancel", "f forget"]
+        case .error, .cancel: ["r retry", "f forget"]
+        case .complete: ["f forget"]
+        case .unknown, nil: []
+        }
     }
 
     // MARK: Pages
@@ -152,8 +170,12 @@ struct WatchFrame {
         let labels = DistinctNames.labels(infos)
         let selected = model.selected()?.id
         let layout = layout(infos)
+        // The same for all that wait for a slot: it stands in the first of their rows.
+        let first = infos.first { $0.state == .idle && $0.wait?.reason == .slot }?.id
         return zip(infos, labels).map { info, label in
-            row(info, label, model, layout, isSelected: info.id == selected)
+            var info = info
+            if info.wait?.reason == .slot, info.id != first { info.wait = nil }
+            return row(info, label, model, layout, isSelected: info.id == selected)
         }
     }
 
@@ -174,9 +196,11 @@ struct WatchFrame {
             task.noteStyle = style
         }
         let (sign, style) = sign(info.state)
-        let line = "\(style?(sign, usesColor) ?? sign) \(layout.line(task))"
-        guard isSelected else { return "  " + line }
-        return Style.reverse(Columns.pad("> " + Style.removed(from: line), to: columns - 1), true)
+        var line = "\(style?(sign, usesColor) ?? sign) \(layout.line(task))"
+        if info.state == .idle || info.state == .prepare { line = Style.dim(Style.removed(from: line), usesColor) }
+        let mark = model.marked.contains(info.id) ? "*" : " "
+        guard isSelected else { return " \(mark)" + line }
+        return Style.reverse(Columns.pad(">\(mark)" + Style.removed(from: line), to: columns - 1), true)
     }
 
     private func sign(_ state: DownloadState) -> (String, Style?) {

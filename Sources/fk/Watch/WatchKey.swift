@@ -10,6 +10,11 @@ enum WatchKey: Sendable, Hashable {
     case pageDown
     case home
     case end
+    /// The mouse wheel, one step.
+    case wheelUp
+    case wheelDown
+    /// A click on a row of the screen, 0 at the top.
+    case click(row: Int)
     /// Ctrl-L: draws everything again.
     case redraw
 }
@@ -63,6 +68,18 @@ struct WatchKeyParser: Sendable {
         }
     }
 
+    /// `<0;12;5M`: a button, a column and a row from 1 on; `m` releases it.
+    private func mouse(_ text: String) -> WatchKey? {
+        let numbers = text.dropFirst().dropLast().split(separator: ";").compactMap { Int($0) }
+        guard numbers.count == 3, text.last == "M" else { return nil }
+        switch numbers[0] {
+        case 0: return .click(row: numbers[2] - 1)
+        case 64: return .wheelUp
+        case 65: return .wheelDown
+        default: return nil
+        }
+    }
+
     private func sequence() -> (WatchKey?, Int)? {
         guard bytes.count > 1 else { return nil }
         guard bytes[1] == UInt8(ascii: "[") || bytes[1] == UInt8(ascii: "O") else { return (.escape, 1) }
@@ -70,6 +87,7 @@ struct WatchKeyParser: Sendable {
             return bytes.count > 16 ? (nil, bytes.count) : nil
         }
         let text = String(decoding: bytes[2...end], as: UTF8.self)
+        if text.hasPrefix("<") { return (mouse(text), end + 1) }
         let key: WatchKey? =
             switch text {
             case "A": .up

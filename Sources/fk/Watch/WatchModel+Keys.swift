@@ -5,14 +5,18 @@ import FKMiddleware
 extension WatchModel {
     /// The keys, for the help page and the last line.
     static let help: [(keys: String, meaning: String)] = [
-        ("up, down, k, j", "select a task; PgUp, PgDn, Home, End, g, G"),
-        ("Enter", "details of the task: history, connections; Esc goes back"),
-        ("space", "suspend a running or waiting task, resume or retry another one"),
+        ("up, down, k, j", "select a task; PgUp, PgDn, g, G for the ends; or the mouse"),
+        ("Enter", "details of the task; Esc goes back"),
+        ("space", "suspend a running or waiting task, resume or retry another"),
+        ("v, A", "mark a task, or all shown, for the next verb; Esc unmarks"),
+        ("J, K", "move a waiting task down or up in the queue"),
+        ("s", "sort by state, name, size, rate or age"),
+        ("x", "start what waits, if no process runs the downloads"),
         ("r", "retry a failed or cancelled task"),
         ("c", "cancel: stop and delete unfinished bytes; asks y/n"),
-        ("f", "forget the task: its finished file stays; asks y/n before unfinished bytes are deleted"),
-        ("+, -", "raise or lower the rate limit of all tasks, or of the chosen barrel"),
-        ("/", "filter by text in name, URL, state or barrel; Enter ends, Esc clears"),
+        ("f", "forget: a finished file stays; asks before bytes go"),
+        ("+, -", "raise or lower the limit of all tasks or of the barrel"),
+        ("/", "filter by name, URL, state or barrel; Esc clears"),
         ("b", "sums by barrel; Enter shows the members"),
         ("?", "this help"),
         ("q", "quit; the downloads go on"),
@@ -55,13 +59,28 @@ extension WatchModel {
     private mutating func taskKey(_ key: WatchKey, page rows: Int) -> [Effect] {
         let index = selectedIndex() ?? 0
         switch key {
+        case .wheelUp: select(index: index - 3)
+        case .wheelDown: select(index: index + 3)
+        case .click(let row):
+            guard page == .list, row >= firstRow, row < firstRow + rows else { return [] }
+            select(index: top + row - firstRow)
         case .up, .character("k"): select(index: index - 1)
         case .down, .character("j"): select(index: index + 1)
         case .pageUp: select(index: index - rows)
         case .pageDown: select(index: index + rows)
         case .home, .character("g"): select(index: 0)
         case .end, .character("G"): select(index: .max)
-        case .escape: setFilter("")
+        case .escape:
+            if marked.isEmpty { setFilter("") }
+            marked = []
+        case .character("s"):
+            let all = Order.allCases
+            sorting = all[(all.firstIndex(of: sorting)! + 1) % all.count]
+            say("sorted by \(sorting.rawValue)")
+        case .character("A"):
+            let ids = Set(shown())
+            marked = marked == ids ? [] : ids
+        case .character("x"): return start()
         default: break
         }
         guard let info = selected() else { return [] }
@@ -72,20 +91,62 @@ extension WatchModel {
             open(.details(info.id))
             show(details: [], of: info.id)
             return [.load(info.id)]
-        case .character(" "): return [.request(EngineMessage(.toggle(.id(info.id))))]
-        case .character("r"): return [.request(EngineMessage(.verb(.retry, .id(info.id))))]
+        case .character("v"):
+            if marked.remove(info.id) == nil { marked.insert(info.id) }
+            select(index: index + 1)
+        case .character("J"), .character("K"):
+            guard let changes = moveInQueue(down: key == .character("J")) else {
+                say("\(info.shownName): only a waiting task moves, among the waiting ones")
+                return []
+            }
+            return [.request(EngineMessage(.change(changes)))]
+        case .character(" "):
+            guard page != .list || marked.isEmpty else { return verbs { StateMachine.toggles($0.state) } }
+            return [.request(EngineMessage(.toggle(.id(info.id))))]
+        case .character("r"): return verbs { _ in .retry }
         case .character("f"):
-            guard info.losesBytesWhenForgotten else { return [.request(EngineMessage(.verb(.forget, .id(info.id))))] }
-            prompt = .confirm(.forget, info.id, name: info.shownName)
+            guard let name = subject(where: \.losesBytesWhenForgotten) else { return verbs { _ in .forget } }
+            prompt = .confirm(.forget, acted.map(\.id), name: name)
         case .character("c"):
-            if info.state == .complete || info.state == .cancel {
-                say("\(info.shownName): is \(info.state == .complete ? "complete" : "cancelled") already")
+            if let name = subject(where: { $0.state != .complete && $0.state != .cancel }) {
+                prompt = .confirm(.cancel, acted.map(\.id), name: name)
             } else {
-                prompt = .confirm(.cancel, info.id, name: info.shownName)
+                say("\(info.shownName): is \(info.state == .complete ? "complete" : "cancelled") already")
             }
         default: break
         }
         return []
+    }
+
+    /// The tasks on which a verb acts: the marked ones, else the selected one.
+    private var acted: [DownloadInfo] {
+        mutating get {
+            if page == .list, !marked.isEmpty { return shown().filter(marked.contains).compactMap { tasks[$0]?.info } }
+            return selected().map { [$0] } ?? []
+        }
+    }
+
+    /// The name for a question about those of them that meet a condition; nil if none does.
+    private mutating func subject(where isMet: (DownloadInfo) -> Bool) -> String? {
+        let all = acted
+        guard all.contains(where: isMet) else { return nil }
+        return all.count == 1 ? all[0].shownName : "\(all.count) tasks"
+    }
+
+    private mutating func verbs(_ verb: (DownloadInfo) -> Verb?) -> [Effect] {
+        let choices = acted.compactMap { info in verb(info).map { VerbChoice(id: info.id, verb: $0) } }
+        if choices.count == 1 { return [.request(EngineMessage(.verb(choices[0].verb, .id(choices[0].id))))] }
+        return choices.isEmpty ? [] : [.request(EngineMessage(.chosen(choices)))]
+    }
+
+    private mutating func start() -> [Effect] {
+        if case .some(.some(let pid)) = owner { say("Process \(pid) runs the downloads already.") }
+        guard owner == .some(nil) else { return [] }
+        guard counts[.idle, default: 0] + counts[.prepare, default: 0] > 0 else {
+            say("Nothing waits.")
+            return []
+        }
+        return [.start]
     }
 
     private mutating func barrelKey(_ key: WatchKey, page rows: Int) {
@@ -121,9 +182,10 @@ extension WatchModel {
             setFilter("")
         case (.filter(let text), .backspace): edit(String(text.dropLast()))
         case (.filter(let text), .character(let character)): edit(text + String(character))
-        case (.confirm(let verb, let id, _), .character("y")), (.confirm(let verb, let id, _), .character("Y")):
+        case (.confirm(let verb, let ids, _), .character("y")), (.confirm(let verb, let ids, _), .character("Y")):
             self.prompt = nil
-            return [.request(EngineMessage(.verb(verb, .id(id))))]
+            guard ids.count > 1 else { return ids.map { .request(EngineMessage(.verb(verb, .id($0)))) } }
+            return [.request(EngineMessage(.chosen(ids.map { VerbChoice(id: $0, verb: verb) })))]
         case (.confirm, .character("n")), (.confirm, .character("N")), (.confirm, .escape), (.confirm, .enter):
             self.prompt = nil
         default: break

@@ -18,7 +18,7 @@ struct WatchModel: Sendable {
         /// The text of a filter, as typed so far.
         case filter(String)
         /// A verb that waits for y or n.
-        case confirm(Verb, TaskID, name: String)
+        case confirm(Verb, [TaskID], name: String)
     }
 
     /// What the program does after a key.
@@ -31,6 +31,19 @@ struct WatchModel: Sendable {
         /// - Parameter rate: of the barrel's tasks now, in bytes a second.
         case limitBarrel(String, isRaised: Bool, rate: Double)
         case redraw
+        /// Runs what waits in a process of its own.
+        case start
+    }
+
+    /// The order of the list.
+    enum Order: String, Sendable, CaseIterable {
+        /// What runs, what a person may act on, the queue, what is over.
+        case state
+        case name
+        case size
+        case rate
+        /// The newest first.
+        case age
     }
 
     struct Task: Sendable {
@@ -62,6 +75,11 @@ struct WatchModel: Sendable {
     /// The first visible line of the list or page.
     var top = 0
     var barrelIndex = 0
+    var sorting = Order.state { didSet { order = nil } }
+    /// The tasks on which the next verb acts; empty for the selected one.
+    var marked: Set<TaskID> = []
+    /// The row of the screen where the list begins.
+    var firstRow = 0
     /// The lines about the task of the details page.
     private(set) var details: [String] = []
 
@@ -149,7 +167,10 @@ struct WatchModel: Sendable {
             counts[old.info.state, default: 1] -= 1
             // An event of the journal does not have it.
             info.maxAttempts = info.maxAttempts ?? old.info.maxAttempts
-            if Self.rank(old.info) != Self.rank(info) { order = nil }
+            info.priority = info.priority ?? old.info.priority
+            if sorting != .state || Self.rank(old.info) != Self.rank(info) || old.info.priority != info.priority {
+                order = nil
+            }
         } else {
             order = nil
         }
@@ -162,6 +183,7 @@ struct WatchModel: Sendable {
         guard let old = tasks.removeValue(forKey: id) else { return }
         counts[old.info.state, default: 1] -= 1
         counted[id] = nil
+        marked.remove(id)
         if selection == id {
             // The task that takes its line.
             let ids = shown()
@@ -177,6 +199,11 @@ struct WatchModel: Sendable {
         switch reply {
         case .verbs(let results):
             guard let result = results.first else { return message = "The task is gone." }
+            if results.count > 1 {
+                let changed = results.count(where: \.applied)
+                return message =
+                    "\(changed) of \(results.count) tasks: \(results.first(where: \.applied)?.note ?? result.note)"
+            }
             let name = tasks[result.id]?.info.shownName ?? URLMasking.mask(result.url)
             message = "\(name): \(result.note)"
         case .done(let note): message = note
@@ -198,7 +225,7 @@ struct WatchModel: Sendable {
         case .action: 0
         case .suspend: 1
         case .error: 2
-        case .idle, .prepare: info.error != nil ? 3 : 4
+        case .idle, .prepare: info.wait?.until != nil ? 3 : 4
         case .cancel: 5
         case .complete: 6
         case .unknown: 7
@@ -210,15 +237,56 @@ struct WatchModel: Sendable {
         if let order { return order }
         let needle = filter.lowercased()
         let state = needle.utf8.count < 3 ? nil : ShownState(beginning: needle)
-        var rows: [(rank: Int, number: Int, id: TaskID)] = []
+        var rows: [(name: String, rank: Int64, number: Int, id: TaskID)] = []
         rows.reserveCapacity(tasks.count)
         for (id, task) in tasks where matches(task.info, needle, state) {
-            rows.append((Self.rank(task.info), task.number, id))
+            rows.append((sorting == .name ? task.info.shownName.lowercased() : "", place(of: task), task.number, id))
         }
-        rows.sort { ($0.rank, $0.number) < ($1.rank, $1.number) }
+        rows.sort { ($0.name, $0.rank, $0.number) < ($1.name, $1.rank, $1.number) }
         let ids = rows.map(\.id)
         order = ids
         return ids
+    }
+
+    /// The first key of the order, beside the name.
+    private func place(of task: Task) -> Int64 {
+        switch sorting {
+        case .name: return 0
+        case .size: return -(task.info.count.expected ?? task.info.count.received)
+        case .rate: return task.info.state == .action ? -Int64(task.info.bytesPerSecond) - 1 : 0
+        case .age: return -Int64(task.number)
+        case .state:
+            let rank = Int64(Self.rank(task.info)) << 44
+            return Self.isQueued(task.info) ? rank - Int64(task.info.priority ?? 0) : rank
+        }
+    }
+
+    private static func isQueued(_ info: DownloadInfo) -> Bool { info.state == .idle && info.wait?.until == nil }
+
+    /// Moves the selected task in the queue, past the next one that is shown.
+    ///
+    /// - Returns: the tasks with another priority; nil if it cannot be moved.
+    mutating func moveInQueue(down: Bool) -> [TaskChange]? {
+        guard sorting == .state, let index = selectedIndex() else { return nil }
+        let ids = shown()
+        let next = index + (down ? 1 : -1)
+        guard ids.indices.contains(next), [ids[index], ids[next]].allSatisfy({ Self.isQueued(tasks[$0]!.info) }) else {
+            return nil
+        }
+        let queue = tasks.filter { Self.isQueued($0.value.info) }.map { id, task in
+            QueueMove.Element(id: id, priority: task.info.priority ?? 0, number: UInt64(task.number))
+        }.sorted { ($1.priority, $0.number) < ($0.priority, $1.number) }
+        guard let from = queue.firstIndex(where: { $0.id == ids[index] }),
+            let to = queue.firstIndex(where: { $0.id == ids[next] })
+        else { return nil }
+        selection = ids[index]
+        return QueueMove.priorities(queue, from: from, to: to).map { id, priority in
+            tasks[id]?.info.priority = priority
+            order = nil
+            var change = TaskChange(id)
+            change.priority = priority
+            return change
+        }
     }
 
     private func matches(_ info: DownloadInfo, _ needle: String, _ state: ShownState?) -> Bool {
@@ -271,56 +339,5 @@ struct WatchModel: Sendable {
         top = max(top, index - rows + 1)
         top = max(0, min(top, ids.count - rows))
         return ids[top..<min(ids.count, top + rows)]
-    }
-
-    // MARK: Barrels
-
-    /// The sum of a barrel's tasks.
-    struct BarrelSum: Sendable, Hashable {
-        var name: String
-        var complete = 0
-        var failed = 0
-        var total = 0
-        var received: Int64 = 0
-        var expected: Int64 = 0
-        /// True if the length of a task is unknown.
-        var isLowerBound = false
-        var rate = 0.0
-    }
-
-    /// The barrel that is chosen: the selected one of the page of barrels, else the one whose members are listed; nil if the
-    /// list has all tasks.
-    var chosenBarrel: String? {
-        guard page == .barrels else { return barrel }
-        let sums = barrelSums()
-        return sums.indices.contains(barrelIndex) ? sums[barrelIndex].name : nil
-    }
-
-    /// The rate of a barrel's tasks in bytes a second.
-    func rate(ofBarrel name: String) -> Double {
-        tasks.values.reduce(0) { sum, task in
-            guard task.info.state == .action, task.info.barrels.containsExactly(name) else { return sum }
-            return sum + Double(task.info.bytesPerSecond)
-        }
-    }
-
-    /// The sums of all barrels, by name. Trashed and forgotten members are not among them.
-    func barrelSums() -> [BarrelSum] {
-        var sums: [ExactText: BarrelSum] = [:]
-        for task in tasks.values {
-            let info = task.info
-            for name in info.barrels {
-                var sum = sums[ExactText(name)] ?? BarrelSum(name: name)
-                sum.total += 1
-                if info.state == .complete { sum.complete += 1 }
-                if info.state == .error { sum.failed += 1 }
-                sum.received &+= info.count.received
-                sum.expected &+= info.count.expected ?? info.count.received
-                if info.count.expected == nil, info.state != .complete { sum.isLowerBound = true }
-                if info.state == .action { sum.rate += meters.rate(of: info.id) ?? 0 }
-                sums[ExactText(name)] = sum
-            }
-        }
-        return sums.values.sorted { $0.name < $1.name }
     }
 }

@@ -34,6 +34,26 @@ import Testing
         arguments: [nil, "", "text/plain", "application/octet-stream", "application/zip", "text/htmlx", "text/xml"])
     func others(_ type: String?) { #expect(PageRules.error("a.zip", head(type)) == nil) }
 
+    @Test("an expected type decides alone: itself, a range of types, or any file but a page")
+    func expected() {
+        func fails(_ name: String, _ type: String?, _ expected: String) -> Bool {
+            PageRules.error(name, head(type), expected: expected) != nil
+        }
+        #expect(fails("x", "text/html", "file") && !fails("x", "text/plain", "file") && !fails("x", nil, "file"))
+        #expect(fails("x", nil, "application/zip") && fails("a.zip", "text/plain", "application/zip"))
+        #expect(!fails("a", "Application/ZIP; q=1", "application/zip") && !fails("a.zip", "text/html", "text/html"))
+        #expect(!fails("a", "image/png", "image/*") && fails("a", "imagex/png", "image/*"))
+        var options = TaskOptions()
+        for type in ["zip", "a/b/c", "*/x", "a/", "a b/c", ""] {
+            options.expectedType = type
+            #expect(options.fault != nil, "\(type)")
+        }
+        for type in ["file", "image/*", "application/vnd.x+json"] {
+            options.expectedType = type
+            #expect(options.fault == nil, "\(type)")
+        }
+    }
+
     @Test("it is tried again only if the answer says when") func retry() {
         #expect(PageRules.error("a.zip", head("text/html"))?.isRetryable == false)
         #expect(

@@ -115,6 +115,7 @@ struct ClientTests {
             case .replies(let replies): lines.append("replies \(replies.count)")
             case .state(let info): lines.append("\(info.url.split(separator: "/").last ?? "") \(info.state)")
             case .progress, .waiting, .members: break
+            case .paused(let count): lines.append("paused \(count)")
             case .problem(let text): lines.append("problem \(text)")
             }
         }

@@ -48,6 +48,17 @@ struct VerifyCommandTests {
 
     private func ranges(_ path: String) -> [String] { server.requests(path).dropFirst().map { $0["Range"] ?? "-" } }
 
+    @Test("-q names damaged, missing and repaired files only")
+    func quiet() async throws {
+        #expect(try await sandbox.fk("get", "-x", "1", server.url("/large"), server.url("/small")).status == 0)
+        try flip("large", at: 7)
+        let found = try await sandbox.fk("verify", "--all", "-q")
+        #expect(found.output == "damaged large\n" && found.errors == "", "\(found.errors)")
+        let mended = try await sandbox.fk("verify", "--all", "-q", "--repair")
+        #expect(mended.output == "damaged large\nrepaired large\n" && mended.errors == "", "\(mended.errors)")
+        #expect(try await sandbox.fk("verify", "--all", "-q").output == "")
+    }
+
     @Test(
         "right and damaged files, with and without a digest, one connection and several; status 1 if any is damaged",
         arguments: ["1", "4"])
@@ -79,7 +90,8 @@ struct VerifyCommandTests {
         try await sandbox.done("get", "-x", "1", server.url("/large"))
         try flip("large", at: Self.mib + 5, 3 * Self.mib)
         let result = try await sandbox.done("verify", "--all", "--repair")
-        #expect(result.output.hasPrefix("damaged large\n"))
+        #expect(result.output.hasPrefix("damaged large\n") && result.output.hasSuffix("repaired large\n"))
+        #expect(result.errors.hasSuffix("1 repaired\n"), "\(result.errors)")
         #expect(try sandbox.bytes("large") == large)
         #expect(try sandbox.names() == ["large"])
         let asked = ranges("/large")

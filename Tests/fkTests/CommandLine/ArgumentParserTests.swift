@@ -101,7 +101,7 @@ import Testing
 
     @Test("Missing and surplus operands are refused") func operands() {
         #expect(message("barrel", "remove", "n") == "<url> is missing: fk barrel remove <name> <url>...")
-        #expect(message("info").hasPrefix("<url|id> is missing"))
+        #expect(message("info").hasPrefix("<task> is missing"))
         #expect(message("info", "abcdef", "x").hasPrefix("'x' is one argument too many"))
         #expect(message("barrel").contains("needs one of: create, add"))
         #expect(message() == "No command was given.")

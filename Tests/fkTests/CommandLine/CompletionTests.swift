@@ -87,16 +87,16 @@ import Testing
 
     @Test("bash: commands, aliases, options, states and ids", .needsPseudoTerminal, .enabled(if: hasBash, "needs bash"))
     func bashWords() async throws {
-        try await sandbox.done("barrel", "add", "plain", "http://h.invalid/a")
+        try await sandbox.done("barrel", "add", "plain", "http://h.invalid/big%20file.iso")
         let id = try #require(sandbox.reader.records().first).id
         let got = try bash([
             "fk vers\t\n", "fk forg\t --st\t fai\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
-            "fk why \t\n", "fk get --colo\talw\t\n",
+            "fk why \t\n", "fk why big\t\n", "fk get --colo\talw\t\n",
         ])
         #expect(
             got == [
                 "<vers>", "<forget><--state><failed>", "<rm><--state=complete>", "<info><\(id.short)>",
-                "<why><\(id.short)>", "<get><--color><always>",
+                "<why><big file.iso>", "<why><big file.iso>", "<get><--color><always>",
             ])
     }
 
@@ -106,7 +106,8 @@ import Testing
         let names = try await sandbox.fk("completions", "barrels").output.split(separator: "\n").map(String.init)
         #expect(Set(names) == Set(Self.names))
         let id = try #require(sandbox.reader.records().first).id
-        #expect(try await sandbox.fk("completions", "tasks").output == "\(id.short)\twaiting a.bin\n")
+        #expect(try await sandbox.fk("completions", "tasks").output == "a.bin\twaiting \(id.short)\n")
+        #expect(try await sandbox.fk("completions", "ids").output == "\(id.short)\twaiting a.bin\n")
         let none = try await sandbox.fk("completions", "barrels", "--work-path", "nowhere")
         #expect(none.status == 0 && none.output == "" && none.errors == "")
     }
@@ -125,14 +126,15 @@ import Testing
             """, ".zshrc")
         let lines = [
             "fk barrel show pl\t\n", "fk barrel show my\t\n", "fk barrel show sub\t\n", "fk barrel show a:b\t\n",
-            "fk list --barrel=st\t\n", "fk rm --state com\t\n",
+            "fk list --barrel=st\t\n", "fk rm --state com\t\n", "fk why big\t\n",
         ]
+        #expect(try await sandbox.fk("barrel", "add", "plain", "http://h.invalid/big%20file.iso").status == 0)
         let result = try type(lines, to: "/usr/bin/zsh", ["-i"])
         #expect(!FileManager.default.fileExists(atPath: "\(sandbox.files)/pwned"), "\(result.raw)")
         #expect(
             calls == [
                 "<barrel><show><plain>", "<barrel><show><my b'ar>", "<barrel><show><sub$(touch pwned)>",
-                "<barrel><show><a:b@c=d>", "<list><--barrel=star*>", "<rm><--state><complete>",
+                "<barrel><show><a:b@c=d>", "<list><--barrel=star*>", "<rm><--state><complete>", "<why><big file.iso>",
             ], "\(result.raw.suffix(2_000))")
     }
 
@@ -154,5 +156,6 @@ import Testing
         #expect(try await offered("fk rm --state com") == ["complete"])
         let id = try #require(sandbox.reader.records().first).id
         #expect(try await offered("fk info \(id.hex.prefix(4))") == [id.short])
+        #expect(try await offered("fk why a.") == ["a.bin"])
     }
 }

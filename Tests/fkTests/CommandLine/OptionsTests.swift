@@ -144,7 +144,7 @@ import Testing
     @Test("Verbs take tasks, a barrel, a state or --all: exactly one of them") func verbs() throws {
         func targets(_ words: [String]) throws -> VerbTargets { try VerbTargets(parsed(words)) }
         #expect(message("suspend").contains("is missing"))
-        #expect(message("suspend", "--all", "http://h/a").contains("tasks or --all, not both"))
+        #expect(message("suspend", "--all", "-b", "x").contains("--all or -b, not both"))
         #expect(message("forget", "--all", "-b", "x").contains("--all or -b, not both"))
         #expect(message("forget", "-b", "x", "--state", "error").contains("-b or --state, not both"))
         #expect(message("forget", "--state", "eror").contains("Did you mean 'error'?"))
@@ -154,17 +154,23 @@ import Testing
             Issue.record("other targets")
             return
         }
-        guard case .tasks(let some) = try targets(["trash", "-y", "http://h/a", "ABCDEF12"]) else {
+        guard case .tasks(let some, all: false) = try targets(["trash", "-y", "http://h/a", "ABCDEF12"]) else {
             Issue.record("no tasks")
             return
         }
         #expect(some == [.url("http://h/a"), .idPrefix("abcdef12")])
+        guard case .tasks(_, all: true) = try targets(["suspend", "a.iso", "--all"]) else {
+            Issue.record("not all of a name")
+            return
+        }
     }
 
-    @Test("A task is named by URL or by the beginning of its id", arguments: ["abcde", "xyz123456", "", "ａｂｃｄｅｆ"])
-    func badReference(text: String) {
-        #expect(TaskReference(text) == nil)
-        #expect(message("info", text).contains("There is no task"))
+    @Test("A task is named by its URL, the beginning of its id, its file's name, or a pattern")
+    func references() throws {
+        #expect(TaskReference("http://h/*") == .url("http://h/*"))
+        #expect(TaskReference("ABCDEF12") == .idPrefix("abcdef12"))
+        for name in ["abcde", "xyz123456", "ａｂｃｄｅｆ", "big.iso"] { #expect(TaskReference(name) == .name(name)) }
+        for text in ["*.iso", "a?", "[ab].zip"] { #expect(TaskReference(text) == .glob(text)) }
     }
 
     @Test("Work path: option, then environment, then the system's place") func workPath() throws {

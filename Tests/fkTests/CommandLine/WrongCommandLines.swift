@@ -124,7 +124,7 @@ enum WrongCommandLines {
         Row(words: ["get", "-o", String(repeating: "n", count: 300), file], 2, "-o", "255 bytes"),
         Row("info x", 4, "There is no task 'x'"),
         Row("info \(file)", 4, "work path"),
-        Row("info", 2, "<url|id> is missing"),
+        Row("info", 2, "<task> is missing"),
         Row("why abcdef", 4, "work path"),
         Row("set \(file) owner", 2, "'owner' is not NAME=VALUE"),
     ]
@@ -140,12 +140,12 @@ enum WrongCommandLines {
     ]
 
     private static let verbs: [Row] = [
-        Row("suspend", 2, "<url|id> is missing", "--all"),
+        Row("suspend", 2, "<task> is missing", "--all"),
         Row("suspend --all \(file)", 2, "tasks or --all, not both"),
         Row("forget -b x --state error", 2, "-b or --state, not both"),
         Row("forget --state gone", 2, "--state", "'gone'"),
         Row("cancel 12", 4, "There is no task '12'"),
-        Row("trash", 2, "<url|id> is missing"),
+        Row("trash", 2, "<task> is missing"),
     ]
 
     private static let tools: [Row] = [

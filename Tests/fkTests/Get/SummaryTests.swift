@@ -40,6 +40,20 @@ import Testing
         #expect(nothing.status == 0 && nothing.errors.contains("Nothing to retry"), "\(nothing.errors)")
     }
 
+    @Test("Many failures are grouped by host and reason") func manyFailures() async throws {
+        server.routeOthers { _ in .status(404) }
+        let urls = (0..<34).map { server.url("/none/\($0)") }
+        let result = try await sandbox.fk(["get", "--retry", "0", "-j", "8"] + urls)
+        let host = server.url("").dropFirst(7)
+        #expect(result.errors.contains("  34 files \(host): The server answered 404"), "\(result.errors)")
+        #expect(result.errors.contains("Each with its reason: fk list --state failed\n"))
+        #expect(!result.errors.contains("fk retry"), "a 404 cannot pass")
+        let list = try await sandbox.fk("list")
+        #expect(list.output.contains("  REASON\n") && list.output.contains("The server answered 404"))
+        let complete = try await sandbox.fk("list", "--state", "complete")
+        #expect(!complete.output.contains("REASON"))
+    }
+
     @Test("retry --all says what it did, not what it did not") func retryAll() async throws {
         server.route("/gone") { _ in .status(404) }
         try await sandbox.fk("get", "--retry", "0", server.url("/a"), server.url("/b"), server.url("/gone"))

@@ -96,14 +96,17 @@ import Testing
         #expect(lines(0) == [])
         for number in 0..<34 {
             var failed = info("http://h/\(number)", state: .error)
-            failed.error = DownloadError(.httpStatus, "a\nb\u{1b}", isRetryable: true)
+            failed.error = DownloadError(.httpStatus, number < 4 ? "a\nb\u{1b}" : "No.", isRetryable: true)
             failures.add(failed)
             failures.add(failed)
+            if number == 4 { #expect(lines(5).count == 7 && lines(5)[0] == "  http://h/0  a\\nb\\e") }
         }
-        let many = lines(34)
-        #expect(many.count == 23 && many[20] == "  and 14 more: fk list --state failed --work-path /w")
-        #expect(many[0] == "  http://h/0  a\\nb\\e")
-        #expect(many[22] == "fk retry --run --state failed --work-path /w", "the command is shorter than a line")
+        #expect(
+            lines(40) == [
+                "  30 files h: No.", "  4 files  h: a\\nb\\e", "  and 6 more",
+                "Each with its reason: fk list --state failed --work-path /w", "Try them again with:",
+                "fk retry --run --state failed --work-path /w",
+            ], "more than five are grouped by host and reason, and the command is shorter than a line")
         var uncreated = RunFailures()
         uncreated.add(uncreated: "http://h/x", DownloadError(.invalidURL, "No."))
         #expect(uncreated.lines(failed: 0) { $0 } == ["  http://h/x  No."])

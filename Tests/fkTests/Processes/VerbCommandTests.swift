@@ -32,6 +32,42 @@ import Testing
         #expect(try sandbox.names() == ["a"])
     }
 
+    @Test("A file's name or a pattern selects tasks; a name that several have is listed, and only --all takes them all")
+    func names() async throws {
+        for path in ["/1/x.iso", "/2/x.iso", "/y.iso"] { server.serve(path, body) }
+        let urls = ["/1/x.iso", "/2/x.iso", "/y.iso"].map { server.url($0) }
+        #expect(try await sandbox.fk(["barrel", "create", "set"] + urls).status == 0)
+        #expect(try await sandbox.json("info", "y.iso").text("url") == urls[2])
+        let several = try await sandbox.fk("suspend", "x.iso")
+        #expect(several.status == 2 && several.errors.contains("2 tasks match"), "\(several.errors)")
+        #expect(urls[..<2].allSatisfy { several.errors.contains($0) })
+        #expect(try await sandbox.json("why", "x.iso").array.count == 2)
+        #expect(try await sandbox.json("suspend", "x.iso", "--all").array.count == 2)
+        #expect(try await sandbox.json("resume", "*.iso").array.map { $0["applied"] as? Bool } == [true, true, false])
+        #expect(try await sandbox.fk("suspend", "*.zip").status == 4)
+        #expect(try await sandbox.fk("relink", "x.iso", url("a")).status == 2)
+        let asked = try await sandbox.fk("trash", "*.iso")
+        #expect(asked.status == 2 && asked.errors.contains("pass --yes"), "\(asked.errors)")
+        #expect(try await sandbox.json("forget", "-y", "?.iso").array.count == 3)
+        #expect(try await sandbox.json("list").array.isEmpty)
+    }
+
+    @Test("fk set --priority changes the order in which waiting tasks start")
+    func priority() async throws {
+        try await sandbox.fk("barrel", "create", "set", url("a"), url("b"), server.url("/c"))
+        func queue() async throws -> [String?] {
+            try await sandbox.json("list", "--sort", "queue").array.map { $0.text("url")?.suffix(1).description }
+        }
+        #expect(try await sandbox.fk("set", "c", "--priority", "first").status == 0)
+        #expect(try await queue() == ["c", "a", "b"])
+        #expect(try await sandbox.fk("set", "a", "--priority", "last").status == 0)
+        #expect(try await queue() == ["c", "b", "a"])
+        #expect(try await sandbox.fk("set", "b", "--priority", "7", "owner=me").status == 0)
+        #expect(try await queue() == ["b", "c", "a"])
+        #expect(try await sandbox.fk("set", "b", "--priority", "soon").status == 2)
+        #expect(try await sandbox.fk("set", "b").status == 2)
+    }
+
     @Test("forget of a barrel's members: part files go, finished files stay, the barrel is empty")
     func forgetBarrel() async throws {
         let gate = Gate()
@@ -91,7 +127,7 @@ import Testing
     @Test("relink does not choose between two tasks of one URL") func ambiguous() async throws {
         for folder in ["x", "y"] { #expect(try await sandbox.fk("get", url("a"), "-d", folder).status == 0) }
         let result = try await sandbox.fk("relink", url("a"), url("b"))
-        #expect(result.status == 2 && result.errors.contains("2 tasks have this URL"), "\(result.errors)")
+        #expect(result.status == 2 && result.errors.contains("2 tasks match"), "\(result.errors)")
         let id = try #require(sandbox.reader.records(url: url("a")).first).id
         try await sandbox.done("relink", id.hex, url("b"))
     }

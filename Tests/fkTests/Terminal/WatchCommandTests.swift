@@ -119,6 +119,20 @@ import Testing
         #expect(output.raw.hasSuffix("\u{1b}[?25h\u{1b}[?1049l"))
     }
 
+    @Test("x starts what waits in a process of its own", .needsPseudoTerminal)
+    func starts() async throws {
+        server.serve("/a", body)
+        try await sandbox.fk("barrel", "create", "set", server.url("/a"))
+        let output = try await watch { terminal, written, _ in
+            #expect(await sees("1 waiting", written))
+            terminal.type("x")
+            #expect(await sees("1 complete", written))
+            terminal.type("q")
+        }
+        #expect(output.status == 0)
+        #expect(try sandbox.bytes("a") == body)
+    }
+
     @Test(
         "Every way out leaves the screen as it was", .needsPseudoTerminal,
         arguments: [SIGINT, SIGHUP, SIGQUIT, SIGSEGV])

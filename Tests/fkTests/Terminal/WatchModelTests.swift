@@ -321,7 +321,8 @@ import Testing
     @Test("With nothing running it says so and how to start") func nobody() {
         var model = model(mixed)
         model.apply(.owner(pid: nil), time: 0)
-        #expect(frame(&model)[1] == "No process runs the downloads. Start them with: fk run")
+        #expect(frame(&model)[1] == "No process runs the downloads. Start them with: fk run, or x")
+        #expect(model.handle(.character("x"), rows: 24) == [.start])
         #expect(frame(&model, rows: 5)[1].hasPrefix("No process"))
         model.apply(.owner(pid: 7), time: 0)
         model.apply(.engineNews(.silent, pid: 7), time: 0)
@@ -376,7 +377,7 @@ import Testing
                 time: Int64(second) * 1_000_000_000)
         }
         #expect(model.rates == [Double](repeating: 1_048_576, count: 5))
-        #expect(frame(&model)[2].hasSuffix("at most 1.0 MiB/s") && frame(&model)[0].hasSuffix("1.0 MiB/s"))
+        #expect(frame(&model)[2].hasSuffix("peak 1.0 MiB/s") && frame(&model)[0].hasSuffix("1.0 MiB/s"))
         for second in 6...2_000 { model.apply(.progress([]), time: Int64(second) * 1_000_000_000) }
         #expect(model.rates.count == WatchModel.graphLength)
     }

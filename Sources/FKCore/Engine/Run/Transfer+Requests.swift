@@ -21,7 +21,8 @@ extension Transfer {
         let known = ResumeRules.Known(
             version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.option { $0.maxSize },
             size: entry.record.task.option { $0.size }, policy: mirrorPolicy,
-            isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName)
+            isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName,
+            expectedType: entry.record.task.option { $0.expectedType })
         lane.reopens = pieces.reopens
         var ask =
             lane.nextAsk

@@ -7,7 +7,8 @@ import FKMiddleware
 /// | an archive, image, medium, package or document (`a.zip`, `a.tar.gz`) | refused |
 /// | without an extension, or with another one (`a`, `a.html`, `a.php`, `a.txt`) | accepted |
 ///
-/// Other types are accepted: many servers send `text/plain` or nothing for files that they do not know.
+/// An expected type decides alone: `file` refuses a page under every name, and a type such as `application/zip` or `image/*`
+/// every other one. Without one, other types than pages are accepted: many servers send `text/plain` or nothing for files that they do not know.
 package enum PageRules {
     /// The extensions of files that are never web pages.
     static let binaryExtensions: Set<String> = [
@@ -25,12 +26,24 @@ package enum PageRules {
     /// - Parameters:
     ///   - name: the name that the URL alone gives to the file.
     ///   - head: the answer, with any status that brings bytes.
-    package static func error(_ name: String, _ head: ResponseHead) -> DownloadError? {
-        guard let type = head.first("Content-Type").map(mediaType), isPage(type), isBinary(name) else { return nil }
+    ///   - expected: `TaskOptions.expectedType`; the default is nil.
+    package static func error(_ name: String, _ head: ResponseHead, expected: String? = nil) -> DownloadError? {
+        let sent = head.first("Content-Type").map(mediaType)
+        if let expected, expected != "file" { return mismatch(sent, mediaType(expected), head) }
+        guard let type = sent, isPage(type), expected != nil || isBinary(name) else { return nil }
         return DownloadError(
             .protocolViolation,
             "The server sent a web page (\(type)) instead of the file \(name): perhaps a login or an error page. Open the URL "
                 + "in a browser, and give the login or cookie that it wants.",
+            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, isRetryable: head.first("Retry-After") != nil)
+    }
+
+    private static func mismatch(_ sent: String?, _ expected: String, _ head: ResponseHead) -> DownloadError? {
+        let range = expected.hasSuffix("/*") ? String(expected.dropLast()) : nil
+        guard sent != expected, range.map({ sent?.hasPrefix($0) != true }) ?? true else { return nil }
+        let found = sent.map { "The server sent \($0)" } ?? "The server does not say which type it sends"
+        return DownloadError(
+            .protocolViolation, "\(found), and \(expected) is expected.",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, isRetryable: head.first("Retry-After") != nil)
     }
 

@@ -70,16 +70,20 @@ package enum ResumeRules {
         /// The name that the URL gives to the file, where a web page in its place is refused (`PageRules`); nil if one is
         /// accepted.
         package var name: String?
+        /// `TaskOptions.expectedType`.
+        package var expectedType: String?
 
         /// Creates the facts; the default is that nothing is known.
         ///
         /// - Parameter source: nil, the default, for the source of the stored bytes.
         package init(
             _ version: FileVersion = FileVersion(), askedAt source: String? = nil, maxSize: Int64? = nil,
-            size: Int64? = nil, policy: MirrorPolicy = .prove, isRepair: Bool = false, name: String? = nil
+            size: Int64? = nil, policy: MirrorPolicy = .prove, isRepair: Bool = false, name: String? = nil,
+            expectedType: String? = nil
         ) {
             self.version = version
             self.name = name
+            self.expectedType = expectedType
             self.isRepair = isRepair
             self.source = source ?? version.source
             self.maxSize = maxSize
@@ -173,7 +177,9 @@ package enum ResumeRules {
     package static func decide(
         head: ResponseHead, ask: RangeAsk, known: Known, segments: Int, now: Date = Date()
     ) -> HeadDecision {
-        if [200, 203, 206].contains(head.status), let name = known.name, let error = PageRules.error(name, head) {
+        if [200, 203, 206].contains(head.status), known.name ?? known.expectedType != nil,
+            let error = PageRules.error(known.name ?? "", head, expected: known.expectedType)
+        {
             return .refuse(error)
         }
         return switch head.status {

@@ -52,8 +52,18 @@ extension TaskOptions {
 
     /// The error message of `validate`; nil if all options are valid.
     package var fault: String? {
-        numberFault ?? timeFault ?? headers?.lazy.compactMap(\.fault).first ?? pieces?.fault
-            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+        numberFault ?? timeFault ?? Self.typeFault(expectedType) ?? headers?.lazy.compactMap(\.fault).first
+            ?? pieces?.fault ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+    }
+
+    /// The error message for an expected type that is neither `file` nor `type/subtype`.
+    private static func typeFault(_ type: String?) -> String? {
+        guard let type, type != "file" else { return nil }
+        let parts = type.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count != 2 || !parts.allSatisfy({ HTTPToken.isFieldName(String($0)) }) || parts[0] == "*" else {
+            return nil
+        }
+        return "options.expectedType must be file or a media type such as application/zip"
     }
 
     private var numberFault: String? {

@@ -67,6 +67,10 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The length that the file must have in bytes, at least 0; nil, the default, accepts any. A longer file fails with
     /// `.tooLarge` and a shorter one with `.changedOnServer`, before its body is fetched if the server tells its length.
     public var size: Int64?
+    /// The media type that the server must send, such as `application/zip` or `image/*`, or `file` for anything but a web
+    /// page; nil, the default, refuses a web page only under the name of an archive, image, medium, package or document.
+    /// Another type fails with `.protocolViolation` before the body is fetched.
+    public var expectedType: String?
     /// Bytes to keep free on the disk of the file, at least 0; nil, the default, uses `Configure.minFree`.
     public var minFree: Int64?
     /// The number of connections; nil, the default, uses `Configure.connections`.
@@ -127,7 +131,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile
-        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders
+        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }

@@ -30,6 +30,8 @@ public struct DownloadInfo: Sendable, Hashable {
     package var wait: Waiting?
     /// The maximum number of attempts; nil if unknown. It is not part of the JSON form.
     package var maxAttempts: Int?
+    /// The priority in the queue; nil if unknown.
+    package var priority: Int?
     /// The connections that receive the file; 0 while the task does not run. It is not part of the JSON form.
     package var connections = 0
 
@@ -201,6 +203,7 @@ extension DownloadInfo {
         fileName = record.path?.lastPathPart ?? record.task.fileName
         barrels = record.barrels
         if record.state == .idle { wait = record.waiting }
+        priority = record.task.priority
         lastByteAt = record.lastByteAt
         if record.task.hasOptions, let most = record.task.options.maxAttempts {
             maxAttempts = max(most, record.plan.count)
