@@ -158,7 +158,7 @@ private actor Stage {
         book = try TaskBook(
             workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
             crowd: 1_000)
-        reporter = Reporter(book, schedule, callbacks: CallbackQueue())
+        reporter = Reporter(book, schedule, callbacks: CallbackQueue(), observers: Observers())
         phases = Phases(
             reporter, limits: RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems),
             sync: SyncService(book, schedule), transport: transport, inbox: inbox,
