@@ -1,14 +1,8 @@
 extension TaskRecord {
     /// The received bytes, with the live counters of a running task.
-    package func received(counters: LiveCounters?) -> Int64 { Self.received(ranges, counters: counters) }
-
-    /// The received bytes. Static, because the record of a task in memory would be copied for a call.
-    package static func received(_ ranges: [SavedRange], counters: LiveCounters?) -> Int64 {
-        var sum: Int64 = 0
-        for (index, range) in ranges.enumerated() {
-            sum += (counters.map { range.clamped($0.value(index)) } ?? range.position) - range.start
-        }
-        return sum
+    package func received(counters: LiveCounters?) -> Int64 {
+        guard let counters else { return received }
+        return zip(ranges.indices, ranges).reduce(0) { $0 + $1.1.clamped(counters.value($1.0)) - $1.1.start }
     }
 
     /// Stores the positions of the connections.

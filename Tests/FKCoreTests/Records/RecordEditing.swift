@@ -9,11 +9,11 @@ extension TaskRecord {
     mutating func edit(_ change: (inout RecordDraft) throws -> Void) rethrows {
         var reader = FieldReader()
         // Neither visitor throws.
-        try? visitFields(&reader)
+        try? own.visitFields(&reader)
         var draft = RecordDraft(self, reader.values)
         try change(&draft)
         var writer = FieldWriter(values: draft.values)
-        try? visitFields(&writer)
+        try? own.visitFields(&writer)
     }
 }
 

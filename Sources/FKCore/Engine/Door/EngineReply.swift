@@ -24,7 +24,7 @@ package enum EngineReply: Codable, Sendable, Hashable {
         /// False if the task existed before.
         package var isNew: Bool
         /// Set if this task could not be created.
-        @Seldom package var error: DownloadError?
+        package var error: DownloadError?
         /// Creates a result.
         package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
             self.id = id

@@ -15,7 +15,7 @@ struct SharedTexts {
 
     /// Replaces the texts of a task by the shared copies.
     mutating func share(_ entry: TaskEntry) {
-        if let directory = entry.record.task.directory { entry.record.task.directory = shared(directory) }
+        if let directory = entry.record.task.directory { entry.record.place(in: shared(directory)) }
         if let bootID = entry.record.bootID { entry.record.bootID = shared(bootID) }
         if !entry.record.barrels.isEmpty { entry.record.barrels = shared(entry.record.barrels) }
     }

@@ -93,7 +93,7 @@ package final class TaskEntry {
     package var nextURL: String { record.plan[urlIndex % record.plan.count] }
 
     /// The received bytes now.
-    package var received: Int64 { TaskRecord.received(record.ranges, counters: run?.counters) }
+    package var received: Int64 { record.received(counters: run?.counters) }
 
     /// The smoothed speed in bytes per second; 0 while it does not run.
     package var bytesPerSecond: Double { run?.pace.bytesPerSecond ?? 0 }

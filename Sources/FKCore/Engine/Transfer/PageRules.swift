@@ -28,9 +28,11 @@ package enum PageRules {
     ///   - head: the answer, with any status that brings bytes.
     ///   - expected: `TaskOptions.expectedType`; the default is nil.
     package static func error(_ name: String, _ head: ResponseHead, expected: String? = nil) -> DownloadError? {
+        // Most files have another name, and need no look at their type.
+        guard expected != nil || isBinary(name) else { return nil }
         let sent = head.first("Content-Type").map(mediaType)
         if let expected, expected != "file" { return mismatch(sent, mediaType(expected), head) }
-        guard let type = sent, isPage(type), expected != nil || isBinary(name) else { return nil }
+        guard let type = sent, isPage(type) else { return nil }
         return DownloadError(
             .protocolViolation,
             "The server sent a web page (\(type)) instead of the file \(name): perhaps a login or an error page. Open the URL "
@@ -56,6 +58,8 @@ package enum PageRules {
     }
 
     private static func mediaType(_ value: String) -> String {
-        value.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }.lowercased()
+        let type = value.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }
+        return String(decoding: type.filter { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }, as: UTF8.self)
+            .lowercased()
     }
 }

@@ -51,8 +51,9 @@ package enum FileNameRules {
             if isInStem { stem += 1 }
             last = byte
         }
-        let isDigitFirst = name.utf8.first.map { (0x30...0x39).contains($0) } ?? false
-        return (stem > 4 || isDigitFirst) && last != UInt8(ascii: ".") && name.utf8.count <= maxBytes
+        // Device names have three or four characters before the first dot, and begin with one of five letters.
+        let isDevice = (3...4).contains(stem) && "cpanl".utf8.contains((name.utf8.first ?? 0) | 0x20)
+        return !isDevice && last != UInt8(ascii: ".") && name.utf8.count <= maxBytes
             && !isOwn(name)
     }
 

@@ -193,7 +193,7 @@ public struct TaskDescription: Codable, Sendable, Hashable {
         set { ownOptions = newValue == TaskOptions() ? nil : newValue }
     }
     /// nil if no option is set, which is usual.
-    @Seldom private var ownOptions: TaskOptions?
+    @Boxed private var ownOptions: TaskOptions?
     /// True if any option is set. It does not allocate default options, unlike `options`.
     package var hasOptions: Bool { _ownOptions.isThere }
 

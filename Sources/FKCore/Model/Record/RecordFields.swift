@@ -22,8 +22,6 @@ protocol FieldVisitor: ~Copyable {
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws
     /// Visits a member that is left out if it is nil.
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws
-    /// The same for a boxed member. A reading visitor makes a new box.
-    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Seldom<Value>) throws
     /// Visits a member that few records have. It uses Foundation's encoder and decoder, which take 5 to 10 us.
     ///
     /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
@@ -34,16 +32,7 @@ extension FieldVisitor where Self: ~Copyable {
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
         try rare(name, &value, isRequired: false)
     }
-
-    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Seldom<Value>) throws {
-        var plain = value.wrappedValue
-        try field(name, &plain)
-        if Self.isReading { value.wrappedValue = plain }
-    }
 }
-
-// Most boxed members have no value. `JSONText` and `JSONScanner` then touch neither the box nor a value: the empty
-// optionals of large structures took a third of the time of reading a record.
 
 // MARK: Writing
 
@@ -57,12 +46,6 @@ extension JSONText: FieldVisitor {
 
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws {
         guard let value else { return }
-        key(name)
-        try value.write(to: &self)
-    }
-
-    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Seldom<Value>) throws {
-        guard value.isThere, let value = value.wrappedValue else { return }
         key(name)
         try value.write(to: &self)
     }
@@ -99,10 +82,6 @@ extension JSONScanner: FieldVisitor {
 
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws {
         if has(name) { value = try Value.read(&self) }
-    }
-
-    mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Seldom<Value>) throws {
-        if has(name) { value = Seldom(wrappedValue: try Value.read(&self)) }
     }
 
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws {

@@ -52,8 +52,7 @@ package struct SourcePlan: Sendable, Hashable {
 extension TaskRecord {
     /// The addresses of the file.
     package var plan: SourcePlan {
-        // Inlined, because the record of a task in memory would be copied for a call.
-        @inline(__always) get { SourcePlan(own: link ?? task.url, mirrors: task.mirrors, offered: offered ?? []) }
+        SourcePlan(own: link ?? task.url, mirrors: task.mirrors, offered: offered ?? [])
     }
 
     /// The mirrors join the plan, up to `SourcePlan.maxOffered`.

@@ -58,7 +58,7 @@ extension TaskRecord {
     private var nameFault: String? {
         if let partName {
             guard AskedForName.isOneComponent(partName), partName.utf8.first == UInt8(ascii: "."),
-                partName.utf8.suffix(24).elementsEqual(".\(id.hex.prefix(16)).fkpart".utf8)
+                String(decoding: partName.utf8.suffix(24), as: UTF8.self) == ".\(id.leadingDigits(16)).fkpart"
             else { return "its part file is not its own" }
         }
         if let link, link.hasControls { return "its address holds control characters" }

@@ -12,16 +12,15 @@ extension TaskRecord {
     ///   - leading: the number of bytes to reserve in front of the text; the default is 0.
     ///   - isRest: true leaves out the id and the description (`RecordHead`). The default is false, and the mark of the text
     ///     is then their end.
-    package consuming func jsonText(leading: Int = 0, isRest: Bool = false) throws -> JSONText {
+    package func jsonText(leading: Int = 0, isRest: Bool = false) throws -> JSONText {
         var text = JSONText(capacity: Self.usualPayload, leading: leading, isRest: isRest)
-        // `write` would copy the record, because its visitor may change it.
-        var record = self
+        var fields = own
         if !isRest {
             text.beginObject()
-            try record.visitHead(&text)
+            try fields.visitHead(&text)
             text.setMark()
         }
-        try record.visitRest(&text)
+        try fields.visitRest(&text)
         text.endObject()
         return text
     }
@@ -53,7 +52,7 @@ extension TaskRecord {
         payload.withMemoryRebound(to: UInt8.self) { bytes in
             do {
                 var scanner = JSONScanner(bytes)
-                let record = try TaskRecord.read(&scanner)
+                let record = TaskRecord(try Fields.read(&scanner))
                 return scanner.isAtEnd ? record : nil
             } catch {
                 return nil

@@ -1,0 +1,434 @@
+import FKMiddleware
+import Foundation
+
+// MARK: - Attempts
+
+extension TaskRecord {
+    /// An attempt begins.
+    package mutating func begin(at date: Date) {
+        own.attempts += 1
+        own.started = started ?? date
+        own.error = nil
+        own.waiting = nil
+    }
+
+    /// The attempt does not count: it was stopped, requested nothing, or only compared a finished file.
+    package mutating func takeBackAttempt() { own.attempts = max(0, attempts - 1) }
+
+    /// A comparison turns into an attempt to fetch the file.
+    package mutating func beginAgain() { own.attempts += 1 }
+
+    /// The attempt has failed. Its file has no final name.
+    package mutating func fail(_ error: DownloadError) {
+        own.error = error
+        own.path = nil
+    }
+
+    /// Another attempt follows.
+    ///
+    /// - Parameter reason: why the task waits; nil if it waits for a slot only.
+    package mutating func retry(_ reason: Waiting?) { own.waiting = reason }
+
+    /// The task is not complete at its deadline. Its bytes and the name of its file stay.
+    package mutating func expire(_ error: DownloadError, at date: Date) {
+        own.error = error
+        own.waiting = nil
+        own.finished = date
+    }
+
+    /// No attempt follows the failed one.
+    package mutating func giveUp(at date: Date) { own.finished = date }
+
+    /// The task returns to the queue, and the attempt does not count.
+    package mutating func putBack() {
+        takeBackAttempt()
+        own.path = nil
+        own.finished = nil
+    }
+
+    /// Resets the count of attempts. The task waits for nothing.
+    package mutating func freshen() {
+        own.attempts = 0
+        own.error = nil
+        own.waiting = nil
+    }
+
+    /// A task that has ended may run again.
+    package mutating func reopen() {
+        freshen()
+        own.finished = nil
+    }
+
+    /// The task waits for nothing any more.
+    package mutating func stopWaiting() { own.waiting = nil }
+
+    /// Why the task waits, as readers of the record show it.
+    package mutating func show(_ reason: Waiting?) { own.waiting = reason }
+
+    /// The place of the task in a list over several work paths, for readers of the record.
+    package mutating func show(number: UInt64) { own.number = number }
+
+    /// The task is cancelled or trashed. Its last error does not count any more.
+    package mutating func drop() {
+        own.error = nil
+        own.waiting = nil
+    }
+
+    /// The process of the attempt has ended. A background task is queued; a foreground task is suspended.
+    package mutating func interrupt() {
+        state = task.type == .background ? .idle : .suspend
+        takeBackAttempt()
+        own.waiting = nil
+    }
+}
+
+// MARK: - Bytes
+
+extension TaskRecord {
+    /// Forgets the received bytes and everything known about the file. The caller sets the state.
+    package mutating func dropBytes() {
+        own.ranges = []
+        own.expected = nil
+        own.validator = nil
+        own.source = nil
+        own.partName = nil
+        own.partTime = nil
+        own.pieces = nil
+        own.path = nil
+        own.written = nil
+        own.lengthVerified = nil
+        own.needsDigest = nil
+        own.offered = nil
+    }
+
+    /// The part file is missing or empty. What is known about the file stays.
+    package mutating func dropRanges() {
+        own.ranges = []
+        own.needsDigest = nil
+    }
+
+    /// The server sends the file from its beginning.
+    package mutating func startOver(length: Int64?) {
+        own.ranges = [SavedRange(start: 0, end: length)]
+        own.pieces = nil
+        own.validator = nil
+        own.expected = length
+        own.needsDigest = nil
+    }
+
+    /// Stores the length of the file that a server reported; nil keeps the known one.
+    package mutating func learn(length: Int64?) {
+        if ranges.isEmpty { own.ranges = [SavedRange(start: 0, end: length)] }
+        own.expected = length ?? expected
+        if ranges.count == 1, ranges[0].end == nil { own.ranges[0].end = length }
+    }
+
+    /// The body of a whole file without a known end has ended, or that of its rest, so its end is the end of the file.
+    package mutating func closeRange(_ index: Int, at position: Int64) {
+        own.ranges[index].end = position
+        own.expected = position
+    }
+
+    /// All bytes of the file are there.
+    package mutating func fill(_ length: Int64) {
+        own.expected = length
+        own.ranges = [SavedRange(start: 0, end: length, position: length)]
+    }
+
+    /// The end of the last received byte. Ranges without bytes may lie behind it, and behind the end of the part file.
+    package var heldEnd: Int64 { ranges.lazy.filter { $0.position > $0.start }.map(\.position).max() ?? 0 }
+
+    /// The part file has no bytes of the range from `position` on.
+    package mutating func shorten(_ index: Int, to position: Int64) {
+        own.ranges[index].position = max(ranges[index].start, position)
+        own.pieces = nil
+    }
+
+    /// Sorts and joins the ranges. Returns false if nothing changed.
+    package mutating func normalize() -> Bool {
+        let normal = SegmentPlanner.normalize(ranges, expected: expected)
+        defer { own.ranges = normal }
+        return normal != ranges
+    }
+
+    /// Divides the file into these ranges, one for each connection.
+    package mutating func divide(into ranges: [SavedRange]) { own.ranges = ranges }
+
+    /// The bytes of a piece are wrong and count as missing. All other ranges keep their numbers.
+    package mutating func reopen(_ piece: Range<Int64>) {
+        own.ranges = SegmentPlanner.reopen(ranges, piece)
+        own.pieces = nil
+    }
+
+    /// Stores the position of a connection, clamped to its range.
+    package mutating func move(_ index: Int, to position: Int64) {
+        own.ranges[index].position = ranges[index].clamped(position)
+    }
+
+    /// Adds the checksum of received bytes.
+    package mutating func add(_ piece: PieceChecksum) { own.pieces = (pieces ?? []) + [piece] }
+
+    /// A body has ended.
+    ///
+    /// - Parameter isVerified: true if a length or last chunk confirmed the end.
+    package mutating func noteEnd(isVerified: Bool) { own.lengthVerified = isVerified ? nil : false }
+
+    /// The record with the real positions of its ranges.
+    ///
+    /// - In the boot of the record, counters are as reliable as the part file, because the page cache survives the
+    ///   process. Each position is advanced to its counter if that is within the range.
+    /// - In another boot, the page cache is lost. Each position falls back to the synced one.
+    ///
+    /// A complete record is returned unchanged, because its bytes are not in a part file any more.
+    package func applyingLiveCounters(_ counters: [Int64], bootID current: String = BootID.current) -> TaskRecord {
+        var record = self
+        record.apply(counters, bootID: current)
+        return record
+    }
+
+    /// The same in place.
+    package mutating func apply(_ counters: [Int64], bootID current: String = BootID.current) {
+        guard state != .complete else { return }
+        let isOfThisBoot = bootID == current
+        for (index, range) in ranges.enumerated() {
+            if !isOfThisBoot {
+                own.ranges[index].position = max(range.start, min(range.position, range.synced))
+            } else if index < counters.count {
+                own.ranges[index] = range.advanced(to: counters[index])
+            }
+        }
+        // The file's own time may be lost with the page cache. The positions above count only synced bytes.
+        if !isOfThisBoot {
+            own.partTime = nil
+            own.pieces = nil
+        }
+    }
+}
+
+// MARK: - Responses
+
+extension TaskRecord {
+    /// Stores the validator of the stored bytes.
+    ///
+    /// - Parameter source: the URL of the validator; nil for the task's own.
+    package mutating func adopt(_ validator: Validator, of source: String?) {
+        own.validator = validator
+        own.source = source
+    }
+
+    /// Only a digest proves that the stored bytes, or those that follow them, are of one version.
+    package mutating func noteNeedsDigest() { own.needsDigest = true }
+
+    /// Stores a server's digest of the whole file.
+    package mutating func adopt(_ digest: Checksum) { own.validator?.digest = digest }
+
+    /// Stores the mirrors that servers have offered.
+    mutating func setOffered(_ urls: [String]) { own.offered = urls }
+
+    /// Stores the head of the last response.
+    package mutating func adopt(_ head: ResponseHead) { own.response = head }
+}
+
+// MARK: - Files
+
+extension TaskRecord {
+    /// The attempt writes to the part file with this name.
+    package mutating func usePart(_ name: String) { own.partName = name }
+
+    /// The part file is open, so its time proves nothing any more.
+    package mutating func openPart() {
+        own.partTime = nil
+        if ranges.isEmpty { own.pieces = nil }
+    }
+
+    /// The attempt leaves a part file with this time of its last write.
+    package mutating func leavePart(_ time: Int64?) { own.partTime = time }
+
+    /// The task has no part file any more.
+    package mutating func forgetPart() { own.partName = nil }
+
+    /// The file is about to get this final name.
+    package mutating func name(_ path: String) { own.path = path }
+
+    /// The file has no final name.
+    package mutating func unname() { own.path = nil }
+
+    /// A file that existed before counts as the result.
+    package mutating func keep(foreign path: String) {
+        own.path = path
+        own.isForeign = true
+        own.written = nil
+    }
+
+    /// Stores the identity that proves the file to be the task's.
+    package mutating func identify(_ file: FileIdentity?) { own.written = file }
+
+    /// All bytes are received. The caller sets the state.
+    package mutating func finish(received: Int64, at date: Date) {
+        let size = expected ?? received
+        own.ranges = [SavedRange(start: 0, end: size, position: size, synced: synced == true ? size : 0)]
+        own.expected = size
+        own.pieces = PieceChecksum.covering(pieces, length: size)
+        if synced == true { dropPieces() }
+        own.finished = date
+        own.error = nil
+        own.waiting = nil
+        own.needsDigest = nil
+    }
+
+    /// The finished file is synced.
+    package mutating func noteSynced() {
+        own.synced = true
+        dropPieces()
+    }
+
+    /// The file is synced. The checksum of a small one stays, for `fk verify`; a large one has a `PieceFile`.
+    private mutating func dropPieces() {
+        if expected ?? .max > PieceSums.pieceLength || pieces?.count != 1 { own.pieces = nil }
+    }
+
+    /// The bytes are synced, or the sync has failed.
+    package mutating func setSynced(_ isSynced: Bool) { own.synced = isSynced ? true : nil }
+
+    /// The result was a foreign file, or is fetched again.
+    package mutating func forgetResult() {
+        own.isForeign = nil
+        own.synced = nil
+    }
+
+    /// The finished file of another boot is complete, or nothing proves the opposite.
+    package mutating func prove() {
+        noteSynced()
+        own.error = nil
+        own.waiting = nil
+    }
+
+    /// The finished file is missing or differs from the received bytes.
+    package mutating func forgetFile() {
+        dropBytes()
+        own.finished = nil
+    }
+
+    /// A record of another boot says `complete`, but its file has no final name: only synced bytes count.
+    package mutating func unfinish() {
+        state = .action
+        apply([])
+        own.path = nil
+        own.finished = nil
+        state = task.type == .background ? .idle : .suspend
+    }
+
+    /// - Parameter paths: the other places of the finished file, removed after this record is written.
+    package mutating func leaveBehind(_ paths: [String]) { own.leftBehind = paths.isEmpty ? nil : paths }
+
+    /// The file was moved aside.
+    package mutating func setAside(_ file: SetAsideFile) { own.setAside = (setAside ?? []) + [file] }
+
+    /// The finished file stays until another fetch replaces it.
+    ///
+    /// - Parameter damaged: the bytes to fetch; nil for the whole file.
+    package mutating func renew(damaged: [Renewal.Damage]?) {
+        if former == nil, let path {
+            own.former = FormerFile(
+                path: path, expected: expected, written: written, validator: validator, source: source, pieces: pieces,
+                finished: finished, isForeign: isForeign)
+        }
+        own.former?.damaged = damaged
+        dropBytes()
+        own.isForeign = nil
+        own.synced = nil
+        own.finished = nil
+        // The permission to replace another file was for the first download.
+        if task.option({ $0.existing }) == .overwrite { task.options.existing = .rename }
+    }
+
+    /// Version 1.0 has the finished file that a refresh replaces among the files set aside.
+    mutating func takeFormer() {
+        let folder = task.directory
+        guard
+            let file = setAside?.first(where: {
+                !isHiddenAside($0.path.lastPathPart)
+                    && folder?.isExactly($0.path.folderPart) ?? $0.path.folderPart.lastPathPart.isExactly(id.hex)
+            })
+        else { return }
+        own.setAside?.removeAll { $0 == file }
+        own.former = former ?? FormerFile(path: file.path, expected: file.written.length, written: file.written)
+    }
+
+    /// The finished file before a refresh or repair counts.
+    package mutating func restore(_ former: FormerFile) {
+        own.path = former.path
+        own.expected = former.expected
+        own.written = former.written
+        own.validator = former.validator
+        own.source = former.source
+        own.pieces = former.pieces
+        own.finished = former.finished
+        own.isForeign = former.isForeign
+    }
+
+    /// The part file has the bytes of the damaged file, and these ranges.
+    package mutating func repair(with ranges: [SavedRange]) {
+        own.ranges = ranges
+        own.expected = former?.expected
+        own.validator = former?.validator
+        own.source = former?.source
+    }
+
+    /// A file cannot be repaired by its damaged bytes alone.
+    package mutating func fetchWhole() { own.former?.damaged = [] }
+
+    /// The file has the bytes that were received first.
+    package mutating func confirm(_ pieces: [PieceChecksum]?) { own.pieces = pieces }
+
+    /// Forgets the earlier files with this name, and returns them.
+    package mutating func forgetSetAside(_ path: String) -> [SetAsideFile] {
+        let files = (setAside ?? []).filter { $0.path.isExactly(path) }
+        own.setAside?.removeAll { $0.path.isExactly(path) }
+        return files
+    }
+
+    /// The task is complete: forgets the replaced file and the files that were moved aside. Returns the latter, and nil if there
+    /// was neither.
+    package mutating func forgetSetAside() -> [SetAsideFile]? {
+        guard setAside != nil || former != nil else { return nil }
+        defer { (own.setAside, own.former) = (nil, nil) }
+        return setAside ?? []
+    }
+}
+
+// MARK: - Around the download
+
+extension TaskRecord {
+    /// Adds a line to the history, which keeps the newest eight.
+    package mutating func appendHistory(_ verdict: Verdict) {
+        own.history.append(verdict)
+        if history.count > 8 { own.history.removeFirst() }
+    }
+
+    /// Adds a line to the history, and removes an earlier one that says the same. Of the states that a program was told
+    /// only the last one stays.
+    package mutating func noteDecision(_ verdict: Verdict) {
+        let told = Verdict.told
+        own.history.removeAll {
+            $0.by == verdict.by
+                && ($0.what == verdict.what || $0.what.hasPrefix(told) && verdict.what.hasPrefix(told))
+        }
+        appendHistory(verdict)
+    }
+
+    /// The same folder for the file, as a shared copy of its text.
+    package mutating func place(in directory: String) { own.task.directory = directory }
+
+    /// Requests use another address, or the task's own URL again.
+    package mutating func relink(to address: String) { own.link = address.isExactly(task.url) ? nil : address }
+
+    /// The task becomes a member of the barrel.
+    package mutating func join(_ barrel: String) { barrels.append(barrel) }
+
+    /// The task leaves the barrel.
+    package mutating func leave(_ barrel: String) { barrels.removeAll { $0.isExactly(barrel) } }
+
+    /// The application uses the finished file.
+    package mutating func use(at date: Date) { own.lastUsed = date }
+}
