@@ -115,7 +115,7 @@ enum VerbTargets: Sendable {
         let state = try arguments.state()
         let given = [
             arguments.operands.isEmpty ? nil : "tasks",
-            arguments.has("all") && arguments.operands.isEmpty ? "--all" : nil,
+            arguments.has("all") && !arguments.operands.contains(where: TaskReference.isName) ? "--all" : nil,
             barrel == nil ? nil : "-b", state == nil ? nil : "--state",
         ].compactMap(\.self)
         guard let kind = given.first else {

@@ -28,6 +28,9 @@ enum TaskReference: Sendable, Hashable {
         }
     }
 
+    /// True for an operand that can be the name of several files.
+    static func isName(_ operand: String) -> Bool { if case .url = Self(operand) { false } else { true } }
+
     /// True for a pattern.
     var isGlob: Bool { if case .glob = self { true } else { false } }
 

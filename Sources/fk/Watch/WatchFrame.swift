@@ -56,6 +56,8 @@ struct WatchFrame {
             (.cancel, "cancelled"), (.complete, "complete"),
         ]
         var parts = columns >= 60 ? ["fk watch"] : []
+        // In front of the counts, because a narrow title is cut at its end.
+        if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
         for (state, word) in words {
             let count = (model.counts[state] ?? 0) + (state == .idle ? model.counts[.prepare] ?? 0 : 0)
             if count > 0 { parts.append("\(count) \(word)") }
@@ -63,7 +65,6 @@ struct WatchFrame {
         if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
         if !model.marked.isEmpty { parts.append("\(model.marked.count) marked") }
         if model.sorting != .state { parts.append("by \(model.sorting.rawValue)") }
-        if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
         let left = Columns.clip(
             parts.joined(separator: "  "), to: max(1, columns - Columns.width(of: rate) - 2), mark: mark)
         let padded = Columns.pad(left, to: columns - Columns.width(of: rate)) + rate

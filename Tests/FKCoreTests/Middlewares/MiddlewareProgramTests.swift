@@ -293,7 +293,7 @@ struct MiddlewareProgramTests {
         do {
             let bench = try await Bench(in: folder, content: Self.content) { $0.runsMiddlewarePrograms = false }
             #expect(try bench.downloader.programs.list().map(\.name) == ["b"])
-            let id = try await bench.completed("c", barrel: "x")
+            try await bench.completed("c", barrel: "x")
             await bench.downloader.close()
         }
         // The list is the work path's: another engine runs them again.

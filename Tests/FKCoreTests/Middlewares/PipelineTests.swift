@@ -125,7 +125,7 @@ struct PipelineTests {
         #expect(bench.chains.request.remove(first))
         #expect(!bench.chains.request.remove(first))
         bench.chains.register(request: step("third"), priority: 1)
-        let b = try await bench.completed("b")
+        try await bench.completed("b")
         isOpen.update { $0 = true }
         #expect(await bench.finished(a)?.state == .complete)
         #expect(seen.value == ["first a", "third b", "second b", "second a"])

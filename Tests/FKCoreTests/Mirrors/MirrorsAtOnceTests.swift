@@ -178,7 +178,7 @@ struct MirrorsAtOnceTests {
         let bench = try await bench(2, perHost: 1, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 }
-        let small = try await bench.completed("http://b.example/small")
+        try await bench.completed("http://b.example/small")
         #expect(await bench.state(id) == .action)
         gate.open()
         try await bench.expect("f", Self.content, of: id)
@@ -192,7 +192,7 @@ struct MirrorsAtOnceTests {
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 && asks($0, of: "a.example").count > 1 }
         let asked = asks(bench, of: "b.example").count
-        let small = try await bench.completed("http://a.example/small")
+        try await bench.completed("http://a.example/small")
         #expect(await bench.engine.hosts.connections["http://b.example"] == 1)
         #expect(asks(bench, of: "b.example").count == asked)
         gate.open()

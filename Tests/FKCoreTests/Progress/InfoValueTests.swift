@@ -76,8 +76,10 @@ struct InfoValueTests {
         barrel.bytesPerSecond = 100
         #expect(barrel.estimatedTimeRemaining == .seconds(5))
         barrel.count.isLowerBound = true
-        #expect(barrel.estimatedTimeRemaining == nil && !barrel.isExpectedKnown)
-        barrel.count.isLowerBound = false
+        #expect(barrel.estimatedTimeRemaining == .seconds(5) && !barrel.isExpectedKnown)
+        barrel.unknownLengths = 1
+        #expect(barrel.estimatedTimeRemaining == nil)
+        barrel.unknownLengths = 0
         barrel.states = [.complete: 2]
         #expect(barrel.estimatedTimeRemaining == nil)
     }

@@ -158,7 +158,7 @@ struct HostPauseTests {
         let first = try await bench.add("http://a.example/first")
         await bench.reached("first", .idle, times: 2)
         let held = try await bench.add("http://cdn.example./held")
-        let free = try await bench.completed("http://a.example/free")
+        try await bench.completed("http://a.example/free")
         for id in [first, held] { #expect(await bench.messager.info(.id(id))?.waitingHost == "cdn.example") }
         await bench.advance(40)
         await bench.engine.waitUntilDrained()

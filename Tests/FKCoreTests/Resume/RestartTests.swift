@@ -154,7 +154,7 @@ struct RestartTests {
         let (first, id, _) = try await halfDone()
         await first.downloader.close()
         let second = try await Bench(in: first.folder, scope: .chosen, content: Self.content)
-        let other = try await second.completed("other")
+        try await second.completed("other")
         await second.engine.waitUntilDrained()
         #expect(second.transport.requests.count == 1)
         #expect(await second.state(id) == .idle)

@@ -77,11 +77,11 @@ struct RetryTests {
             request.urlRequest.url?.host == "b.example"
                 ? .file(Self.content, to: request) : .status(503, [.init("Retry-After", "100")])
         }
-        let id = try await bench.completed("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
+        try await bench.completed("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
         let later = try await bench.add("http://a.example/later")
         #expect(await bench.messager.info(.id(later))?.wait?.reason == .host)
         #expect(hosts(bench) == ["a.example", "b.example"])
-        let free = try await bench.completed("http://b.example/free")
+        try await bench.completed("http://b.example/free")
     }
 
     @Test("attempts and the due time outlive the engine")

@@ -122,7 +122,7 @@ enum WrongCommandLines {
         Row("get -o .. \(file)", 2, "-o", "'..'"),
         Row("get -o x/ \(file)", 2, "-o", "'x/'"),
         Row(words: ["get", "-o", String(repeating: "n", count: 300), file], 2, "-o", "255 bytes"),
-        Row("info x", 4, "There is no task 'x'"),
+        Row("info x", 4, "work path"),
         Row("info \(file)", 4, "work path"),
         Row("info", 2, "<task> is missing"),
         Row("why abcdef", 4, "work path"),

@@ -51,10 +51,9 @@ package enum FileNameRules {
             if isInStem { stem += 1 }
             last = byte
         }
+        guard last != 0, last != UInt8(ascii: "."), name.utf8.count <= maxBytes, !isOwn(name) else { return false }
         // Device names have three or four characters before the first dot, and begin with one of five letters.
-        let isDevice = (3...4).contains(stem) && "cpanl".utf8.contains((name.utf8.first ?? 0) | 0x20)
-        return !isDevice && last != UInt8(ascii: ".") && name.utf8.count <= maxBytes
-            && !isOwn(name)
+        return !((3...4).contains(stem) && "cpanl".utf8.contains((name.utf8.first ?? 0) | 0x20))
     }
 
     /// True for a name with the ending of our unfinished files.
