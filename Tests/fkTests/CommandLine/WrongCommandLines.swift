@@ -144,7 +144,7 @@ enum WrongCommandLines {
         Row("suspend --all \(file)", 2, "tasks or --all, not both"),
         Row("forget -b x --state error", 2, "-b or --state, not both"),
         Row("forget --state gone", 2, "--state", "'gone'"),
-        Row("cancel 12", 4, "There is no task '12'"),
+        Row("cancel 12", 4, "work path"),
         Row("trash", 2, "<task> is missing"),
     ]
 
