@@ -39,8 +39,15 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
 
     /// The kind of failure.
     public var code: Code
-    /// What happened and what to do next, in one or two sentences for a person. It never contains a secret.
+    /// What happened, in one or two sentences for a person. It never contains a secret.
     public var message: String
+    /// What to change so that the task passes; nil if no setting helps. `description` says it in words.
+    public var remedy: Remedy? {
+        get { remedyName.flatMap(Remedy.init) }
+        set { remedyName = newValue?.rawValue }
+    }
+    /// `remedy` as it is stored. A later version may store one that this version does not know.
+    package var remedyName: String?
     /// The URL that failed, with userinfo and query values masked.
     public var url: String?
     /// The HTTP status (RFC 9110 section 15); `nil` when no server answered.
@@ -59,6 +66,7 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
 
     private enum CodingKeys: String, CodingKey {
         case code, message, url, status, underlying, isRetryable
+        case remedyName = "remedy"
         case retryAfterSeconds = "retryAfter"
     }
 
@@ -68,9 +76,10 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
     ///   - message: is stored and shown, so it must not contain secrets.
     ///   - isRetryable: true makes the engine retry with back-off. The default is false.
     ///   - retryAfter: the time that the server asked to wait. The default is nil.
+    ///   - remedy: what to change so that the task passes. The default is nil.
     public init(
         _ code: Code, _ message: String, url: String? = nil, status: Int? = nil, underlying: String? = nil,
-        isRetryable: Bool = false, retryAfter: Duration? = nil
+        isRetryable: Bool = false, retryAfter: Duration? = nil, remedy: Remedy? = nil
     ) {
         self.code = code
         self.message = message
@@ -79,6 +88,7 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         self.underlying = underlying
         self.isRetryable = isRetryable
         retryAfterSeconds = retryAfter?.inSeconds
+        remedyName = remedy?.rawValue
     }
 
     /// Wraps any error; a `DownloadError` stays unchanged.
@@ -94,9 +104,9 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
 extension DownloadError: LocalizedError, CustomStringConvertible {
     /// Same as `description`.
     public var errorDescription: String? { description }
-    /// The message, the URL and the underlying error in one line.
+    /// The message, the remedy, the URL and the underlying error in one line.
     public var description: String {
-        var text = message
+        var text = sentence(\.setting)
         if let url { text += " [\(url)]" }
         if let underlying, !message.contains(underlying) { text += " (\(underlying))" }
         return text

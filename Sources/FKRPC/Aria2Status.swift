@@ -65,7 +65,7 @@ struct Aria2Status {
         if keys.contains(.connections) { put("connections", String(row.connections), &text) }
         if row.state.isEnded {
             if keys.contains(.errorCode) { put("errorCode", String(Aria2ErrorCode.of(row)), &text) }
-            if keys.contains(.errorMessage) { put("errorMessage", row.error?.message ?? "", &text) }
+            if keys.contains(.errorMessage) { put("errorMessage", row.error?.text ?? "", &text) }
         }
         if keys.contains(.dir) { put("dir", row.directory ?? "", &text) }
         if keys.contains(.files) {

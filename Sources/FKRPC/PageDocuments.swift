@@ -58,12 +58,12 @@ enum PageDocuments {
     ]
 
     private static func verdict(_ line: Verdict) -> JSON {
-        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(SettingNames.inRPC(line.what))])
+        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
     }
 
     static func error(_ error: DownloadError) -> JSON {
         .members([
-            "code": .string(error.code.rawValue), "message": .string(error.message),
+            "code": .string(error.code.rawValue), "message": .string(error.text),
             "reason": JSON(error.underlying.map { String($0.prefix(500)) }),
             "status": error.status.map { JSON($0) } ?? .null, "retryable": .bool(error.isRetryable),
         ])
@@ -80,7 +80,7 @@ enum PageDocuments {
     static func reason(_ row: TaskRow, isOwned: Bool) -> String {
         switch row.state {
         case .complete: "it is complete"
-        case .error: row.error?.message ?? "it failed"
+        case .error: row.error?.text ?? "it failed"
         case .suspend: "it was suspended"
         case .cancel: "it was cancelled"
         case .action: "it is running"

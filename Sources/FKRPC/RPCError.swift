@@ -14,7 +14,7 @@ package struct RPCError: Error, Hashable, Sendable {
     }
 
     /// The error of the engine.
-    package init(_ error: DownloadError) { self.init(SettingNames.inRPC(error.message)) }
+    package init(_ error: DownloadError) { self.init(error.text) }
 
     /// The body is not JSON.
     package static let parse = RPCError("Parse error.", code: -32700)

@@ -72,7 +72,7 @@ package struct TaskRow: Sendable {
         path = record.state == .complete ? record.path : nil
         attempts = record.attempts
         barrels = record.barrels
-        error = record.error.map(SettingNames.inRPC)
+        error = record.error
         waiting = record.state == .idle ? record.waiting : nil
         created = record.created
         started = record.started
@@ -124,7 +124,7 @@ package struct TaskRow: Sendable {
         }
         path = info.path
         barrels = info.barrels
-        error = info.error.map(SettingNames.inRPC)
+        error = info.error
         waiting = info.wait
     }
 }

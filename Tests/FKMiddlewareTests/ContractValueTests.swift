@@ -86,7 +86,17 @@ struct ContractValueTests {
             .httpStatus, "Not there.", url: "https://e/", status: 404, underlying: "u", isRetryable: true,
             retryAfter: .seconds(1.5)),
         DownloadError(.init("my-own"), "\u{1b}\n\"\\é"),
+        DownloadError(.tooLarge, "The file has 5 bytes.", remedy: .raiseMaxSize),
     ]
+
+    @Test("a description ends with its remedy, and a remedy of a later version is kept and not shown")
+    func remedy() throws {
+        #expect(Self.errors[3].description == "The file has 5 bytes: raise `maxSize` to accept it.")
+        let json = Data(#"{"code":"disk","message":"It failed.","isRetryable":false,"remedy":"later"}"#.utf8)
+        let later = try JSONDecoder().decode(DownloadError.self, from: json)
+        #expect(later.remedy == nil && later.description == "It failed.")
+        #expect(String(decoding: try JSONEncoder().encode(later), as: UTF8.self).contains(#""remedy":"later""#))
+    }
 
     @Test("an error survives being stored", arguments: errors)
     func codable(error: DownloadError) throws {

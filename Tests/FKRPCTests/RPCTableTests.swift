@@ -219,17 +219,12 @@ struct RPCTableTests {
         }
     }
 
-    @Test("the names of settings in messages are those of the command line's table") func settingNames() throws {
-        let source = try Repository.text("Sources/fk/Output/OptionNames.swift")
-        for pair in SettingNames.pairs { #expect(source.contains("\"\(pair.library)\""), "\(pair.library)") }
-        #expect(source.components(separatedBy: "(\"").count - 1 + 2 == SettingNames.pairs.count)
-        var table = TaskTable()
-        let full = record(1)
-        table.insert(full)
-        var info = DownloadInfo(id: full.id, url: "", state: .error)
-        info.error = DownloadError(.noSpace, "The disk is full: free some space or lower `minFree`.")
-        _ = table.take(info)
-        let message = table.rows[full.id]?.error?.message
-        #expect(message == "The disk is full: free some space or start fk rpc with a lower --min-free.")
+    @Test("a remedy is shown in words for a person at the page") func remedy() throws {
+        let error = DownloadError(.noSpace, "The disk is full. Free some space, then retry.", remedy: .lowerMinFree)
+        #expect(error.text == "The disk is full. Free some space, then retry, or start fk rpc with a lower --min-free.")
+        for remedy in Remedy.allCases {
+            let text = DownloadError(.disk, "It failed.", remedy: remedy).text
+            #expect(!text.contains("`") && text.hasSuffix(".") && !text.hasSuffix(".."), "\(text)")
+        }
     }
 }

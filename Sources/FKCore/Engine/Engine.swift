@@ -97,8 +97,8 @@ package actor Engine {
             let holder = EngineLock.holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
             throw DownloadError(
                 .workPathBusy,
-                "The work path \(workPath.root) is in use by \(holder): close its downloader, or use another work path.",
-                isRetryable: true)
+                "The work path \(workPath.root) is in use by \(holder).",
+                isRetryable: true, remedy: .chooseWorkPath)
         }
         let programs = try ProgramRoom(workPath, chains, isOn: configure.runsMiddlewarePrograms)
         self.workPath = workPath

@@ -79,9 +79,9 @@
                 return make(
                     .tls,
                     "The server's certificate was refused. If it is self-signed or from an authority of your own, name that "
-                        + "authority's file (caFile).", retry: false)
+                        + "authority's file.", retry: false, remedy: .nameAuthority)
             case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-                return make(.tls, "The server's public key is not a pinned one (pinnedPublicKey).", retry: false)
+                return make(.tls, "The server's public key is not a pinned one.", retry: false)
             case CURLE_SSL_CACERT_BADFILE:
                 return make(.tls, "The file of certificate authorities cannot be used.", retry: false)
             case CURLE_SSL_CRL_BADFILE:
@@ -155,11 +155,14 @@
             return make(.tls, "A secure connection could not be made.", retry: isNetwork)
         }
 
-        private func make(_ code: DownloadError.Code, _ message: String, retry: Bool) -> DownloadError {
+        private func make(
+            _ code: DownloadError.Code, _ message: String, retry: Bool, remedy: Remedy? = nil
+        ) -> DownloadError {
             let cause = text.isEmpty ? String(cString: curl_easy_strerror(self.code)) : text
             let isOnTheWay = !hasHead && [.connect, .timeout, .connectionLost, .tls].contains(code)
             let note = isOnTheWay ? ProxyAddress.note(proxy) : ""
-            return DownloadError(code, message + note, url: url, underlying: cause, isRetryable: retry)
+            return DownloadError(
+                code, message + note, url: url, underlying: cause, isRetryable: retry, remedy: note.isEmpty ? remedy : nil)
         }
     }
 #endif

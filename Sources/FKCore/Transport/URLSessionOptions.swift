@@ -19,22 +19,22 @@ enum URLSessionOptions {
         of options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> DownloadError? {
         var refused: [String] = []
-        if options.caFile != nil { refused.append("certificate authorities of its own (caFile)") }
-        if options.crlFile != nil { refused.append("certificate revocation lists (crlFile)") }
-        if options.pinnedPublicKey != nil { refused.append("pinned public keys (pinnedPublicKey)") }
-        if options.insecure { refused.append("accepting any certificate (insecure)") }
-        if let proxy = options.proxy, !proxy.isEmpty { refused.append("a proxy of its own (proxy)") }
-        if options.interface != nil { refused.append("a network interface (interface)") }
-        if options.netrc { refused.append("~/.netrc (netrc)") }
-        if options.httpVersion != .automatic { refused.append("a version of HTTP (httpVersion)") }
+        if options.caFile != nil { refused.append("certificate authorities of its own") }
+        if options.crlFile != nil { refused.append("certificate revocation lists") }
+        if options.pinnedPublicKey != nil { refused.append("pinned public keys") }
+        if options.insecure { refused.append("accepting any certificate") }
+        if let proxy = options.proxy, !proxy.isEmpty { refused.append("a proxy of its own") }
+        if options.interface != nil { refused.append("a network interface") }
+        if options.netrc { refused.append("~/.netrc") }
+        if options.httpVersion != .automatic { refused.append("a version of HTTP") }
         if options.proxy?.isEmpty == true, let name = proxyVariable(url, environment) {
-            refused.append("using no proxy although the variable \(name) is set (proxy)")
+            refused.append("using no proxy although the variable \(name) is set")
         }
         guard !refused.isEmpty else { return nil }
         return DownloadError(
             .invalidArgument,
-            "URLSession cannot do this: \(refused.joined(separator: ", ")). Use the transport over libcurl, or leave it out.",
-            url: URLMasking.mask(url))
+            "URLSession cannot do this: \(refused.joined(separator: ", ")).",
+            url: URLMasking.mask(url), remedy: .useCurl)
     }
 
     /// The variable from which libcurl, the library underneath FoundationNetworking, takes a proxy.
@@ -46,8 +46,7 @@ enum URLSessionOptions {
 
     static let noBackPressure = DownloadError(
         .invalidArgument,
-        "The URLSession of this system cannot be paused, so memory use would be unbounded. Use the transport over libcurl."
-    )
+        "The URLSession of this system cannot be paused, so memory use would be unbounded.", remedy: .useCurl)
 
     /// Resolves a Location field against the URL of its response (RFC 3986 section 5), and percent-encodes characters
     /// that URLs must not contain. nil if the result is not a URL.

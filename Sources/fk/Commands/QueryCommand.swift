@@ -154,7 +154,7 @@ private struct WhyDocument: Encodable {
         waiting = record.waiting.map(WaitingDocument.init)
         error = record.error.map(ErrorDocument.init)
         history = record.history.map {
-            Line(time: Timestamp.text($0.time), by: $0.by, what: OptionNames.inCommandLine($0.what))
+            Line(time: Timestamp.text($0.time), by: $0.by, what: $0.what)
         }
     }
 }
@@ -217,7 +217,7 @@ struct RecordText {
     /// The task's history, newest last.
     var history: [String] {
         record.history.map { line in
-            Escaping.visible("  \(Timestamp.text(line.time))  \(line.by): \(OptionNames.inCommandLine(line.what))")
+            Escaping.visible("  \(Timestamp.text(line.time))  \(line.by): \(line.what)")
         }
     }
 

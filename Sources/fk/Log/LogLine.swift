@@ -62,7 +62,7 @@ extension LogLine {
         case .replies(let replies): replies.flatMap(lines)
         case .state(let info): [line(info)]
         case .progress, .waiting, .members, .paused: []
-        case .problem(let text): [LogLine(.warn, "problem", [("reason", OptionNames.inCommandLine(text))])]
+        case .problem(let text): [LogLine(.warn, "problem", [("reason", text)])]
         }
     }
 

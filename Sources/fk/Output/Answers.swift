@@ -14,7 +14,7 @@ struct Answers: Sendable {
     /// Writes problems that occurred beside the request, such as a quarantined file.
     func warn(_ problems: [String]) {
         for problem in problems {
-            context.errors.writeLine("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(problem)))")
+            context.errors.writeLine("fk: warning: \(Escaping.visible(problem))")
         }
     }
 

@@ -87,7 +87,7 @@ final class RunPresenter: Sendable {
         case .paused(let count): paused(count)
         case .waiting(let waits): state.withLock { $0.waits = waits }
         case .problem(let text):
-            view.permanent("fk: warning: \(Escaping.visible(OptionNames.inCommandLine(text)))")
+            view.permanent("fk: warning: \(Escaping.visible(text))")
         }
     }
 

@@ -117,8 +117,9 @@ struct MessageTests {
         let url = server.url("/x")
         let result = try await sandbox.fk("get", url, "-o", "x")
         #expect(result.errors.contains("use --overwrite, --rename or --skip"), "\(result.errors)")
-        let stored = try #require(sandbox.reader.records(url: url).first?.error?.message)
-        #expect(stored.contains("`existing`") && !stored.contains("--"))
+        let stored = try #require(sandbox.reader.records(url: url).first?.error)
+        #expect(stored.remedy == .chooseExisting && stored.description.contains("`existing`"))
+        #expect(!stored.description.contains("--"))
         for words in [["why", url], ["info", url], ["info", url, "--json"]] {
             let text = try await sandbox.fk(words).output
             #expect(text.contains("--overwrite") && !text.contains("`existing`"), "\(words): \(text)")
@@ -154,13 +155,5 @@ struct MessageTests {
         #expect(result.status == 1 && result.errors.contains("0 of 0 complete, 1 not added"), "\(result.errors)")
         #expect(result.errors.contains("✗ \(server.url("/bad"))") && !result.errors.contains("hidden"))
         #expect(try sandbox.names().contains("bad") == false)
-    }
-
-    @Test("Every text that is put in another's place is one that the library has")
-    func pairs() throws {
-        let source = try Repository.sources("Sources/FKCore").values.joined()
-        // A message may be broken into several lines.
-        let text = source.replacing(try Regex("\"\\s*\\+ \""), with: "")
-        for pair in OptionNames.pairs { #expect(text.contains(pair.library), "\(pair.library)") }
     }
 }

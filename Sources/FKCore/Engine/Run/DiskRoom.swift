@@ -32,8 +32,8 @@ struct DiskRoom: Equatable {
         throw DownloadError(
             .noSpace,
             "There is not enough space in \(folder): \(ByteSize.format(needed)) are needed, \(reasons.joined(separator: ", ")). "
-                + "Free some space\(kept > 0 ? " or lower `minFree`" : ""), then retry.",
-            isRetryable: isResumed)
+                + "Free some space, then retry.",
+            isRetryable: isResumed, remedy: kept > 0 ? .lowerMinFree : nil)
     }
 }
 

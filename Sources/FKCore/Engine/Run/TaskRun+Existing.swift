@@ -22,8 +22,8 @@ extension TaskRun {
         throw DownloadError(
             .checksumMismatch,
             "\(folder.path(of: name)) was there already and is not the file expected: its "
-                + "\(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex). It stays as it is: set `existing` to "
-                + "`.overwrite` or `.rename`, or ask for another name.")
+                + "\(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex). It stays as it is.",
+            remedy: .chooseName)
     }
 
     private func comparePieces(
@@ -41,8 +41,8 @@ extension TaskRun {
         attempt.refuseExisting()
         throw DownloadError(
             .checksumMismatch,
-            "\(path) was there already and is not the file expected: \(fault). It stays as it is: set `existing` to "
-                + "`.overwrite` or `.rename`, or ask for another name.")
+            "\(path) was there already and is not the file expected: \(fault). It stays as it is.",
+            remedy: .chooseName)
     }
 }
 
@@ -50,8 +50,7 @@ extension DownloadError {
     static func fileExists(_ path: String) -> DownloadError {
         DownloadError(
             .fileExists,
-            "\(path) exists and was not made by this task: set `existing` to `.overwrite`, `.rename` or `.skip`, "
-                + "or ask for another name.")
+            "\(path) exists and was not made by this task.", remedy: .chooseExisting)
     }
 }
 

@@ -311,8 +311,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             return .fail(
                 DownloadError(
                     .tooLarge,
-                    "The server sends more than the limit of \(Plural.count(maxSize, "byte")): raise `maxSize` to accept it."
-                ))
+                    "The server sends more than the limit of \(Plural.count(maxSize, "byte")).",
+                    remedy: .raiseMaxSize))
         }
         if !bytes.isEmpty {
             do {

@@ -324,8 +324,8 @@ package enum ResumeRules {
         guard let limit = known.maxSize, total > limit else { return nil }
         return DownloadError(
             .tooLarge,
-            "The file has \(Plural.count(total, "byte")), and the limit is \(Plural.count(limit, "byte")): raise `maxSize` to accept it."
-        )
+            "The file has \(Plural.count(total, "byte")), and the limit is \(Plural.count(limit, "byte")).",
+            remedy: .raiseMaxSize)
     }
 }
 

@@ -168,12 +168,13 @@ package enum RetryRules {
             case 500...599: ": it has a problem of its own"
             default: ""
             }
+        let remedy: Remedy? = head.status == 401 ? .giveLogin : head.status == 407 ? .giveProxyLogin : nil
         return DownloadError(
             .httpStatus, "The server answered \(head.status)\(hint).",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
             isRetryable: isRetryable(status: head.status),
             retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) }
-                .map { Duration(inSeconds: $0) })
+                .map { Duration(inSeconds: $0) }, remedy: remedy)
     }
 
     /// The number of seconds to wait from now (RFC 9110 section 10.2.3), without a maximum. Returns nil for a

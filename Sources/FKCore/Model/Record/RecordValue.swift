@@ -159,6 +159,7 @@ extension DownloadError: RecordObject {
         try visitor.field("code", &code)
         try visitor.field("isRetryable", &isRetryable)
         try visitor.field("message", &message)
+        try visitor.field("remedy", &remedyName)
         try visitor.field("retryAfter", &retryAfterSeconds)
         try visitor.field("status", &status)
         try visitor.field("underlying", &underlying)

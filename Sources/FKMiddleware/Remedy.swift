@@ -1,0 +1,45 @@
+/// What to change so that a failed task passes. An application shows it in its own words.
+public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
+    /// Say what happens to a file of that name (`existing`), or ask for another name.
+    case chooseExisting = "choose-existing"
+    /// Let the file of that name be replaced (`existing`), or ask for another name: the present file is not the one expected.
+    case chooseName = "choose-name"
+    /// Allow a larger file (`maxSize`).
+    case raiseMaxSize = "raise-max-size"
+    /// Keep less space free (`minFree`).
+    case lowerMinFree = "lower-min-free"
+    /// Close the downloader that has the work path, or use another work path.
+    case chooseWorkPath = "choose-work-path"
+    /// Use the transport over libcurl.
+    case useCurl = "use-curl"
+    /// Give a name and a password, or a token.
+    case giveLogin = "give-login"
+    /// Give a name and a password for the proxy.
+    case giveProxyLogin = "give-proxy-login"
+    /// Name the file of the certificate authority (`caFile`).
+    case nameAuthority = "name-authority"
+
+    /// The end of a sentence with the library's settings.
+    var setting: String {
+        switch self {
+        case .chooseExisting: ": set `existing` to `.overwrite`, `.rename` or `.skip`, or ask for another name"
+        case .chooseName: ": set `existing` to `.overwrite` or `.rename`, or ask for another name"
+        case .raiseMaxSize: ": raise `maxSize` to accept it"
+        case .lowerMinFree: ", or lower `minFree`"
+        case .chooseWorkPath: ": close its downloader, or use another work path"
+        case .useCurl: ". Use the transport over libcurl"
+        case .giveLogin, .giveProxyLogin: ""
+        case .nameAuthority: " (`caFile`)"
+        }
+    }
+}
+
+extension DownloadError {
+    /// The message with its remedy.
+    ///
+    /// - Parameter words: the end of the sentence that names the remedy, without a full stop.
+    package func sentence(_ words: (Remedy) -> String) -> String {
+        guard let remedy else { return message }
+        return (message.utf8.last == UInt8(ascii: ".") ? String(message.dropLast()) : message) + words(remedy) + "."
+    }
+}

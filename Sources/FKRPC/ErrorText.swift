@@ -1,0 +1,21 @@
+import FKMiddleware
+
+extension DownloadError {
+    /// The message with its remedy, in words for a person at the page or at another client.
+    var text: String { sentence(\.words) }
+}
+
+extension Remedy {
+    fileprivate var words: String {
+        switch self {
+        case .chooseExisting, .chooseName: ": move that file away, or add the download again with another name"
+        case .raiseMaxSize: ": fetch it with 'fk get --max-size' to accept it"
+        case .lowerMinFree: ", or start fk rpc with a lower --min-free"
+        case .chooseWorkPath: ": end it, or start fk rpc with another --work-path"
+        case .useCurl: ". Start fk rpc with --transport curl"
+        case .giveLogin: " (options http-user and http-passwd)"
+        case .giveProxyLogin: " (option all-proxy)"
+        case .nameAuthority: " ('fk get --cacert')"
+        }
+    }
+}
