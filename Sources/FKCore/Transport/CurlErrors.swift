@@ -162,7 +162,8 @@
             let isOnTheWay = !hasHead && [.connect, .timeout, .connectionLost, .tls].contains(code)
             let note = isOnTheWay ? ProxyAddress.note(proxy) : ""
             return DownloadError(
-                code, message + note, url: url, underlying: cause, isRetryable: retry, remedy: note.isEmpty ? remedy : nil)
+                code, message + note, url: url, underlying: cause, isRetryable: retry,
+                remedy: note.isEmpty ? remedy : nil)
         }
     }
 #endif

@@ -99,16 +99,9 @@ struct RunFailures: Sendable {
         return order.count > groupLimit ? lines + ["  and \(order.count - groupLimit) other reasons"] : lines
     }
 
-    /// What helps after a failure that another attempt does not mend; nil if there is no better advice than its reason.
+    /// The command that helps where the reason of the failure names no option.
     private static func advice(_ error: DownloadError) -> String? {
-        switch error.code {
-        case .tooLarge: "A larger limit: the same command with another --max-size."
-        case .tls where !error.isRetryable:
-            "A certificate of your own authority: the same command with --cacert FILE."
-        case .httpStatus where error.status == 401: "A login: the same command with --user NAME."
-        case .httpStatus where error.status == 404 || error.status == 410:
-            "A file that has moved: fk relink URL NEW-URL continues from its new address."
-        default: nil
-        }
+        error.status == 404 || error.status == 410
+            ? "A file that has moved: fk relink URL NEW-URL continues from its new address." : nil
     }
 }
