@@ -18,6 +18,8 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case giveProxyLogin = "give-proxy-login"
     /// Name the file of the certificate authority (`caFile`).
     case nameAuthority = "name-authority"
+    /// Compare the pinned keys (`pinnedPublicKey`) with the server's.
+    case checkPinnedKey = "check-pinned-key"
 
     /// The end of a sentence with the library's settings.
     var setting: String {
@@ -30,6 +32,7 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
         case .useCurl: ". Use the transport over libcurl"
         case .giveLogin, .giveProxyLogin: ""
         case .nameAuthority: " (`caFile`)"
+        case .checkPinnedKey: " (`pinnedPublicKey`)"
         }
     }
 }

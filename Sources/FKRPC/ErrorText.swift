@@ -16,6 +16,7 @@ extension Remedy {
         case .giveLogin: " (options http-user and http-passwd)"
         case .giveProxyLogin: " (option all-proxy)"
         case .nameAuthority: " ('fk get --cacert')"
+        case .checkPinnedKey: " ('fk get --pinnedpubkey')"
         }
     }
 }

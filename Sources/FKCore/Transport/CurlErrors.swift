@@ -81,7 +81,7 @@
                     "The server's certificate was refused. If it is self-signed or from an authority of your own, name that "
                         + "authority's file.", retry: false, remedy: .nameAuthority)
             case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-                return make(.tls, "The server's public key is not a pinned one.", retry: false)
+                return make(.tls, "The server's public key is not a pinned one.", retry: false, remedy: .checkPinnedKey)
             case CURLE_SSL_CACERT_BADFILE:
                 return make(.tls, "The file of certificate authorities cannot be used.", retry: false)
             case CURLE_SSL_CRL_BADFILE:

@@ -14,6 +14,7 @@ extension Remedy {
         case .giveLogin: " (--user or --netrc)"
         case .giveProxyLogin: " (--proxy http://NAME:PASSWORD@HOST:PORT)"
         case .nameAuthority: " (--cacert)"
+        case .checkPinnedKey: " (--pinnedpubkey)"
         }
     }
 }

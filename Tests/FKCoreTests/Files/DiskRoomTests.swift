@@ -37,7 +37,7 @@ struct DiskRoomTests {
         let error = failure(5 << 20, room, isResumed: isResumed)
         #expect(error?.code == .noSpace && error?.isRetryable == isResumed)
         for text in ["/d/e", "5.0 MiB", "3.0 MiB", "1.0 MiB", "64.0 MiB", "minFree"] {
-            #expect(error?.message.contains(text) == true)
+            #expect(error?.description.contains(text) == true)
         }
         let policy = RetryPolicy()
         let decision = RetryRules.decide(

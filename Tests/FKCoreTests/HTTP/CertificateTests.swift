@@ -51,7 +51,7 @@ struct CertificateTests {
                 $0.insecure = insecure
             }
             expectRefused(info, live, "does not match pinned public key")
-            #expect(info.error?.message.contains("(pinnedPublicKey)") == true)
+            #expect(info.error?.remedy == .checkPinnedKey)
         }
         let live = try LiveBench { $0.transport.caFile = nginx.certificates.caFile }
         #expect(try await live.fetch("\(nginx.tlsBase)/a") { $0.pinnedPublicKey = wrong }.error?.code == .tls)

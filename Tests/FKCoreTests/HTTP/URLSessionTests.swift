@@ -73,7 +73,7 @@ struct URLSessionTests {
         let live = try bench { $0.transport.insecure = true }
         let info = try await live.fetch(server.url("/a"))
         #expect(info.error?.code == .invalidArgument)
-        #expect(info.error?.message.contains("libcurl") == true)
+        #expect(info.error?.description.contains("libcurl") == true)
         #expect(server.requests.isEmpty)
         await live.downloader.close()
     }

@@ -158,17 +158,17 @@ struct URLSessionTransportTests {
     @Test("an option that URLSession cannot keep is refused before anything is sent")
     func refusals() async throws {
         let changes: [(String, @Sendable (inout TransportOptions) -> Void)] = [
-            ("caFile", { $0.caFile = "/ca.pem" }), ("crlFile", { $0.crlFile = "/crl.pem" }),
-            ("pinnedPublicKey", { $0.pinnedPublicKey = "sha256//\(Data(count: 32).base64EncodedString())" }),
-            ("insecure", { $0.insecure = true }), ("proxy", { $0.proxy = "http://127.0.0.1:1" }),
-            ("interface", { $0.interface = "lo" }), ("netrc", { $0.netrc = true }),
-            ("httpVersion", { $0.httpVersion = .http1 }),
+            ("authorities", { $0.caFile = "/ca.pem" }), ("revocation", { $0.crlFile = "/crl.pem" }),
+            ("public keys", { $0.pinnedPublicKey = "sha256//\(Data(count: 32).base64EncodedString())" }),
+            ("any certificate", { $0.insecure = true }), ("proxy", { $0.proxy = "http://127.0.0.1:1" }),
+            ("network interface", { $0.interface = "lo" }), ("netrc", { $0.netrc = true }),
+            ("version of HTTP", { $0.httpVersion = .http1 }),
         ]
         let server = try FaultServer()
         server.route("/a") { _ in .ok([1]) }
         let transport = URLSessionTransport()
         defer { transport.shutdown() }
-        for (name, change) in changes {
+        for (what, change) in changes {
             var options = TransportConformance.Context.options
             change(&options)
             let handler = RecordingHandler()
@@ -176,7 +176,7 @@ struct URLSessionTransportTests {
                 try TransportConformance.Context.request(server.url("/a"), options: options), handler: handler)
             let error = try #require(await handler.finished().error)
             #expect(error.code == .invalidArgument && !error.isRetryable)
-            #expect(error.message.contains("(\(name))"), "\(error)")
+            #expect(error.message.contains(what) && error.remedy == .useCurl, "\(error)")
         }
         #expect(server.requests.isEmpty)
     }
