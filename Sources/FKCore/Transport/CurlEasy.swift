@@ -52,6 +52,10 @@
             fk_easy_set_open_socket(pointer, socketError)
         }
 
+        /// Adds the cookies of lines in Netscape's form. `CURLOPT_COOKIEFILE` would stay set on the pooled handle, and be read
+        /// again at each redirect, where it brings back what the server has deleted.
+        func add(cookies: [String]) { for line in cookies { set(CURLOPT_COOKIELIST, line) } }
+
         /// Removes the cookies of one transfer, so that the next one with this handle does not send them.
         func forgetCookies() { set(CURLOPT_COOKIELIST, "ALL") }
 

@@ -103,8 +103,10 @@
 
         private func start(_ id: UInt64, _ start: CurlInbox.Start) {
             let request: OutgoingRequest
-            do {
+            let cookies: [String]
+            do throws(DownloadError) {
                 request = try OutgoingRequest(start.request)
+                cookies = try start.request.options.cookieFile.map(CookieFile.lines) ?? []
             } catch {
                 start.handler.transportDidFinish(.failure(error))
                 return
@@ -113,6 +115,7 @@
                 start.handler.transportDidFinish(.failure(Self.noMemory))
                 return
             }
+            easy.add(cookies: cookies)
             idleDeadline = .max
             let transfer = CurlTransfer(id: id, start, request, easy: easy, clock: clock, turn: delivered)
             transfers[id] = transfer

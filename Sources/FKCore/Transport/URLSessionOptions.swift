@@ -14,7 +14,7 @@ enum URLSessionOptions {
     /// | --- | --- |
     /// | `caFile`, `crlFile`, `pinnedPublicKey`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
     /// | `proxy` other than the environment's | no setting is read (swift-corelibs-foundation #5199) |
-    /// | `interface`, `netrc`, `httpVersion` | there is no setting |
+    /// | `interface`, `netrc`, `httpVersion`, `cookieFile` | there is no setting |
     static func refusal(
         of options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> DownloadError? {
@@ -26,6 +26,7 @@ enum URLSessionOptions {
         if let proxy = options.proxy, !proxy.isEmpty { refused.append("a proxy of its own") }
         if options.interface != nil { refused.append("a network interface") }
         if options.netrc { refused.append("~/.netrc") }
+        if options.cookieFile != nil { refused.append("a file of cookies") }
         if options.httpVersion != .automatic { refused.append("a version of HTTP") }
         if options.proxy?.isEmpty == true, let name = proxyVariable(url, environment) {
             refused.append("using no proxy although the variable \(name) is set")

@@ -75,6 +75,9 @@ struct TaskInput: Sendable {
                 .value(
                     "pinnedpubkey", nil, "HASHES",
                     "accept only servers with one of these public keys: sha256//BASE64, several separated by ;"),
+                .value(
+                    "cookies", nil, "FILE", hint: .file,
+                    "send the cookies of this file, which has Netscape's form (cookies.txt)"),
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
                 Login.spec,
@@ -225,6 +228,7 @@ struct TaskInput: Sendable {
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
         options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
         options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
+        options.cookieFile = try cookieFile(arguments, context)
         options.pinnedPublicKey = arguments["pinnedpubkey"]
         if let keys = options.pinnedPublicKey, let fault = PinnedPublicKey.fault(in: keys) {
             throw arguments.error("--pinnedpubkey: \(fault).")
@@ -240,6 +244,16 @@ struct TaskInput: Sendable {
         if arguments.has("rename") { options.existing = .rename }
         if arguments.has("skip") { options.existing = .skip }
         return options
+    }
+
+    /// The file is checked here, and read again for each transfer.
+    private static func cookieFile(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
+        guard let given = arguments["cookies"] else { return nil }
+        let path = try Paths.absolute(given, from: context.workingDirectory)
+        do throws(DownloadError) { _ = try CookieFile.lines(of: path) } catch {
+            throw arguments.error("--cookies: \(error.message)")
+        }
+        return path
     }
 
     static func proxy(_ arguments: ParsedArguments) throws -> String? {

@@ -162,7 +162,7 @@ struct URLSessionTransportTests {
             ("public keys", { $0.pinnedPublicKey = "sha256//\(Data(count: 32).base64EncodedString())" }),
             ("any certificate", { $0.insecure = true }), ("proxy", { $0.proxy = "http://127.0.0.1:1" }),
             ("network interface", { $0.interface = "lo" }), ("netrc", { $0.netrc = true }),
-            ("version of HTTP", { $0.httpVersion = .http1 }),
+            ("file of cookies", { $0.cookieFile = "/cookies.txt" }), ("version of HTTP", { $0.httpVersion = .http1 }),
         ]
         let server = try FaultServer()
         server.route("/a") { _ in .ok([1]) }

@@ -29,12 +29,15 @@ import Testing
         let hex = String(repeating: "ab", count: 32)
         let folder = try TemporaryFolder()
         let authorities = try folder.write("-----BEGIN CERTIFICATE-----\n", "ca.pem")
+        let cookies = try folder.write("h\tFALSE\t/\tFALSE\t0\ta\t\n", "cookies.txt")
         let options = try get(
             "https://h/a", "-d", "out", "-o", "sub/n.iso", "--mirror", "https://m/a", "--checksum", "sha256=\(hex)",
             "-H",
             "X-Key:  v ", "-H", "Accept: */*", "-x", "4", "--retry", "0", "--timeout", "2.5", "--max-size", "1.5K",
             "--min-free", "2K",
-            "--insecure", "--skip", "--proxy", "socks5://p:1", "--cacert", authorities, "-b", "grp", "-j4",
+            "--insecure", "--skip", "--proxy", "socks5://p:1", "--cacert", authorities, "--cookies", cookies, "-b",
+            "grp",
+            "-j4",
             "--limit-rate", "2m", "--durability", "power", "--transport", "urlsession", "--detach")
         let task = try #require(options.input.tasks.first)
         #expect(task.url == "https://h/a")
@@ -52,7 +55,7 @@ import Testing
         #expect(task.options.insecure == true)
         #expect(task.options.existing == .skip)
         #expect(task.options.proxy == "socks5://p:1")
-        #expect(task.options.caFile == authorities)
+        #expect(task.options.caFile == authorities && task.options.cookieFile == cookies)
         #expect(options.barrel == "grp")
         #expect(options.run.jobs == 4 && options.run.rateLimit == 2 << 20 && options.run.detach)
         #expect(options.run.durability == .power)

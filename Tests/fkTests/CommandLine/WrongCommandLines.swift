@@ -81,6 +81,8 @@ enum WrongCommandLines {
         Row("get --proxy gopher://p:1 \(file)", 2, "--proxy", "gopher"),
         Row("get --cacert @/nothing.pem \(file)", 2, "--cacert", "@/nothing.pem", "No such file"),
         Row("get --cacert @/plain.txt \(file)", 2, "--cacert", "@/plain.txt", "no certificate"),
+        Row("get --cookies @/nothing.txt \(file)", 2, "--cookies", "@/nothing.txt", "No such file"),
+        Row("get --cookies @/plain.txt \(file)", 2, "--cookies", "@/plain.txt", "Netscape"),
         Row("get --pinnedpubkey key.pem \(file)", 2, "--pinnedpubkey", "key.pem", "sha256//BASE64"),
         Row("get --attribute nonsense \(file)", 2, "--attribute", "'nonsense'", "NAME=VALUE"),
         Row("get --checksum sha-256=zz \(file)", 2, "--checksum"),

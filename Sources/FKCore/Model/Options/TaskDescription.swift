@@ -101,6 +101,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     public var deadline: Date?
     /// Same as `TransportOptions.caFile`; nil, the default, uses the downloader's.
     public var caFile: String?
+    /// Same as `TransportOptions.cookieFile`; nil, the default, uses the downloader's. The info file has the path alone.
+    public var cookieFile: String?
     /// Same as `TransportOptions.pinnedPublicKey`; nil, the default, uses the downloader's.
     public var pinnedPublicKey: String?
     /// Same as `TransportOptions.insecure`; nil, the default, uses the downloader's.
@@ -130,7 +132,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The stored form has seconds.
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
-            caFile
+            caFile, cookieFile
         case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
@@ -160,6 +162,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
         }
         if let stallSeconds { options.stallSeconds = stallSeconds }
         if let caFile { options.caFile = caFile }
+        if let cookieFile { options.cookieFile = cookieFile }
         if let pinnedPublicKey { options.pinnedPublicKey = pinnedPublicKey }
         if let insecure { options.insecure = insecure }
         if let proxy { options.proxy = proxy }

@@ -44,6 +44,10 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public var caFile: String?
     /// The path of a PEM file with certificate revocation lists; nil, the default, uses none.
     public var crlFile: String?
+    /// The path of a file with cookies in Netscape's form, at most 16 MiB; nil, the default, uses none. The transfer sends those
+    /// that libcurl's rules allow (domain, path, secure, expiry). The file is read at the beginning of each transfer, so
+    /// also at a retry; a file that cannot be read fails the transfer with `.invalidArgument` before anything is sent.
+    public var cookieFile: String?
     /// The public keys that servers may have, like curl's `--pinnedpubkey`: one or more `sha256//BASE64` of the key's SHA-256,
     /// separated by `;`. A server with another key is refused, also with `insecure`. nil, the default, accepts any key that a
     /// trusted certificate has. Plain http has no keys and is not checked.
@@ -73,7 +77,7 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The stored form has seconds.
     private enum CodingKeys: String, CodingKey {
         case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, caFile, crlFile, insecure
-        case pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes, maxHeaderLines, userAgent
+        case cookieFile, pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes, maxHeaderLines, userAgent
         case connectSeconds = "connectTimeout"
         case stallSeconds = "stallTimeout"
     }
