@@ -1,8 +1,11 @@
 import FKMiddleware
 
 extension DownloadError {
-    /// The message with its remedy, in words for a person at the page or at another client.
+    /// The message with its remedy, in words for a person at another client.
     var text: String { sentence(\.words) }
+
+    /// The text at the page, which has fields for a login.
+    var pageText: String { remedy == .giveLogin ? message : text }
 }
 
 extension Remedy {

@@ -118,8 +118,7 @@ extension RPCService {
         if let user = options["http-user"], !user.isEmpty,
             !fields.contains(where: { $0.name.lowercased() == "authorization" })
         {
-            let login = Data("\(user):\(options["http-passwd"] ?? "")".utf8).base64EncodedString()
-            fields.append(ResponseHead.Field("Authorization", "Basic \(login)"))
+            fields.append(.login(user, options["http-passwd"] ?? ""))
         }
         return fields
     }
@@ -256,5 +255,12 @@ extension RPCService {
     func change(_ changes: [TaskChange]) async throws(RPCError) {
         do throws(DownloadError) { try await downloader.control.change(changes) } catch { throw RPCError(error) }
         await reread(changes.map(\.id))
+    }
+}
+
+extension ResponseHead.Field {
+    /// A name and a password as Basic authentication (RFC 7617).
+    static func login(_ user: String, _ password: String) -> Self {
+        Self("Authorization", "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }
 }

@@ -25,7 +25,7 @@ enum PageDocuments {
     static func details(_ row: TaskRow, _ record: TaskRecord, isOwned: Bool) -> JSON {
         let options = record.task.options
         let history = record.history.map(verdict)
-        let verdicts = record.history.filter { !internalSources.contains($0.by) }.map(verdict)
+        let verdicts = record.history.filter { !isInternal($0.by) }.map(verdict)
         let attributes = record.task.attributes.sorted { $0.key < $1.key }
         return .object(
             self.row(row) + [
@@ -52,10 +52,14 @@ enum PageDocuments {
 
     /// The sources of history lines that are no middlewares.
     private static let internalSources: Set<String> = [
-        "attempt", "checksum", "coding", "connection", "deadline", "end", "existing", "mirror", "options", "part",
-        "piece",
+        "checksum", "coding", "connection", "deadline", "end", "existing", "mirror", "options", "part", "piece",
         "proof", "range", "relink", "repair", "resume", "reuse",
     ]
+
+    /// Attempts have their numbers: `attempt 2`.
+    private static func isInternal(_ source: String) -> Bool {
+        internalSources.contains(source) || source.hasPrefix("attempt ") && Int(source.dropFirst(8)) != nil
+    }
 
     private static func verdict(_ line: Verdict) -> JSON {
         .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
@@ -63,7 +67,7 @@ enum PageDocuments {
 
     static func error(_ error: DownloadError) -> JSON {
         .members([
-            "code": .string(error.code.rawValue), "message": .string(error.text),
+            "code": .string(error.code.rawValue), "message": .string(error.pageText),
             "reason": JSON(error.underlying.map { String($0.prefix(500)) }),
             "status": error.status.map { JSON($0) } ?? .null, "retryable": .bool(error.isRetryable),
         ])
@@ -80,7 +84,7 @@ enum PageDocuments {
     static func reason(_ row: TaskRow, isOwned: Bool) -> String {
         switch row.state {
         case .complete: "it is complete"
-        case .error: row.error?.text ?? "it failed"
+        case .error: row.error?.pageText ?? "it failed"
         case .suspend: "it was suspended"
         case .cancel: "it was cancelled"
         case .action: "it is running"

@@ -42,7 +42,8 @@ extension RPCService {
             guard let verb = Verb(rawValue: name), Self.pageMethods.contains(method) else {
                 throw .noSuchMethod(method)
             }
-            return try await apply(verb, PageCall(method, params, allowed: ["ids", "barrel", "all"]))
+            let more: Set<String> = verb == .retry ? ["user", "password"] : []
+            return try await apply(verb, PageCall(method, params, allowed: more.union(["ids", "barrel", "all"])))
         }
     }
 
@@ -168,6 +169,7 @@ extension RPCService {
         if let names = try call.texts("ids") {
             var ids: [TaskID] = []
             for name in names { ids.append(try row(named: name).id) }
+            if let user = try call.text("user") { try await logIn(ids, user, call.text("password") ?? "") }
             results = try await perform(verb, ids)
         } else if let barrel = try call.text("barrel") {
             results = try await perform(verb, .barrel(barrel))
@@ -185,6 +187,22 @@ extension RPCService {
                     "applied": .bool($0.applied), "note": .string($0.note),
                 ])
             })
+    }
+
+    /// Changes the login that tasks send.
+    private func logIn(_ ids: [TaskID], _ user: String, _ password: String) async throws(RPCError) {
+        var changes: [TaskChange] = []
+        for id in ids {
+            guard var options = (try? reader.record(id))?.task.options else {
+                throw RPCError("There is no task \(id.short).")
+            }
+            let others = (options.headers ?? []).filter { $0.name.lowercased() != "authorization" }
+            options.headers = others + [.login(user, password)]
+            var change = TaskChange(id)
+            change.options = options
+            changes.append(change)
+        }
+        try await change(changes)
     }
 
     private func limit(_ call: PageCall) async throws(RPCError) -> JSON {

@@ -31,6 +31,37 @@ struct RPCPageTests {
         await fixture.close()
     }
 
+    @Test("a file that wants a login is retried with one, which is not shown") func login() async throws {
+        let fixture = try await RPCFixture()
+        fixture.server.route("/locked") { request in
+            request.headers.contains { $0.value == "Basic am9lOnB3" } ? .ok([1, 2, 3]) : .status(401)
+        }
+        let url = JSON.array([.string(fixture.server.url("/locked"))])
+        let gid = try #require(try await fixture.call("aria2.addUri", url).string)
+        try await fixture.wait(gid, for: "error")
+        let row = try #require(try await fixture.call("fk.tasks")["tasks"]?.array?.first)
+        #expect(row["error"]?["message"] == "The server answered 401: it wants a login.")
+        let ids = JSON.array([try #require(row["id"])])
+        for (user, state) in [("eve", "error"), ("joe", "complete")] {
+            let call = JSON.members(["ids": ids, "user": .string(user), "password": "pw"])
+            #expect(try await fixture.call("fk.retry", call).array?.first?["after"] == "idle")
+            try await fixture.wait(gid, for: state)
+        }
+        #expect(try await fixture.call("aria2.getOption", .string(gid))["header"] == nil)
+        await fixture.close()
+    }
+
+    @Test("a failed attempt is in the history, and is no verdict of a middleware") func attempts() async throws {
+        let fixture = try await RPCFixture()
+        let url = JSON.array([.string(fixture.server.url("/gone"))])
+        let gid = try #require(try await fixture.call("aria2.addUri", url).string)
+        try await fixture.wait(gid, for: "error")
+        let row = try await fixture.call("fk.tasks")["tasks"]?.array?.first
+        let details = try await fixture.call("fk.task", .members(["id": try #require(row?["id"])]))
+        #expect(details["history"]?.array?.first?["by"] == "attempt 1" && details["verdicts"] == [], "\(details)")
+        await fixture.close()
+    }
+
     @Test("barrels that cannot be listed are an error with the folder's name") func barrelFolder() async throws {
         let fixture = try await RPCFixture(isActive: false)
         let folder = fixture.folder.file("work/barrels").path

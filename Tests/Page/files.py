@@ -7,11 +7,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Files:
-    """`/SIZE/RATE/name` is a file of SIZE bytes that comes with RATE bytes a second; 0 is unlimited. Names in `broken` answer with their status."""
+    """`/SIZE/RATE/name` is a file of SIZE bytes that comes with RATE bytes a second; 0 is unlimited. Names in `broken` answer with their
+    status, those in `logins` need their Authorization."""
 
     def __init__(self):
         files = self
         self.broken = {}
+        self.logins = {}
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -22,6 +24,8 @@ class Files:
             def do_GET(self):
                 match = re.fullmatch(r"/(\d+)/(\d+)/([^?]*)(\?.*)?", self.path)
                 status = files.broken.get(match[3]) if match else 404
+                if match and match[3] in files.logins and self.headers.get("Authorization") != files.logins[match[3]]:
+                    status = 401
                 if status:
                     self.send_response(status)
                     self.send_header("Content-Length", "0")

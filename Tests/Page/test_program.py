@@ -6,6 +6,7 @@
 Without a Chromium or a built `fk` (and `fk-rpc` beside it) the tests are skipped.
 """
 
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -152,6 +154,38 @@ class ProgramTests(ProgramCase):
         self.says("film.bin")
         self.page.until(f"{text_of('#empty')}.includes('Nothing here yet')")
         self.assertTrue((self.folder / "downloads/film.bin").exists())
+
+    def test_another_client_adds_suspends_and_resumes(self):
+        self.page.until("store.isLive")
+        address = f"http://127.0.0.1:{self.program.port}/jsonrpc"
+
+        def call(method, *values):
+            body = json.dumps({"jsonrpc": "2.0", "id": "q", "method": method, "params": values}).encode()
+            request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+            return json.load(urllib.request.urlopen(request))["result"]
+
+        gid = call("aria2.addUri", [self.files.url("other.bin", 64 << 20, 1 << 20)])
+        self.until_row("other.bin", "running", 2)
+        call("aria2.pause", gid)
+        self.until_row("other.bin", "suspended", 2)
+        call("aria2.unpause", gid)
+        self.until_row("other.bin", "%", 2)
+        subprocess.run([FK, "suspend", "other.bin", "--work-path", self.folder / "work"], env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=True)
+        self.until_row("other.bin", "suspended", 2)
+
+    def test_a_file_that_wants_a_login_is_retried_with_one(self):
+        self.files.logins = {"locked.bin": "Basic am9lOnB3"}
+        self.add(self.files.url("locked.bin", 4096))
+        self.until_row("locked.bin", "401")
+        self.choose("locked.bin")
+        self.page.key("Enter")
+        self.page.until("document.querySelector('#details form input') !== null")
+        self.page.run("document.querySelector('#details form input').focus()")
+        self.page.type("joe")
+        self.page.key("Tab")
+        self.page.type("pw")
+        self.page.key("Enter")
+        self.until_row("locked.bin", "complete")
 
     def test_retries_a_failed_file_and_relinks_one(self):
         self.files.broken = {"late.bin": 404, "expired.bin": 403}

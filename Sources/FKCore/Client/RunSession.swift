@@ -42,42 +42,30 @@ package actor RunSession {
     }
 
     private let configure: Configure
-    private let goal: Goal
+    let goal: Goal
     var requests: [EngineMessage]
     /// The tasks that are added after the requests.
     private let addition: TaskAddition?
     private let own: OwnLimits?
     private let interval: Double
     private let chains: MiddlewareChains
-    private let waitsForSuspended: Bool
+    let waitsForSuspended: Bool
     let onEvent: @Sendable (Event) -> Void
     var tracker = RunTracker()
     private var access: SharedEngine?
     private(set) var isStopped = false
     /// The finished members of each long barrel that this session has heard of, for its index.
     var finished: [FinishedMembers] = []
-    private var takeover = TakeoverDuty()
     /// A request was refused, so the tasks of this session may never run.
-    private var isRefused = false
-    /// The URLs of the open tasks while another process runs them, for reports after their info files are gone.
-    private var urls: [TaskID: String] = [:]
-    /// True until this process is the engine.
-    private var isFollowing = true
+    private(set) var isRefused = false
+    private var following = FollowedTasks()
     /// The targets up to this place of the tracker were asked for.
     private var heardPlaces = 0
-    /// Resumed once few targets are open, or no task can run.
-    private var whenFew: CheckedContinuation<Void, Never>?
-    private var hasDrained = false
-    /// Resumed once a task that was suspended counts again, or the session is stopped.
-    private var whenContinued: CheckedContinuation<Void, Never>?
-    /// The most tasks that the engine is asked to wait for, because it holds a set of them.
-    private static let few = 10_000
+    var waits = SessionWaits()
     /// When the waiting tasks are reported next.
     private var nextWaits = ContinuousClock.now
     /// Changes that arrived while it was not known which tasks count.
-    private let news = Locked<[DownloadInfo]>([])
-    /// Changes may have been missed, so the open tasks are read again.
-    private let hasMissed = Locked(false)
+    private let news = SessionNews()
 
     /// Creates a session. Nothing happens before `run()`.
     ///
@@ -113,22 +101,9 @@ package actor RunSession {
         let access = try open()
         self.access = access
         guard !isStopped else { return tracker }
-        isFollowing = access.engine == nil
-        onEvent(isFollowing ? .following(pid: owner()) : .engine(tookOver: false))
-        let (hasNews, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        _ = await access.observeStates(missed: { [hasMissed] in
-            hasMissed.withLock { $0 = true }
-            continuation.yield()
-        }) { [news] info in
-            let isFirst = news.withLock { news in
-                defer { news.append(info) }
-                return news.isEmpty
-            }
-            // A burst of small files costs one wake-up instead of one for each change of state.
-            if isFirst {
-                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { continuation.yield() }
-            }
-        }
+        if access.engine != nil { following.begin() }
+        onEvent(following.isOver ? .engine(tookOver: false) : .following(pid: owner()))
+        _ = await access.observeStates(missed: { [news] in news.miss() }) { [news] in news.add($0) }
         await access.startQueue()
         if case .everything = goal { try await takeOpen(access) }
         do {
@@ -145,7 +120,7 @@ package actor RunSession {
             }
         }
         // Not earlier, because the tracker did not know which tasks count. All changes were buffered.
-        let listener = Task { for await _ in hasNews { await self.takeNews(access) } }
+        let listener = Task { for await _ in news.arrivals { await self.takeNews(access) } }
         if !isStopped { await waitForGoal(access) }
         reporter.cancel()
         await report(access)
@@ -154,7 +129,7 @@ package actor RunSession {
         await access.close()
         // Download middlewares hear of the last changes before the command ends.
         await access.callbacks.drained()
-        continuation.finish()
+        news.finish()
         await listener.value
         takeBuffered()
         // Not earlier, because changes that were still buffered would report the tasks again.
@@ -180,7 +155,7 @@ package actor RunSession {
     /// - Parameter soon: true kills programs of the download stage that take longer than a second. The default is false.
     package func stop(soon: Bool = false) async {
         isStopped = true
-        resumeContinued()
+        waits.continued.end()
         if soon { access?.engine?.hurry() }
         await access?.close()
     }
@@ -190,11 +165,10 @@ package actor RunSession {
 
     /// After a takeover, the tasks belong to the former engine's requests, so this engine has to be asked to run them.
     private func tookOver(_ engine: Engine) async {
-        guard isFollowing else { return }
-        isFollowing = false
-        urls = [:]
+        guard !following.isOver else { return }
+        let isDue = following.tookOver()
         onEvent(.engine(tookOver: true))
-        if takeover.tookOver() { await runTargets(engine) }
+        if isDue { await runTargets(engine) }
     }
 
     /// Asks for the tasks of this session. `.run` of a task that runs already changes nothing.
@@ -220,7 +194,7 @@ package actor RunSession {
         if requests.isEmpty, addition == nil { adopt([]) }
         while !requests.isEmpty, !isStopped {
             let request = requests.removeFirst()
-            note(request)
+            following.note(request)
             var portions = Array((isEngine ? request.portions(of: 1_000) : [request]).reversed())
             while let portion = portions.popLast(), !isStopped {
                 // The next portion would fail for the same reason.
@@ -229,17 +203,11 @@ package actor RunSession {
         }
         while let addition, !isStopped, let request = try addition.next(isMessage: !isEngine) {
             let message = EngineMessage(request)
-            note(message)
+            following.note(message)
             if await !perform(message, with: access) { break }
         }
         await hearSettled(access)
-        if takeover.replied(), let engine = access.engine { await runTargets(engine) }
-    }
-
-    /// Notes the URLs of tasks that another process will run.
-    private func note(_ message: EngineMessage) {
-        guard isFollowing, let add = message.request as? AddTasks else { return }
-        for task in add.tasks { urls[task.id] = task.url }
+        if following.replied(), let engine = access.engine { await runTargets(engine) }
     }
 
     /// - Returns: false if the request failed.
@@ -253,74 +221,12 @@ package actor RunSession {
         return true
     }
 
-    private func waitForGoal(_ access: SharedEngine) async {
-        // A refused request leaves tasks that nobody may ever run.
-        if isRefused, access.engine == nil { return }
-        var told = 0
-        while !isStopped {
-            await waitForEnd(access)
-            guard waitsForSuspended, !isStopped else { return }
-            await hearEnds(access)
-            let count = tracker.count(.suspend)
-            guard count > 0, !isStopped else { return }
-            if count != told { onEvent(.paused(count)) }
-            told = count
-            if tracker.isSettled {
-                await withCheckedContinuation { whenContinued = $0 }
-                told = 0
-            } else {
-                try? await Task.sleep(for: .milliseconds(200))
-            }
-        }
-    }
-
-    /// Takes the last changes, which arrive a moment after the wait for them has ended.
-    private func hearEnds(_ access: SharedEngine) async {
-        for _ in 0..<100 where !tracker.isSettled && !isStopped {
-            takeBuffered()
-            if await settledInfos(access).isEmpty { return }
-            try? await Task.sleep(for: .milliseconds(10))
-        }
-        for info in await settledInfos(access) { changed(info) }
-    }
-
-    private func resumeContinued() {
-        whenContinued?.resume()
-        whenContinued = nil
-    }
-
     /// Resumes the tasks that were suspended during the run.
     package func resumeSuspended() async {
         guard let access else { return }
         let ids = tracker.suspendedIDs
         guard !ids.isEmpty else { return }
         _ = await access.answer(EngineMessage(.chosen(ids.map { VerbChoice(id: $0, verb: .resume) })))
-    }
-
-    private func waitForEnd(_ access: SharedEngine) async {
-        switch goal {
-        case .everything: await access.waitUntilDrained()
-        case .tasks, .barrels, .added:
-            await waitForFew(access)
-            await access.waitUntilSettled(access.engine == nil ? tracker.ids : Array(tracker.openIDs))
-        }
-    }
-
-    /// Waits by the changes that this session hears of, while its own engine runs many targets.
-    private func waitForFew(_ access: SharedEngine) async {
-        guard access.engine != nil, tracker.openCount > Self.few else { return }
-        let drained = Task {
-            await access.waitUntilDrained()
-            self.resumeFew(hasDrained: true)
-        }
-        if !hasDrained, tracker.openCount > Self.few { await withCheckedContinuation { whenFew = $0 } }
-        drained.cancel()
-    }
-
-    private func resumeFew(hasDrained: Bool = false) {
-        if hasDrained { self.hasDrained = true }
-        whenFew?.resume()
-        whenFew = nil
     }
 
     /// Reports the targets that settled before this session could observe a change: finished files of a list that is added
@@ -341,7 +247,7 @@ package actor RunSession {
     }
 
     /// The settled tasks. Some may have settled before the session could observe a change.
-    private func settledInfos(_ access: SharedEngine) async -> [DownloadInfo] {
+    func settledInfos(_ access: SharedEngine) async -> [DownloadInfo] {
         var infos: [DownloadInfo] = []
         var place = 0
         while true {
@@ -374,11 +280,7 @@ package actor RunSession {
 
     private func takeNews(_ access: SharedEngine) async {
         takeBuffered()
-        let hasMissed = hasMissed.withLock { hasMissed in
-            defer { hasMissed = false }
-            return hasMissed
-        }
-        guard hasMissed else { return }
+        guard news.takeMiss() else { return }
         var missing = tracker.openIDs
         var ids = Array(missing)[...]
         while !ids.isEmpty {
@@ -391,28 +293,21 @@ package actor RunSession {
         }
         // The tasks were trashed, so there will be no further report on them.
         for id in missing where tracker.openIDs.contains(id) {
-            changed(DownloadInfo(id: id, url: urls[id] ?? "", state: .unknown))
+            changed(DownloadInfo(id: id, url: following.url(of: id), state: .unknown))
         }
         if case .everything = goal { try? await takeOpen(access) }
     }
 
-    func takeBuffered() {
-        let infos = news.withLock { news in
-            defer { news = [] }
-            return news
-        }
-        for info in infos { changed(info) }
-    }
+    func takeBuffered() { for info in news.take() { changed(info) } }
 
     /// - Parameter isIndexed: true for an info of the index.
     func changed(_ info: DownloadInfo, isIndexed: Bool = false) {
-        if isFollowing { urls[info.id] = info.state.isSettled ? nil : info.url }
+        following.note(info)
         if !finished.isEmpty, info.state != .complete, tracker.isComplete(info.id) { finished = [] }
         guard tracker.update(info) else { return }
         if !isIndexed, info.state == .complete { noteFinished(info) }
         onEvent(.state(info))
-        if whenContinued != nil, !tracker.isSettled || tracker.count(.suspend) == 0 { resumeContinued() }
-        if whenFew != nil, tracker.openCount <= Self.few { resumeFew() }
+        waits.heard(tracker)
     }
 
     private func adopt(_ replies: [EngineReply]) {
@@ -427,27 +322,5 @@ package actor RunSession {
             tracker.target(added)
         }
         onEvent(.replies(replies))
-    }
-}
-
-/// Decides when a session that took over asks its engine for its tasks: once, as soon as it has taken over and all its
-/// requests are answered.
-///
-/// The former engine may have answered a request and ended before the session read the answer. This engine then does
-/// not perform the request again, and would not run the tasks.
-struct TakeoverDuty: Equatable {
-    private var hasReplied = false
-    private var hasTakenOver = false
-
-    /// - Returns: true if the tasks are to be asked for now.
-    mutating func tookOver() -> Bool {
-        hasTakenOver = true
-        return hasReplied
-    }
-
-    /// - Returns: true if the tasks are to be asked for now.
-    mutating func replied() -> Bool {
-        hasReplied = true
-        return hasTakenOver
     }
 }

@@ -13,7 +13,7 @@ extension Manifest {
         _ files: [(name: String, bytes: [UInt8])], _ reading: Reading = Reading()
     ) throws(ManifestError) -> Manifest {
         guard let declaration = files.first(where: { $0.name == "bagit.txt" }) else {
-            throw ManifestError(form: .bagit, "bagit.txt is missing: the folder is no bag")
+            throw ManifestError(form: .bagit, "a folder is a list only if it is a bag, and bagit.txt is missing")
         }
         let encodesPercent = try version(declaration.bytes, reading)
         var parts: [(name: String, manifest: Manifest)] = []

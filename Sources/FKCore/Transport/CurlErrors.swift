@@ -72,7 +72,8 @@
             case CURLE_BAD_CONTENT_ENCODING:
                 return make(.encodedBody, "The body has a transfer coding that is not supported.", retry: false)
             case CURLE_GOT_NOTHING:
-                return make(.connectionLost, "The server closed the connection without an answer.", retry: true)
+                let hint = url.hasPrefix("http://") ? " If it speaks TLS at this port, write https://." : ""
+                return make(.connectionLost, "The server closed the connection without an answer.\(hint)", retry: true)
             case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3: return lost
             case CURLE_SSL_CONNECT_ERROR: return handshake
             case CURLE_PEER_FAILED_VERIFICATION:

@@ -453,7 +453,7 @@ function fillRow(entry, position, isMoved) {
   if (bar.hidden === hasBar) bar.hidden = !hasBar;
   if (hasBar) setBar(bar, row.expected > 0 ? row.received / row.expected : 1);
   setText(parts.what.children[1], isRunning ? percent(row.received, row.expected) : "");
-  setText(parts.what.children[2], isRunning && row.expected === null ? "running, length unknown" : text);
+  setText(parts.what.children[2], isRunning && row.expected === null ? row.received > 0 ? "running, length unknown" : "running, no answer yet" : text);
   const isWide = state === "error" || (state === "idle" && (row.expected === null || row.error !== null));
   element.classList.toggle("wide", isWide);
   setText(parts.amount, isWide ? "" : state === "complete" || row.received === 0 && !isRunning ? (row.expected ?? row.received) ? bytes(row.expected ?? row.received) : "" : amount(row.received, row.expected));
@@ -1235,7 +1235,7 @@ function coverPage() {
 function showDetails() {
   const task = store.details;
   const state = stateOf(task);
-  const key = `${task.id} ${state} ${task.isPartial}`;
+  const key = `${task.id} ${state} ${task.isPartial} ${task.error?.status}`;
   const pane = $("details");
   if (details.key !== key) {
     const focused = pane.contains(document.activeElement) ? document.activeElement.dataset.act ?? "pane" : null;
@@ -1257,7 +1257,7 @@ function showDetails() {
     details.written = {};
     pane.replaceChildren(
       h("header", {}, h("h2", { id: "details-title" }, nameOf(task)), button("", closeDetails, { class: "plain", "aria-label": "Close the details", data: { act: "close" } }, "forget")),
-      now, why, h("div", { class: "acts", role: "group", "aria-label": "Task" }, ...acts), ranges, h("h3", {}, "Task"), facts, verdicts, history);
+      now, why, h("div", { class: "acts", role: "group", "aria-label": "Task" }, ...acts), ...(state === "error" && task.error?.status === 401 ? [loginForm(task)] : []), ranges, h("h3", {}, "Task"), facts, verdicts, history);
     pane.scrollTop = top;
     if (focused) (pane.querySelector(`[data-act="${focused}"]`) ?? pane).focus();
   }
@@ -1281,6 +1281,18 @@ function showDetails() {
     h("li", {}, h("span", {}, h("time", { datetime: line.time }, clockText(line.time)), line.by ? ` ${visible(line.by)}` : ""), visible(line.what))))]);
   writeOnce("verdicts", task.verdicts ?? [], (lines) => details.parts.verdicts.replaceChildren(...told("Middlewares", lines)));
   writeOnce("history", task.history ?? [], (lines) => details.parts.history.replaceChildren(...told("History", [...lines].reverse())));
+}
+
+/** The fields for the login that a server wants. */
+function loginForm(task) {
+  const field = (type, name) => h("input", { type, "aria-label": name, placeholder: name, autocomplete: "off", spellcheck: "false", data: { act: type } });
+  const user = field("text", "Login name");
+  const password = field("password", "Password");
+  const send = (event) => {
+    event.preventDefault();
+    server.call("fk.retry", { ids: [task.id], user: user.value, password: password.value }).then(() => { refreshSoon(0); loadDetails(); }, (error) => say(error.message));
+  };
+  return h("form", { class: "acts", onsubmit: send }, user, password, h("button", { class: "primary" }, "Retry with this login"));
 }
 
 /** Builds a part only when its values have changed. */

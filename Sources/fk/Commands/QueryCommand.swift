@@ -90,13 +90,18 @@ struct WhyCommand: Command {
 
     func run() async throws -> Int32 {
         let reader = try global.openQuery()
-        var answers: [(record: TaskRecord, reason: String, limit: Bottleneck?)] = []
-        for record in try options.reference.records(reader) {
-            let home = reader.home(of: record.id)
-            let limit = record.state == .action ? try await bottleneck(of: record, home) : nil
-            var reason = RecordText(record).reason(engineRuns: EngineLock.isHeld(home))
-            if let limit { reason += ", limited by \(limit.text)" }
-            answers.append((record, reason, limit))
+        var records = try options.reference.records(reader)
+        let running = records.filter { $0.state == .action }.map(\.id)
+        var limits: [TaskID: Bottleneck] = [:]
+        for (home, ids) in Dictionary(grouping: running, by: reader.home) {
+            for (id, measures) in try await measures(of: ids, home) { limits[id] = .find(measures) }
+        }
+        // A task may have ended meanwhile.
+        if !running.isEmpty { records = reader.records(records.map(\.id)) }
+        let answers = records.map { record in
+            let limit = limits[record.id]
+            let reason = RecordText(record).reason(engineRuns: EngineLock.isHeld(reader.home(of: record.id)))
+            return (record: record, reason: reason + (limit.map { ", limited by \($0.text)" } ?? ""), limit: limit)
         }
         if global.json {
             let documents = answers.map { WhyDocument($0.record, reason: $0.reason, $0.limit) }
@@ -116,14 +121,13 @@ struct WhyCommand: Command {
 }
 
 extension WhyCommand {
-    /// What limits a running task; nil if no process runs it, or it ends meanwhile.
-    private func bottleneck(of record: TaskRecord, _ home: WorkPath) async throws -> Bottleneck? {
-        guard let pid = EngineLock.holder(home)?.pid else { return nil }
+    /// The measures of running tasks; none if no process runs them.
+    private func measures(of ids: [TaskID], _ home: WorkPath) async throws -> [TaskID: Bottleneck.Measures] {
+        guard let pid = EngineLock.holder(home)?.pid else { return [:] }
         let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: home.root, isDirectory: true)))
         var limits: LimitsReport?
         if case .limits(let report)? = try? await client.perform(.limits).0 { limits = report }
-        let probe = EngineProbe(reader: StoreReader(home), pid: pid, limits: limits)
-        return try await probe.measure(record).map(Bottleneck.find)
+        return try await EngineProbe(reader: StoreReader(home), pid: pid, limits: limits).measure(ids)
     }
 }
 
@@ -224,7 +228,9 @@ struct RecordText {
     /// Why the task is not running, in one sentence.
     func reason(engineRuns: Bool) -> String {
         switch record.state {
-        case .complete: "it is complete"
+        case .complete:
+            "\(record.path ?? "its file"), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
+                + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
         case .error: record.error?.fullText ?? "it failed"
         case .suspend: "it was suspended; resume it with: fk resume \(record.id.short)"
         case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"

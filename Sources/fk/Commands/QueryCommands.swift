@@ -17,7 +17,7 @@ enum QueryCommands {
         path: ["why"], summary: "explain why a task does not run, or runs no faster",
         discussion: [
             "Prints the state of the task, what it waits for, and the history of its attempts. For a running task it measures "
-                + "for a second what limits it: our own limit, a middleware, the processor, the disk, the server or the network."
+                + "for two seconds what limits it: our own limit, a middleware, the processor, the disk, the server or the network."
         ],
         operands: [TaskReference.operand],
         examples: [.init("fk why https://example.com/a.iso", "the reason and the attempts")],

@@ -86,7 +86,7 @@ struct VerbCommand: Command {
         case .barrel(let name): "Forget \(tasks) of barrel \(name) and delete every file written?"
         case .state(let state):
             "Forget \(count == 1 ? "the 1 \(state.rawValue) task" : "all \(count) \(state.rawValue) tasks") and delete every file written?"
-        case .tasks: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
+        case .tasks, .transient: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
         }
     }
 }
@@ -98,6 +98,8 @@ enum VerbTargets: Sendable {
     case tasks([TaskReference], all: Bool)
     case barrel(String)
     case state(ShownState)
+    /// The failed tasks that another attempt may help.
+    case transient
 
     static let specs: [OptionSpec] = [
         .flag("all", nil, "every task; with a file's name, every task of that name"),
@@ -109,8 +111,9 @@ enum VerbTargets: Sendable {
 
     /// Reads the operands and options.
     ///
+    /// - Parameter takesTransient: true takes `transient` where none is given. The default is false.
     /// - Throws: `UsageError` unless exactly one kind of target is given.
-    init(_ arguments: ParsedArguments) throws {
+    init(_ arguments: ParsedArguments, orTransient takesTransient: Bool = false) throws {
         let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
         let state = try arguments.state()
         let given = [
@@ -119,6 +122,10 @@ enum VerbTargets: Sendable {
             barrel == nil ? nil : "-b", state == nil ? nil : "--state",
         ].compactMap(\.self)
         guard let kind = given.first else {
+            if takesTransient {
+                self = .transient
+                return
+            }
             throw arguments.error("<task> is missing: name tasks, or give -b NAME, --state STATE or --all.")
         }
         guard given.count == 1 else {
@@ -140,6 +147,7 @@ enum VerbTargets: Sendable {
         case .all: [.all]
         case .barrel(let name): [.barrel(name)]
         case .state(let state): state.states.map { .state($0) }
+        case .transient: []
         case .tasks(let references, let all): try references.flatMap { try $0.selectors(in: global, all: all) }
         }
     }
@@ -152,6 +160,7 @@ enum VerbTargets: Sendable {
         case .all: try reader.records()
         case .barrel(let name): reader.records(try reader.barrelIDs(name).ids)
         case .state(let state): try reader.records { state.states.contains($0.state) }
+        case .transient: try reader.records { $0.state == .error && $0.error?.isRetryable == true }
         case .tasks(let references, _): try references.flatMap { try $0.records(reader) }
         }
     }
@@ -166,6 +175,7 @@ enum VerbTargets: Sendable {
         case .state(let state):
             guard WorkPath(global.workPath).exists else { return 0 }
             return try global.openReader().records { state.states.contains($0.state) }.count
+        case .transient: return try records(global.openReader()).count
         case .tasks(let references, _):
             let reader = try global.openReader()
             return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count

@@ -12,7 +12,10 @@ enum VerbCommands {
             [.init("fk cancel \(file)", "stop one download")]),
         spec(
             .retry, "queue failed and cancelled tasks again", [],
-            [.init("fk retry --state failed", "try every failed download again")]),
+            [
+                .init("fk retry --state failed", "try every failed download again"),
+                .init("fk retry --run", "run those again whose failure may pass, such as after a lost connection"),
+            ]),
         toggle,
         spec(
             .forget, "forget tasks and keep their finished files", ["rm"],
@@ -65,7 +68,12 @@ enum VerbCommands {
     ) -> CommandSpec {
         var options = VerbTargets.specs
         if verb == .trash || verb == .forget { options.append(.flag("yes", "y", "do not ask for confirmation")) }
-        if verb == .retry { options.append(.flag("run", nil, "download the tasks now and show their progress")) }
+        if verb == .retry {
+            options.append(
+                .flag(
+                    "run", nil,
+                    "download the tasks now and show their progress; without any named, the failed ones that may pass"))
+        }
         return CommandSpec(
             path: [verb.rawValue], aliases: aliases, summary: summary,
             discussion: warnings(of: verb) + [
@@ -75,7 +83,8 @@ enum VerbCommands {
             operands: [TaskReference.operands(0)], options: options, examples: examples,
             make: { arguments, context in
                 try VerbCommand(
-                    verb: verb, targets: VerbTargets(arguments), isConfirmed: arguments.has("yes"),
+                    verb: verb, targets: VerbTargets(arguments, orTransient: arguments.has("run")),
+                    isConfirmed: arguments.has("yes"),
                     runs: arguments.has("run") ? RunOptions(arguments, context) : nil,
                     global: GlobalOptions(arguments, context), context: context)
             })

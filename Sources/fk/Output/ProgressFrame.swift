@@ -55,12 +55,12 @@ struct ProgressFrame: Sendable {
     func line(_ task: TaskLine) -> String {
         let name = name(of: task)
         if let note = task.note { return join(name: name, note: note, task.noteStyle) }
-        let silence = task.silence.map { "no data for \(Formatting.duration($0))" }
-        if let silence, !showsAmount { return join(name: name, note: silence) }
+        if let silence = task.silenceText, !showsAmount { return join(name: name, note: silence) }
         return join(
             Fields(
                 name: name, nameStyle: nil, received: task.received, resumed: task.resumed, expected: task.expected,
-                fraction: Self.fraction(task.received, task.expected), rate: task.rate, silence: silence,
+                fraction: Self.fraction(task.received, task.expected), rate: task.rate,
+                left: Self.timeLeft(task.received, task.expected, task.rate), silence: task.silenceText,
                 connections: task.connections, task: task))
     }
 
@@ -73,7 +73,7 @@ struct ProgressFrame: Sendable {
                 name: Columns.fit(name, to: nameWidth, mark: mark), nameStyle: .bold, received: total.received,
                 resumed: total.resumed, expected: total.expected, isLowerBound: total.isLowerBound,
                 fraction: total.fraction, rate: total.rate,
-                timeLeft: total.timeLeft, share: total.total > 0 ? Double(total.complete) / Double(total.total) : nil))
+                left: total.left, share: total.total > 0 ? Double(total.complete) / Double(total.total) : nil))
     }
 
     private var mark: String { usesUnicode ? "…" : "~" }
@@ -131,8 +131,7 @@ struct ProgressFrame: Sendable {
         var isLowerBound = false
         var fraction: Double?
         var rate: Double?
-        /// Replaces the time left by bytes.
-        var timeLeft: Double?
+        var left: Double?
         /// The share of the files, for the bar where that of the bytes is unknown.
         var share: Double?
         var silence: String?
@@ -169,9 +168,7 @@ struct ProgressFrame: Sendable {
     /// Percentage, remaining time and amount. What is unknown leaves its place to the next one.
     private func numbers(_ fields: Fields) -> [String] {
         let percent = fields.fraction.map { Formatting.percent($0) } ?? ""
-        let left =
-            (fields.timeLeft ?? Self.timeLeft(fields.received, fields.isLowerBound ? nil : fields.expected, fields.rate))
-            .map { Formatting.remaining($0) } ?? ""
+        let left = fields.left.map { Formatting.remaining($0) } ?? ""
         guard showsPercent else {
             return [Columns.pad(left.isEmpty ? percent : left, to: Self.timeWidth, right: true)]
         }

@@ -34,6 +34,13 @@ struct TaskLine: Sendable, Hashable {
         self.note = note
     }
 
+    /// `no data for 8s`, or that there is no answer yet; nil while bytes arrive.
+    var silenceText: String? {
+        silence.map {
+            "no \(received == 0 && expected == nil ? "answer" : "data") for \(Formatting.duration($0))"
+        }
+    }
+
     /// `attempt 2 of 5`; nil for the first attempt.
     func attemptText(isShort: Bool) -> String? {
         guard attempt > 1 else { return nil }
@@ -73,6 +80,9 @@ struct TotalLine: Sendable, Hashable {
         self.rate = rate
         fraction = ProgressFrame.fraction(received, expected)
     }
+
+    /// The seconds left by files or by bytes; nil while unknown.
+    var left: Double? { timeLeft ?? ProgressFrame.timeLeft(received, isLowerBound ? nil : expected, rate) }
 }
 
 /// The end of a task, as a permanent line.

@@ -53,7 +53,7 @@ enum TerminalGuard {
     /// True if a terminal's keys are guarded.
     static var hasKeys: Bool { isGuarding.load(ordering: .relaxed) && guardInput.load(ordering: .relaxed) >= 0 }
 
-    /// Delivers every key at once, or leaves them to lines again.
+    /// Delivers every key from now on at once, without those typed before, or leaves keys to lines again.
     ///
     /// - Returns: false if no terminal's keys are guarded here.
     static func readKeys(_ on: Bool) -> Bool {
@@ -64,7 +64,7 @@ enum TerminalGuard {
         } else {
             changedSettings.pointee.c_lflag |= tcflag_t(ICANON)
         }
-        if isChanged.load(ordering: .relaxed) { tcsetattr(input, TCSANOW, changedSettings) }
+        if isChanged.load(ordering: .relaxed) { tcsetattr(input, on ? TCSAFLUSH : TCSANOW, changedSettings) }
         return true
     }
 

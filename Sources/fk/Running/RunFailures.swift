@@ -76,9 +76,9 @@ struct RunFailures: Sendable {
         guard retryable > 0 else { return lines }
         let words =
             retryable == ids.count && ids.count <= Self.namedLimit
-            ? ids.map(\.short).joined(separator: " ") : "--state failed"
+            ? " " + ids.map(\.short).joined(separator: " ") : ""
         return lines + [
-            retryable == 1 ? "Try it again with:" : "Try them again with:", suggested("fk retry --run \(words)"),
+            retryable == 1 ? "Try it again with:" : "Try them again with:", suggested("fk retry --run\(words)"),
         ]
     }
 

@@ -18,8 +18,12 @@ final class RunPresenter: Sendable {
         var meters = RunMeters()
         /// Why a sample of the waiting tasks waits.
         var waits: [Waiting] = []
-        /// The tasks that were complete before this run.
+        /// The added tasks that were complete before this run.
         var unchanged: Set<TaskID> = []
+        /// The files that were complete before this run, and whether each has a line.
+        var already = (count: 0, isListed: true)
+        /// True if this process has run the tasks from the start, so that it hears of each attempt.
+        var isEngine = false
         var failures = 0
         /// The tasks that could not be created.
         var notAdded = 0
@@ -40,6 +44,8 @@ final class RunPresenter: Sendable {
 
     /// The most tasks waiting for their next attempt that have a row each. More are counted in one line.
     private static let waitingRows = 4
+    /// The most added files with a line that were complete before this run. More are counted, and those of a barrel.
+    private static let unchangedLines = 5
 
     /// Creates a presenter. It writes nothing yet.
     ///
@@ -71,6 +77,7 @@ final class RunPresenter: Sendable {
     func show(_ event: RunSession.Event) {
         switch event {
         case .engine(let tookOver):
+            state.withLock { $0.isEngine = !tookOver }
             if tookOver { note("The process that ran the downloads has ended: this one continues with them.") }
         case .following(let pid):
             note("Process \(pid) runs the downloads of this work path: following it.")
@@ -92,9 +99,9 @@ final class RunPresenter: Sendable {
     }
 
     private func paused(_ count: Int) {
-        let subject = count == 1 ? "The last file is suspended" : "The last \(count) files are suspended"
+        let left = count == 1 ? "a suspended file is" : "\(count) suspended files are"
         let keys = TerminalGuard.hasKeys ? "p or " : ""
-        note("\(subject): waiting. \(keys)'\(global.suggested("fk resume --all"))' continues, Ctrl-C ends.")
+        note("Only \(left) left: \(keys)'\(global.suggested("fk resume --all"))' continues, Ctrl-C ends.")
     }
 
     /// Writes a line that is not part of the JSON output.
@@ -163,8 +170,16 @@ final class RunPresenter: Sendable {
         let outcome: FinishedLine.Outcome
         switch info.state {
         case .complete:
-            let wasComplete = state.withLock { $0.unchanged.remove(info.id) != nil }
-            outcome = begin == nil && wasComplete ? .unchanged : .complete
+            let (isUnchanged, isListed) = state.withLock { state in
+                let wasAdded = state.unchanged.remove(info.id) != nil
+                guard begin == nil, wasAdded || state.isEngine else { return (false, true) }
+                state.already.count += 1
+                let isListed = wasAdded && state.already.count <= Self.unchangedLines
+                if !isListed { state.already.isListed = false }
+                return (true, isListed)
+            }
+            guard isListed else { return write(pathOf: info) }
+            outcome = isUnchanged ? .unchanged : .complete
         case .error: outcome = .failed(info.error?.shortText ?? "failed")
         case .suspend: outcome = .suspended
         case .cancel: outcome = .cancelled
@@ -279,6 +294,8 @@ final class RunPresenter: Sendable {
         let notAdded = state.withLock { $0.notAdded }
         guard json == nil, !global.quiet, tracker.total + notAdded > 0 else { return }
         var parts = ["\(tracker.count(.complete)) of \(tracker.total) complete"]
+        let already = state.withLock { $0.already }
+        if !already.isListed { parts[0] += " (\(already.count) already)" }
         if tracker.count(.error) > 0 { parts.append("\(tracker.count(.error)) failed") }
         if tracker.count(.suspend) > 0 { parts.append("\(tracker.count(.suspend)) suspended") }
         if tracker.count(.cancel) > 0 { parts.append("\(tracker.count(.cancel)) cancelled") }

@@ -29,10 +29,7 @@ enum StatusLine {
             sums.append(Formatting.amount(total.received, of: total.expected, orMore: mark))
         }
         if let rate = total.rate { sums.append(Formatting.rate(rate)) }
-        let expected = total.isLowerBound ? nil : total.expected
-        if let left = total.timeLeft ?? ProgressFrame.timeLeft(total.received, expected, total.rate) {
-            sums.append("\(Formatting.remaining(left)) left")
-        }
+        if let left = total.left { sums.append("\(Formatting.remaining(left)) left") }
         var parts = sums.isEmpty ? [] : [sums.joined(separator: ", ")]
         if !tasks.isEmpty {
             var names = tasks.prefix(nameLimit).map(name)
@@ -46,7 +43,7 @@ enum StatusLine {
     private static func name(_ task: TaskLine) -> String {
         let name = task.name + (task.label.map { " (\($0))" } ?? "")
         if let note = task.note { return "\(name): \(note)" }
-        if let silence = task.silence { return "\(name) no data for \(Formatting.duration(silence))" }
+        if let silence = task.silenceText { return "\(name) \(silence)" }
         return ProgressFrame.fraction(task.received, task.expected).map { "\(name) \(Formatting.percent($0))" }
             ?? "\(name) \(Formatting.bytes(task.received))"
     }

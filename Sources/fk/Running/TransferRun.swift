@@ -38,9 +38,10 @@ struct TransferRun: Sendable {
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
             interval: presenter.interval, waitsForSuspended: options.waitsForSuspended(context), chains: chains
         ) { event in
+            // Earlier than the text that names the key.
+            keys.note(event)
             presenter.show(event)
             log?.note(event)
-            keys.note(event)
             if case .following = event, let note { presenter.note(note) }
         }
         keys.onContinue { Task { await session.resumeSuspended() } }
@@ -59,7 +60,7 @@ struct TransferRun: Sendable {
             if !global.json {
                 context.errors.writeLine(
                     await session.isEngine
-                        ? "Stopped. All received bytes are kept; resume with: \(continueCommand)"
+                        ? "Stopped. All received bytes are kept; resume with: \(resumeCommand(tracker))"
                         : "Stopped following: the other process continues. Watch it with: \(global.suggested("fk watch"))"
                 )
             }
@@ -71,6 +72,12 @@ struct TransferRun: Sendable {
         }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    /// The command that continues. `fk run` leaves suspended tasks alone.
+    private func resumeCommand(_ tracker: RunTracker) -> String {
+        guard tracker.isSettled, tracker.count(.suspend) > 0 else { return continueCommand }
+        return "\(global.suggested("fk resume --all")), then \(global.suggested("fk run"))"
     }
 
     /// The barrels for the presenter. Only JSON shows the sums of several, so only it needs their members in memory.

@@ -46,13 +46,16 @@ struct Bottleneck: Sendable, Hashable {
 
         /// The rate of each part of the file that is being received.
         var rates: [Double] = []
+        /// True if the server has sent no head yet in this attempt, as far as it is known.
+        var isUnanswered = false
         /// True if the whole file has arrived.
         var isWhole = false
         var limits: [Limit] = []
         /// A program of a middleware that works on this task, and its age in seconds.
         var program: (name: String, seconds: Double)?
-        /// The share of the time that the busiest thread of the engine ran; nil if unknown.
-        var processor: Double?
+        /// The shares of the time that the busiest thread of the engine ran, and that it waited for a processor; nil if
+        /// unknown.
+        var processor: (ran: Double, queued: Double)?
         /// The share of the time that a thread of the engine waited for a disk; nil if unknown.
         var diskWait: Double?
         /// The share of the time that some process waited for a disk (`/proc/pressure/io`); nil if unknown.
@@ -74,8 +77,10 @@ struct Bottleneck: Sendable, Hashable {
             let text = "our own limit: \(limit.name) of \(rate(Double(limit.rate))), \(rate(limit.used)) used"
             return .init(kind: .limit, text: text)
         }
-        if let share = measures.processor, share >= 0.85 {
-            return .init(kind: .processor, text: "the processor: a thread is busy for \(percent(share)) of the time")
+        if let busy = measures.processor, busy.ran + busy.queued >= 0.85 {
+            let queued = busy.queued >= 0.1 ? ", and waits for a processor for \(percent(busy.queued))" : ""
+            return .init(
+                kind: .processor, text: "the processor: a thread runs for \(percent(busy.ran)) of the time\(queued)")
         }
         let waited = measures.diskWait ?? 0
         if waited >= 0.3 || measures.isWhole && waited >= 0.1 {
@@ -108,7 +113,8 @@ struct Bottleneck: Sendable, Hashable {
             guard unread == 0 else {
                 return .init(kind: .unknown, text: "this process: \(bytes(unread)) have arrived and are not read yet")
             }
-            return .init(kind: .server, text: "the server or the network: no byte has arrived in this second\(trip)")
+            let what = measures.isUnanswered ? "there is no answer yet" : "no byte has arrived in two seconds"
+            return .init(kind: .server, text: "the server or the network: \(what)\(trip)")
         }
         let each = rates[rates.count / 2]
         if let slowest, slowest.window > 0, slowest.roundTrip > 0 {
@@ -135,14 +141,16 @@ struct Bottleneck: Sendable, Hashable {
                     + "number may help")
         }
         let has = rates.count == 1 ? "the only connection has" : "\(rates.count) connections have"
-        let spare = measures.connections == nil ? "" : ", and the network would carry more\(trip), no loss"
+        let spare = measures.connections == nil ? "" : "; the network shows no limit\(trip), no loss"
         return .init(kind: .server, text: "the server: \(has) \(rate(measures.rate))\(spare)")
     }
 
     private static func rate(_ value: Double) -> String { Formatting.rate(value) }
     private static func bytes(_ value: Int64) -> String { Formatting.bytes(value) }
     private static func duration(_ value: Double) -> String { Formatting.duration(value, precise: true) }
-    private static func milliseconds(_ seconds: Double) -> String { "\((seconds * 10_000).rounded() / 10) ms" }
+    private static func milliseconds(_ seconds: Double) -> String {
+        seconds < 0.000_1 ? "under 0.1 ms" : "\((seconds * 10_000).rounded() / 10) ms"
+    }
     private static func percent(_ share: Double, isFine: Bool = false) -> String {
         isFine ? "\((share * 1_000).rounded() / 10)%" : Formatting.percent(min(1, share))
     }

@@ -6,19 +6,17 @@ import Foundation
 
 /// The TCP connections of a process with the figures of the system (`TCP_INFO`), asked for over netlink. Only Linux has it.
 enum SocketTable {
-    struct Entry: Sendable {
-        var connection: Bottleneck.Measures.Connection
-    }
+    typealias Connection = Bottleneck.Measures.Connection
 
     /// The established connections of a process by the numbers of their sockets; nil if the system does not tell.
-    static func connections(of pid: Int32) -> [UInt32: Entry]? {
+    static func connections(of pid: Int32) -> [UInt32: Connection]? {
         #if os(Linux)
             let own = sockets(of: pid)
             guard !own.isEmpty else { return nil }
-            var found: [UInt32: Entry] = [:]
+            var found: [UInt32: Connection] = [:]
             for family in [UInt8(AF_INET), UInt8(AF_INET6)] {
                 guard let messages = ask(family) else { return nil }
-                for (inode, entry) in messages where own.contains(inode) { found[inode] = entry }
+                for (inode, connection) in messages where own.contains(inode) { found[inode] = connection }
             }
             return found
         #else
@@ -40,7 +38,7 @@ enum SocketTable {
         }
 
         /// All established connections of a family (sock_diag(7)).
-        private static func ask(_ family: UInt8) -> [(UInt32, Entry)]? {
+        private static func ask(_ family: UInt8) -> [(UInt32, Connection)]? {
             // NETLINK_SOCK_DIAG is 4.
             let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 4)
             guard descriptor >= 0 else { return nil }
@@ -57,7 +55,7 @@ enum SocketTable {
                 bytes.storeBytes(of: 2, toByteOffset: 20, as: UInt32.self)  // TCP_ESTABLISHED
             }
             guard send(descriptor, request, request.count, 0) == request.count else { return nil }
-            var found: [(UInt32, Entry)] = []
+            var found: [(UInt32, Connection)] = []
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while true {
                 let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -68,7 +66,7 @@ enum SocketTable {
         }
 
         /// - Returns: true at the end, false after an error, nil if more follows.
-        private static func read(_ bytes: UnsafeRawBufferPointer, into found: inout [(UInt32, Entry)]) -> Bool? {
+        private static func read(_ bytes: UnsafeRawBufferPointer, into found: inout [(UInt32, Connection)]) -> Bool? {
             var start = 0
             while start + 16 <= bytes.count {
                 let length = Int(bytes.loadUnaligned(fromByteOffset: start, as: UInt32.self))
@@ -84,7 +82,7 @@ enum SocketTable {
         }
 
         /// Reads an inet_diag_msg (72 bytes) and its attributes.
-        private static func entry(_ bytes: UnsafeRawBufferPointer) -> (UInt32, Entry)? {
+        private static func entry(_ bytes: UnsafeRawBufferPointer) -> (UInt32, Connection)? {
             let inode = bytes.loadUnaligned(fromByteOffset: 68, as: UInt32.self)
             var place = 72
             while place + 4 <= bytes.count {
@@ -94,7 +92,7 @@ enum SocketTable {
                     let info = UnsafeRawBufferPointer(rebasing: bytes[place + 4..<place + length])
                     var connection = connection(info)
                     connection.unread = Int64(bytes.loadUnaligned(fromByteOffset: 56, as: UInt32.self))
-                    return (inode, Entry(connection: connection))
+                    return (inode, connection)
                 }
                 place += (length + 3) & ~3
             }
@@ -102,11 +100,11 @@ enum SocketTable {
         }
 
         /// The members of `tcp_info` by their offsets, which are the same on every Linux. Older systems have fewer.
-        private static func connection(_ info: UnsafeRawBufferPointer) -> Bottleneck.Measures.Connection {
+        private static func connection(_ info: UnsafeRawBufferPointer) -> Connection {
             func word(_ offset: Int) -> Int64 {
                 offset + 4 <= info.count ? Int64(info.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) : 0
             }
-            var connection = Bottleneck.Measures.Connection()
+            var connection = Connection()
             // The receiver's own estimate, if it has one: a receiver sends little.
             let received = word(92)
             connection.roundTrip = Double(received > 0 ? min(received, max(word(68), 1)) : word(68)) / 1e6

@@ -77,7 +77,8 @@ import Testing
     }
 
     @Test("What is no bag is refused") func notABag() {
-        #expect(throws: ManifestError(form: .bagit, "bagit.txt is missing: the folder is no bag")) {
+        #expect(throws: ManifestError(form: .bagit, "a folder is a list only if it is a bag, and bagit.txt is missing"))
+        {
             try Manifest.bag([("fetch.txt", [])])
         }
         #expect(throws: ManifestError(form: .bagit, "the bag has no manifest-ALG.txt")) { try bag([]) }

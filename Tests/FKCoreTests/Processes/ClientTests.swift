@@ -231,11 +231,11 @@ struct ClientTests {
 
     @Test("a session that took over asks for its tasks once, when its requests are answered too")
     func duty() {
-        var first = TakeoverDuty()
+        var first = FollowedTasks()
         let asked = [first.replied(), first.tookOver()]
         #expect(asked == [false, true])
         // The former engine answered and ended: nobody else would run the tasks.
-        var second = TakeoverDuty()
+        var second = FollowedTasks()
         let askedLater = [second.tookOver(), second.replied()]
         #expect(askedLater == [false, true])
     }

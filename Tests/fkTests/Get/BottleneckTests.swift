@@ -8,13 +8,13 @@ import Testing
 @Suite("What limits a running task", .timeLimit(.minutes(10))) struct BottleneckTests {
     private typealias Connection = Bottleneck.Measures.Connection
 
-    /// A task with these parts, on a network that would carry more.
+    /// A task with these parts, on a network that shows no limit.
     private func measures(_ rates: [Double], _ change: (inout Bottleneck.Measures) -> Void = { _ in })
         -> Bottleneck.Measures
     {
         var measures = Bottleneck.Measures()
         measures.rates = rates
-        measures.processor = 0.1
+        measures.processor = (0.1, 0)
         measures.diskWait = 0
         measures.pressure = 0
         measures.connections = rates.map { _ in
@@ -41,7 +41,7 @@ import Testing
         #expect(
             found.0 == .server
                 && found.1
-                    == "the server: the only connection has 250 KiB/s, and the network would carry more, round trip 10.0 ms, no loss"
+                    == "the server: the only connection has 250 KiB/s; the network shows no limit, round trip 10.0 ms, no loss"
         )
         found = find([250 * kib, 90 * kib]) { $0.connections = nil }
         #expect(found.0 == .server && found.1 == "the server: 2 connections have 340 KiB/s")
@@ -57,6 +57,8 @@ import Testing
         #expect(found.0 == .network && found.1.contains("200.0 ms, and 10.0 ms without load"))
         found = find([]) { $0.connections = [Connection()] }
         #expect(found.0 == .server && found.1.contains("no byte has arrived"))
+        found = find([]) { $0.isUnanswered = true }
+        #expect(found.0 == .server && found.1.hasPrefix("the server or the network: there is no answer yet"))
         found = find([]) { $0.connections = [Connection(unread: 70_000)] }
         #expect(found.0 == .unknown && found.1.contains("are not read yet"))
         found = find([250 * kib]) {
@@ -70,11 +72,13 @@ import Testing
         }
         #expect(found.0 == .disk)
         found = find([250 * kib]) {
-            $0.processor = 0.97; $0.diskWait = 0.5
+            $0.processor = (0.97, 0); $0.diskWait = 0.5
         }
-        #expect(found.0 == .processor && found.1.contains("97%"))
+        #expect(found.0 == .processor && found.1 == "the processor: a thread runs for 97% of the time")
+        found = find([250 * kib]) { $0.processor = (0.1, 0.88) }
+        #expect(found.0 == .processor && found.1.hasSuffix("10% of the time, and waits for a processor for 88%"))
         found = find([250 * kib]) {
-            $0.processor = 0.97
+            $0.processor = (0.97, 0)
             $0.limits = [
                 .init(name: "fk limit", rate: 256 << 10, used: 250 * kib),
                 .init(name: "other", rate: 1 << 30, used: 250 * kib),
@@ -92,7 +96,46 @@ import Testing
         #expect(system.kind == .server)
     }
 
-    @Test("fk why names our own limit, a slow server and a middleware of a running download")
+    @Test("the rate of a server that sends in bursts is that between them")
+    func bursts() {
+        func rate(_ looks: (Double, Int64)...) -> Double {
+            EngineProbe.rate(looks.map { (seconds: $0.0, bytes: $0.1) })
+        }
+        #expect(rate((0, 7), (0.5, 107), (0.75, 107), (1.5, 207), (2, 207)) == 100)
+        #expect(rate((0, 0), (0.5, 50), (1, 100), (1.5, 150)) == 100)
+        #expect(rate((0, 0), (1, 50), (2, 50)) == 25)
+        #expect(rate((0, 0), (0.5, 10), (1, 20), (2.5, 20)) == 5, "it has stopped")
+        #expect(rate((0, 5), (2, 5)) == 0)
+        #expect(rate((0, 5)) == 0)
+    }
+
+    #if os(Linux)
+        @Test("fk why names the program of a middleware that works on a task, and its end tells when and how often")
+        func program() async throws {
+            let sandbox = try Sandbox()
+            let server = try FaultServer()
+            server.serve("/a", [1, 2, 3])
+            let go = "\(sandbox.files)/go"
+            try await sandbox.fk(
+                "middleware", "add", "--stage", "response", "--name", "scan", "--", "/bin/sh", "-c",
+                "while [ ! -e \(go) ]; do sleep 0.1; done")
+            let get = try sandbox.start("get", server.url("/a"))
+            #expect(try await sandbox.record(server.url("/a")) { $0.state == .action } != nil)
+            let reason = try await eventually {
+                let document = try await sandbox.json("why", server.url("/a"))
+                return document.text("limitedBy") == "middleware" ? document.text("reason") : nil
+            }
+            #expect(reason?.contains("limited by a middleware: ") == true, "\(reason ?? "")")
+            #expect(reason?.contains("sh -c has worked for ") == true, "dash or sh: \(reason ?? "")")
+            #expect(FileManager.default.createFile(atPath: go, contents: nil))
+            _ = await get.end()
+            let end = try await sandbox.fk("why", "a").output
+            #expect(end.contains("complete: \(sandbox.files)/a, since 2"), "\(end)")
+            #expect(end.contains(", after 1 attempt"))
+        }
+    #endif
+
+    @Test("fk why names our own limit and a slow server of a running download")
     func real() async throws {
         let sandbox = try Sandbox()
         let server = try FaultServer()

@@ -40,6 +40,21 @@ import Testing
         #expect(nothing.status == 0 && nothing.errors.contains("Nothing to retry"), "\(nothing.errors)")
     }
 
+    @Test("retry --run alone runs the failed files again that may pass, and no other")
+    func retryWhatMayPass() async throws {
+        let isThere = Observed(false)
+        server.routeOthers { [body] _ in isThere.value ? .ok(body) : .status(503) }
+        server.route("/gone") { _ in .status(404) }
+        let urls = (0..<5).map { server.url("/f\($0)") } + [server.url("/gone")]
+        let result = try await sandbox.fk(["get", "--retry", "0"] + urls)
+        #expect(result.errors.hasSuffix("Try them again with:\nfk retry --run\n"), "\(result.errors)")
+        isThere.update { $0 = true }
+        let again = try await sandbox.fk("retry", "--run")
+        #expect(again.status == 0 && again.errors.contains("5 of 5 complete"), "\(again.errors)")
+        #expect(server.requests("/gone").count == 1)
+        #expect(try await sandbox.fk("retry").status == 2)
+    }
+
     @Test("Many failures are grouped by host and reason") func manyFailures() async throws {
         server.routeOthers { _ in .status(404) }
         let urls = (0..<34).map { server.url("/none/\($0)") }

@@ -54,7 +54,7 @@ import Testing
         return try await output
     }
 
-    private static let pause = "The last file is suspended: waiting."
+    private static let pause = "Only a suspended file is left:"
 
     @Test("At a terminal, get waits for its suspended task: a command or the key p continues it", .needsPseudoTerminal)
     func waits() async throws {

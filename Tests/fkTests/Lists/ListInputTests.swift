@@ -88,7 +88,9 @@ import Testing
     @Test("A missing file is a fault of the whole list, and a folder without bagit.txt is no bag") func unreadable() {
         #expect(throws: ListInput.Fault.self) { try ListInput("/nowhere/at/all").read(in: "/") { _, _ in } }
         #expect(
-            throws: ListInput.Fault(source: folder.path, line: 0, reason: "bagit.txt is missing: the folder is no bag")
+            throws: ListInput.Fault(
+                source: folder.path, line: 0, reason: "a folder is a list only if it is a bag, and bagit.txt is missing"
+            )
         ) {
             try ListInput(folder.path).read(in: "/") { _, _ in }
         }

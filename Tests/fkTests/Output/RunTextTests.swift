@@ -105,7 +105,7 @@ import Testing
             lines(40) == [
                 "  30 files h: No.", "  4 files  h: a\\nb\\e", "  and 6 more",
                 "Each with its reason: fk list --state failed --work-path /w", "Try them again with:",
-                "fk retry --run --state failed --work-path /w",
+                "fk retry --run --work-path /w",
             ], "more than five are grouped by host and reason, and the command is shorter than a line")
         var uncreated = RunFailures()
         uncreated.add(uncreated: "http://h/x", DownloadError(.invalidURL, "No."))

@@ -5,35 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Marks, order, queue and mouse in fk watch") struct WatchSteeringTests {
-    private func info(_ name: String, _ state: DownloadState, received: Int64 = 0, expected: Int64? = nil)
-        -> DownloadInfo
-    {
-        let url = "http://h/\(name)"
-        return DownloadInfo(
-            id: TaskID(url: url), url: url, state: state, count: ByteCount(received: received, expected: expected))
-    }
-
-    private func id(_ name: String) -> TaskID { TaskID(url: "http://h/\(name)") }
-
-    private func model(_ infos: [DownloadInfo]) -> WatchModel {
-        var model = WatchModel()
-        model.apply(.all(infos), time: 0)
-        model.apply(.owner(pid: 4711), time: 0)
-        return model
-    }
-
-    private func names(_ model: inout WatchModel) -> [String] {
-        model.shown().compactMap { model.tasks[$0]?.info.shownName }
-    }
-
-    private func frame(_ model: inout WatchModel, columns: Int = 100, rows: Int = 24) -> [String] {
-        WatchFrame(
-            size: .init(columns: columns, rows: rows), usesColor: false, usesUnicode: true, runCommand: "fk run",
-            time: 0, now: Date(timeIntervalSince1970: 0)
-        ).lines(&model)
-    }
-
+@Suite("Marks, order, queue and mouse in fk watch") struct WatchSteeringTests: WatchFixture {
     @Test("A verb acts on the marked tasks, in one request; Esc unmarks before it clears the filter") func marks() {
         var model = model([
             info("run", .action, received: 5, expected: 9), info("held", .suspend), info("gone", .error),
