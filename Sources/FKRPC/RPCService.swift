@@ -32,8 +32,7 @@ package actor RPCService {
     var engineWatch = EngineWatch(interval: 0.25)
     /// What the answer to the present request may still contain. Requests interleave, so each has its own.
     @TaskLocal static var budget = AnswerBudget()
-    private let reports = Locked<[DownloadInfo]>([])
-    private let hasMissed = Locked(true)
+    private let reports = TaskNews(hasMissed: true)
     /// How often all tasks are being read at the moment.
     private var readings = 0
     private var registration: Messager.Registration?
@@ -66,9 +65,9 @@ package actor RPCService {
 
     /// Reads all tasks and begins to follow them.
     package func start() async {
-        registration = await downloader.messager.addChanges(missed: { [hasMissed] in
-            hasMissed.withLock { $0 = true }
-        }) { [reports] info in reports.withLock { $0.append(info) } }
+        registration = await downloader.messager.addChanges(missed: { [reports] in reports.miss() }) {
+            [reports] in reports.add($0)
+        }
         await refresh()
         ticker = Task { [weak self] in
             while !Task.isCancelled {
@@ -97,11 +96,7 @@ package actor RPCService {
 
     /// Takes everything that the engine has reported, so that an answer shows it.
     func refresh() async {
-        let mustReadAll = hasMissed.withLock { missed in
-            defer { missed = false }
-            return missed
-        }
-        if mustReadAll {
+        if reports.takeMiss() {
             // The record of a task that has just begun still says that it waits. Reports after this list stay until then.
             readings += 1
             let running = (try? await downloader.messager.running()) ?? []
@@ -109,21 +104,13 @@ package actor RPCService {
             readAll()
             for info in running where table.rows[info.id]?.state.isQueued == true { note(table.take(info)) }
         }
-        if readings == 0 { takeReports() }
-    }
-
-    private func takeReports() {
-        let infos = reports.withLock { infos in
-            defer { infos = [] }
-            return infos
-        }
-        for info in infos { take(info) }
+        if readings == 0 { for info in reports.take() { take(info) } }
     }
 
     private func readAll() {
         // A list that cannot be read is tried again with the next call: it does not mean that all tasks are gone.
         guard let records = try? reader.records() else {
-            hasMissed.withLock { $0 = true }
+            reports.miss()
             return
         }
         let present = Set(records.map(\.id) + refused)

@@ -65,7 +65,7 @@ package actor RunSession {
     /// When the waiting tasks are reported next.
     private var nextWaits = ContinuousClock.now
     /// Changes that arrived while it was not known which tasks count.
-    private let news = SessionNews()
+    private let news = TaskNews()
 
     /// Creates a session. Nothing happens before `run()`.
     ///

@@ -106,7 +106,7 @@ struct Bottleneck: Sendable, Hashable {
             let share = Double(disordered) / Double(packets)
             return .init(
                 kind: .network,
-                text: "the network: \(percent(share, isFine: true)) of the packets are lost or late\(trip)")
+                text: "the network: \(percent(share, isFine: true)) of the packets arrive behind a lost one\(trip)")
         }
         if measures.rate < 1 {
             let unread = connections.reduce(0) { $0 + $1.unread }
@@ -142,7 +142,10 @@ struct Bottleneck: Sendable, Hashable {
         }
         let has = rates.count == 1 ? "the only connection has" : "\(rates.count) connections have"
         let spare = measures.connections == nil ? "" : "; the network shows no limit\(trip), no loss"
-        return .init(kind: .server, text: "the server: \(has) \(rate(measures.rate))\(spare)")
+        // The server has a window, too, which this side does not see.
+        let isFar = rates.count == 1 && slowest.map { $0.roundTrip >= 0.05 } == true
+        let help = isFar ? "; more connections (-x) may help" : ""
+        return .init(kind: .server, text: "the server: \(has) \(rate(measures.rate))\(spare)\(help)")
     }
 
     private static func rate(_ value: Double) -> String { Formatting.rate(value) }

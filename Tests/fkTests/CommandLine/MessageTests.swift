@@ -128,6 +128,17 @@ struct MessageTests {
         #expect(large.status == 1 && !large.errors.contains("maxSize"), "\(large.errors)")
     }
 
+    @Test("A server that says nothing to plain HTTP may speak TLS")
+    func plainToTLS() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        server.route("/a") { _ in .raw([.close]) }
+        let result = try await sandbox.fk("get", "--retry", "0", server.url("/a"))
+        #expect(result.errors.contains("If it speaks TLS at this port, write https://."), "\(result.errors)")
+        let tls = try await sandbox.fk("get", "--retry", "0", server.url("/a").replacing("http:", with: "https:"))
+        #expect(tls.errors.contains("If it speaks plain HTTP, write http://."), "\(tls.errors)")
+    }
+
     @Test("A login that is missing names the options that give one")
     func login() async throws {
         let sandbox = try Sandbox()

@@ -43,10 +43,16 @@ import Testing
                 && found.1
                     == "the server: the only connection has 250 KiB/s; the network shows no limit, round trip 10.0 ms, no loss"
         )
+        found = find([250 * kib]) {
+            $0.connections![0].roundTrip = 0.05
+            $0.connections![0].leastRoundTrip = 0.05
+        }
+        #expect(found.0 == .server && found.1.hasSuffix("round trip 50.0 ms, no loss; more connections (-x) may help"))
         found = find([250 * kib, 90 * kib]) { $0.connections = nil }
         #expect(found.0 == .server && found.1 == "the server: 2 connections have 340 KiB/s")
         found = find([250 * kib]) { $0.connections![0].disordered = 25 }
-        #expect(found.0 == .network && found.1.contains("2.5% of the packets are lost or late, round trip 10.0 ms"))
+        #expect(found.0 == .network)
+        #expect(found.1.contains("2.5% of the packets arrive behind a lost one, round trip 10.0 ms"))
         found = find([600 * kib]) {
             $0.connections![0] = Connection(roundTrip: 0.1, leastRoundTrip: 0.1, window: 65_536)
         }

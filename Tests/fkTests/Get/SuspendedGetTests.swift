@@ -49,6 +49,8 @@ import Testing
                 onOutput: { text in written.update { $0 = text } }, onStart: { id in pid.update { $0 = id } })
         }
         #expect(try await sandbox.record(url("a")) { $0.received == 500_000 } != nil)
+        // Typed before the pause, it resumes nothing.
+        terminal.type("p")
         try await sandbox.fk("suspend", "a")
         try await work(terminal, written, pid)
         return try await output
@@ -84,6 +86,7 @@ import Testing
         }
         #expect(output.status == (isInterrupted ? 130 : 1), "\(output.raw)")
         #expect(output.raw.contains(Self.pause) == isInterrupted)
+        #expect(output.raw.contains("resume with: fk resume --all, then fk run") == isInterrupted)
         #expect(try await sandbox.record(url("a"))?.received == 500_000)
     }
 

@@ -1,17 +1,21 @@
 import FKMiddleware
 import Foundation
 
-/// The changes of tasks that a session has heard of and not taken yet.
-final class SessionNews: Sendable {
+/// The changes of tasks that were reported and not taken yet. Safe to use from any thread.
+package final class TaskNews: Sendable {
     private let infos = Locked<[DownloadInfo]>([])
-    private let hasMissed = Locked(false)
+    private let hasMissed: Locked<Bool>
     private let continuation: AsyncStream<Void>.Continuation
     /// An element when there is something to take.
     let arrivals: AsyncStream<Void>
 
-    init() { (arrivals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+    /// - Parameter hasMissed: true if everything has to be read first. The default is false.
+    package init(hasMissed: Bool = false) {
+        self.hasMissed = Locked(hasMissed)
+        (arrivals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
 
-    func add(_ info: DownloadInfo) {
+    package func add(_ info: DownloadInfo) {
         let isFirst = infos.withLock { infos in
             defer { infos.append(info) }
             return infos.isEmpty
@@ -23,12 +27,12 @@ final class SessionNews: Sendable {
     }
 
     /// Changes may be missing, so the open tasks have to be read again.
-    func miss() {
+    package func miss() {
         hasMissed.withLock { $0 = true }
         continuation.yield()
     }
 
-    func take() -> [DownloadInfo] {
+    package func take() -> [DownloadInfo] {
         infos.withLock { infos in
             defer { infos = [] }
             return infos
@@ -36,7 +40,7 @@ final class SessionNews: Sendable {
     }
 
     /// - Returns: true if changes were missed since the last call.
-    func takeMiss() -> Bool {
+    package func takeMiss() -> Bool {
         hasMissed.withLock { hasMissed in
             defer { hasMissed = false }
             return hasMissed
