@@ -186,7 +186,7 @@ struct BarrelQueryCommand: Command {
         }
         var table = TableWriter([
             .init("BARREL", isFlexible: true), .init("FILES", alignsRight: true), .init("FAILED", alignsRight: true),
-            .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
+            .init("BYTES", alignsRight: true, spare: 1), .init("DONE", alignsRight: true),
         ])
         let mark = atLeast
         for view in views {

@@ -89,6 +89,21 @@ enum Columns {
         return String(taken)
     }
 
+    /// A line in pieces of at most `columns`, whose spaces are kept. Pieces end after a space in their second half, if there
+    /// is one, and begin with `indent` spaces from the second one on.
+    static func fold(_ text: String, to columns: Int, indent: Int) -> [String] {
+        guard columns >= 4 * indent, columns >= 8 else { return [fit(text, to: columns)] }
+        var lines: [String] = []
+        var rest = text
+        while width(of: rest) > columns {
+            var line = Substring(take(rest, columns, fromEnd: false))
+            if let space = line.lastIndex(of: " "), line[...space].count > columns / 2 { line = line[...space] }
+            rest = String(repeating: " ", count: indent) + rest.dropFirst(line.count)
+            lines.append(String(line))
+        }
+        return lines + [rest]
+    }
+
     /// A paragraph, wrapped at spaces into lines of at most `columns`. Lines after the first start with `indent`.
     static func wrap(_ text: String, to columns: Int, indent: String = "") -> [String] {
         var lines: [String] = []

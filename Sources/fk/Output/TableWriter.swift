@@ -1,18 +1,27 @@
 import FKMiddleware
 
-/// A table with headings. On a terminal, the flexible columns shrink so that a row fits on one line. Elsewhere
-/// nothing is cut, because a script may read the output.
+/// A table with headings. On a terminal, the flexible columns shrink and the spare ones are left out, so that a row fits
+/// on one line. Elsewhere nothing is cut, because a script may read the output.
 struct TableWriter: Sendable {
     struct Column: Sendable, Hashable {
         var heading: String
         var alignsRight = false
         /// True if the column may be cut when the table is too wide.
         var isFlexible = false
+        /// True for sentences, which are cut at their end.
+        var isSentence = false
+        /// Columns with a number are left out where there is no room, the highest one first; 0 for a column that stays.
+        var spare = 0
 
-        init(_ heading: String, alignsRight: Bool = false, isFlexible: Bool = false) {
+        init(
+            _ heading: String, alignsRight: Bool = false, isFlexible: Bool = false, isSentence: Bool = false,
+            spare: Int = 0
+        ) {
             self.heading = heading
             self.alignsRight = alignsRight
             self.isFlexible = isFlexible
+            self.isSentence = isSentence
+            self.spare = spare
         }
     }
 
@@ -71,11 +80,22 @@ struct TableWriter: Sendable {
             columns: columns, widths: columnWidths(limit: width), usesColor: usesColor, mark: usesUnicode ? "…" : "~")
     }
 
-    private func columnWidths(limit: Int?) -> [Int] {
+    /// The width at which a spare column goes before a flexible one shrinks further.
+    private static let readable = 12
+
+    /// The width of each column; nil leaves it out.
+    private func columnWidths(limit: Int?) -> [Int?] {
+        guard let limit else { return widest }
+        var shown = Array(columns.indices)
+        func total(_ width: (Int) -> Int) -> Int { shown.reduce(-2) { $0 + width($1) + 2 } }
+        while total({ columns[$0].isFlexible ? min(widest[$0], Self.readable) : widest[$0] }) > limit,
+            let next = shown.filter({ columns[$0].spare > 0 }).max(by: { columns[$0].spare < columns[$1].spare })
+        {
+            shown.removeAll { $0 == next }
+        }
         var widths = widest
-        guard let limit else { return widths }
-        let flexible = columns.indices.filter { columns[$0].isFlexible }
-        var excess = widths.reduce(0, +) + 2 * (widths.count - 1) - limit
+        let flexible = shown.filter { columns[$0].isFlexible }
+        var excess = total { widths[$0] } - limit
         // The widest one shrinks first, so that a short name beside a long reason stays whole.
         while excess > 0, let widest = flexible.max(by: { widths[$0] < widths[$1] }), widths[widest] > 8 {
             let others = flexible.filter { $0 != widest }.map { widths[$0] }.max() ?? 8
@@ -83,13 +103,13 @@ struct TableWriter: Sendable {
             widths[widest] -= cut
             excess -= cut
         }
-        return widths
+        return widths.indices.map { shown.contains($0) ? widths[$0] : nil }
     }
 
     /// The widths of a table's columns, which turn rows into lines.
     struct Layout: Sendable {
         fileprivate let columns: [Column]
-        fileprivate let widths: [Int]
+        fileprivate let widths: [Int?]
         fileprivate let usesColor: Bool
         fileprivate let mark: String
 
@@ -100,13 +120,17 @@ struct TableWriter: Sendable {
         func line(_ cells: [Cell]) -> String {
             var parts: [String] = []
             for (index, cell) in cells.enumerated() where index < widths.count {
+                guard let width = widths[index] else { continue }
+                let column = columns[index]
                 let fitted =
-                    columns[index].isFlexible ? Columns.fit(cell.text, to: widths[index], mark: mark) : cell.text
+                    column.isSentence
+                    ? Columns.clip(cell.text, to: width, mark: mark)
+                    : column.isFlexible ? Columns.fit(cell.text, to: width, mark: mark) : cell.text
                 let isLast = index == cells.count - 1
-                let missing = max(0, widths[index] - Columns.width(of: fitted))
+                let missing = max(0, width - Columns.width(of: fitted))
                 let blanks = String(repeating: " ", count: missing)
                 let styled = cell.style.map { $0(fitted, usesColor) } ?? fitted
-                parts.append(columns[index].alignsRight ? blanks + styled : isLast ? styled : styled + blanks)
+                parts.append(column.alignsRight ? blanks + styled : isLast ? styled : styled + blanks)
             }
             let line = parts.joined(separator: "  ")
             return cells.last?.text == "" ? String(line[...(line.lastIndex { $0 != " " } ?? line.startIndex)]) : line

@@ -28,7 +28,9 @@ enum TaskDocument {
         text.member("path", record.path)
         text.member("synced", record.isOnDisk)
         text.member("attempts", Int64(record.attempts))
-        text.member("bytesPerSecond", record.bytesPerSecond)
+        // That of a task which has stopped is the rate of its last attempt.
+        let hasRate = record.state == .action || record.state == .complete
+        text.member("bytesPerSecond", hasRate ? record.bytesPerSecond : nil)
         text.key("barrels")
         text.beginArray()
         for barrel in record.barrels { text.value(barrel) }

@@ -7,8 +7,9 @@ struct TaskTable {
     private let global: GlobalOptions
     private let context: CommandContext
     private var table = TableWriter([
-        .init("ID"), .init("STATE"), .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true),
-        .init("NAME", isFlexible: true), .init("REASON", isFlexible: true),
+        .init("ID", spare: 1), .init("STATE"), .init("BYTES", alignsRight: true, spare: 2),
+        .init("DONE", alignsRight: true), .init("NAME", isFlexible: true),
+        .init("REASON", isFlexible: true, isSentence: true),
     ])
     /// True if a task has failed: then there is a column for the reasons.
     private var hasReasons = false

@@ -234,9 +234,9 @@ struct WatchFrame {
         guard let info = model.tasks[id]?.info else { return ["  The task is gone."] }
         let head = [row(info, nil, model, layout([info]), isSelected: false), ""]
         let room = max(0, rows - head.count)
-        model.top = max(0, min(model.top, model.details.count - room))
-        let lines = model.details.dropFirst(model.top).prefix(room)
-        return head + lines.map { Columns.fit("  \($0)", to: columns, mark: mark) }
+        let lines = model.details.flatMap { Columns.fold($0, to: columns - 2, indent: 4) }
+        model.top = max(0, min(model.top, lines.count - room))
+        return head + lines.dropFirst(model.top).prefix(room).map { "  \($0)" }
     }
 
     private func barrels(_ model: inout WatchModel, rows: Int) -> [String] {
@@ -245,7 +245,8 @@ struct WatchFrame {
         model.barrelIndex = max(0, min(model.barrelIndex, sums.count - 1))
         var table = TableWriter([
             .init("BARREL", isFlexible: true), .init("FILES", alignsRight: true), .init("FAILED", alignsRight: true),
-            .init("BYTES", alignsRight: true), .init("DONE", alignsRight: true), .init("RATE", alignsRight: true),
+            .init("BYTES", alignsRight: true, spare: 1), .init("DONE", alignsRight: true),
+            .init("RATE", alignsRight: true),
         ])
         let atLeast = Formatting.atLeast(usesUnicode: usesUnicode)
         for sum in sums {

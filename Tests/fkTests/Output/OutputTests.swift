@@ -46,6 +46,36 @@ import Testing
         }
     }
 
+    @Test("A line is folded after a space or within a long word, and never wider than asked") func folding() {
+        let line = "error     The server answered 404: it has no such file."
+        #expect(
+            Columns.fold(line, to: 30, indent: 4) == [
+                "error     The server answered ", "    404: it has no such file.",
+            ])
+        #expect(Columns.fold("id  0123456789abcdef", to: 16, indent: 4) == ["id  0123456789ab", "    cdef"])
+        #expect(Columns.fold("short", to: 30, indent: 4) == ["short"])
+        for text in [line, "東京东京-long-名字-😀😀😀.tar.gz", String(repeating: "x", count: 99)] {
+            for columns in 0...40 {
+                let lines = Columns.fold(text, to: columns, indent: 4)
+                #expect(lines.allSatisfy { Columns.width(of: $0) <= columns }, "\(columns)")
+            }
+        }
+    }
+
+    @Test("A narrow table leaves spare columns out, and cuts sentences at their end") func narrowTable() {
+        var table = TableWriter([
+            .init("ID", spare: 1), .init("STATE"), .init("BYTES", alignsRight: true, spare: 2),
+            .init("NAME", isFlexible: true), .init("REASON", isFlexible: true, isSentence: true),
+        ])
+        table.add(["0123456789ab", "failed", "1.0 MiB", "a-long-name.tar.gz", "The server answered 404: no such file."])
+        func lines(_ width: Int?) -> [String] { table.lines(width: width, usesColor: false) }
+        #expect(lines(nil)[1].hasSuffix("a-long-name.tar.gz  The server answered 404: no such file."))
+        #expect(lines(80)[0].hasPrefix("ID            STATE     BYTES  NAME"))
+        #expect(lines(56)[1] == "0123456789ab  failed  a-long-nam…ar.gz  The server answ…")
+        #expect(lines(40) == ["STATE   NAME             REASON", "failed  a-long-nam…r.gz  The server ans…"])
+        for width in 32...100 { #expect(lines(width).allSatisfy { Columns.width(of: $0) <= width }, "\(width)") }
+    }
+
     @Test(
         "Sizes",
         arguments: [
