@@ -5,10 +5,15 @@ import Foundation
 struct RunMeters: Sendable {
     private var tasks: [TaskID: RateWindow] = [:]
     private var total = RateWindow()
+    /// Since when no task runs; nil while one does.
+    private var idleSince: Int64?
     /// When the files were first counted, and how many had ended.
     private var firstFiles: (time: Int64, count: Int)?
     /// Files a second that end; nil until three have ended.
     private(set) var files: Double?
+
+    /// The nanoseconds without a running task after which there is no rate, and the next one is measured anew.
+    private static let pause: Int64 = 1_000_000_000
 
     /// The seconds without a byte after which a row says so.
     static let patience = 5.0
@@ -32,6 +37,9 @@ struct RunMeters: Sendable {
             kept[info.id] = window
         }
         tasks = kept
+        idleSince = kept.isEmpty ? idleSince ?? time : nil
+        // Between two small files nothing runs for a moment.
+        if let idleSince, time - idleSince >= Self.pause { total = RateWindow() }
         total.add(time: time, bytes: fetched)
     }
 

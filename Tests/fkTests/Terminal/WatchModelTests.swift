@@ -137,6 +137,25 @@ import Testing
         #expect(model.counts[.action] == 0 && model.meters.rate == nil)
     }
 
+    @Test("A second after the last task was suspended there is no rate, and the next one is that of what runs then")
+    func rateAfterPause() {
+        let second: Int64 = 1_000_000_000
+        var model = model([info("run", .action, received: 0, expected: 1 << 40)])
+        func look(_ infos: [DownloadInfo], _ tenths: Int64) {
+            model.apply(.progress(infos), time: tenths * second / 10)
+        }
+        for tenths in Int64(0)..<50 { look([info("run", .action, received: tenths * 100_000)], tenths) }
+        #expect(model.meters.rate == 1_000_000)
+        look([], 50)
+        #expect(model.meters.rate != nil, "the next file may begin at once")
+        for tenths in Int64(51)...69 { look([], tenths) }
+        #expect(model.meters.rate == nil && frame(&model)[0].hasSuffix(" 0 B/s"))
+        for tenths in Int64(70)...80 {
+            look([info("run", .action, received: 5_000_000 + (tenths - 70) * 50_000)], tenths)
+        }
+        #expect(model.meters.rate.map { abs($0 - 500_000) < 60_000 } == true, "\(model.meters.rate ?? 0)")
+    }
+
     @Test("Cancelling asks: only y does it", arguments: ["y", "Y", "n", "N", "x", "q"]) func cancel(answer: String) {
         var model = model(mixed)
         #expect(model.handle(.character("c"), rows: 24) == [])
