@@ -166,6 +166,12 @@ extension RPCService {
 
     private func apply(_ verb: Verb, _ call: PageCall) async throws(RPCError) -> JSON {
         var results: [VerbResult] = []
+        if call.has("user") || call.has("password") {
+            let user = try call.text("user") ?? ""
+            guard call.has("ids"), !user.isEmpty else {
+                throw RPCError("\(call.method): a login needs ids and a user.")
+            }
+        }
         if let names = try call.texts("ids") {
             var ids: [TaskID] = []
             for name in names { ids.append(try row(named: name).id) }

@@ -45,7 +45,11 @@ struct VerbCommand: Command {
         let ids = records.filter { !$0.state.isSettled || $0.state == .error || $0.state == .cancel }.map(\.id)
             .filter { known.insert($0).inserted }
         guard !ids.isEmpty else {
-            context.errors.writeLine("Nothing to retry: no task of these has failed or was cancelled.")
+            let reason =
+                if case .transient = targets { "no failed task may pass by itself" } else {
+                    "no task of these has failed or was cancelled"
+                }
+            context.errors.writeLine("Nothing to retry: \(reason).")
             return ExitStatus.done
         }
         var transfer = TransferRun(

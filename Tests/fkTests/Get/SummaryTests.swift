@@ -52,6 +52,8 @@ import Testing
         let again = try await sandbox.fk("retry", "--run")
         #expect(again.status == 0 && again.errors.contains("5 of 5 complete"), "\(again.errors)")
         #expect(server.requests("/gone").count == 1)
+        let nothing = try await sandbox.fk("retry", "--run")
+        #expect(nothing.status == 0 && nothing.errors == "Nothing to retry: no failed task may pass by itself.\n")
         #expect(try await sandbox.fk("retry").status == 2)
     }
 
