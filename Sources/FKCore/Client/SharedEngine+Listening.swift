@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Listeners: `Observers` holds them, and the engine of this process or the follower of another one tells them.
+/// Listeners and waits: `Observers` holds them, and the engine of this process or the follower of another one tells them.
 extension SharedEngine {
     func observe(
         _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (DownloadInfo) -> Void
@@ -73,4 +73,43 @@ extension SharedEngine {
         if let engine { return await engine.stopObserving(selector) }
         follower.stopObserving(selector)
     }
+
+    // MARK: Waiting
+
+    func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
+
+    func waitUntilSettled(_ ids: [TaskID]) async {
+        while !isClosed, !Task.isCancelled {
+            await settled()
+            if let engine { return await engine.waitUntilSettled(ids) }
+            let open = follower.unsettled(ids)
+            guard !open.isEmpty else { return }
+            await wait(for: open)
+        }
+    }
+
+    func waitUntilDrained() async {
+        while !isClosed, !Task.isCancelled {
+            await settled()
+            if let engine { return await engine.waitUntilDrained() }
+            if let open = try? follower.openIDs(), open.isEmpty { return }
+            await wait(for: nil)
+        }
+    }
+
+    private func wait(for ids: [TaskID]?) async {
+        follow()
+        let number = observers.number()
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // The engine may have come, or the caller may have gone, since it asked.
+                if taking != nil || engine != nil || isClosed || Task.isCancelled { return continuation.resume() }
+                follower.wait(for: ids, number, continuation)
+            }
+        } onCancel: {
+            Task { await self.endWait(number) }
+        }
+    }
+
+    private func endWait(_ number: UInt64) { follower.endWait(number) }
 }

@@ -23,26 +23,21 @@ actor SharedEngine: EngineAccess {
     }
 
     nonisolated let workPath: WorkPath
-    nonisolated let chains: MiddlewareChains
-    nonisolated let callbacks = CallbackQueue()
+    nonisolated var chains: MiddlewareChains { maker.chains }
+    nonisolated var callbacks: CallbackQueue { maker.callbacks }
     nonisolated let marker = Marker()
     /// The engine of this process, while it owns the work path.
     nonisolated let owned = Locked<Engine?>(nil)
     nonisolated let hasClosed = Locked(false)
     private nonisolated let starting = Locked<Task<Void, Never>?>(nil)
     private let takesOver: Bool
-    private let scope: Engine.Scope
     private let own: OwnLimits?
-    private let crowd: Int?
     private let hooks: Hooks
-    private let makeTransport: @Sendable () throws -> any Transport
+    private let maker: EngineMaker
     private var configure: Configure
     let follower: Follower
-    /// The listeners and the thread are also those of the engine that this process may make: a takeover changes only what
-    /// tells them.
-    let observers = Observers()
-    private nonisolated let executor = EngineExecutor(clock: SystemClock())
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    nonisolated var observers: Observers { maker.observers }
+    nonisolated var unownedExecutor: UnownedSerialExecutor { maker.executor.asUnownedSerialExecutor() }
     private var presence: FollowerLock?
     private var isStarted = false
     private var problems: [String] = []
@@ -51,7 +46,7 @@ actor SharedEngine: EngineAccess {
     /// Ends when the owner writes its changes for this process, or does not answer.
     private(set) var announcement: Task<Void, Never>?
     /// A takeover under way.
-    private var taking: Task<Void, Never>?
+    private(set) var taking: Task<Void, Never>?
     /// When the progress of running tasks is reported next.
     private var nextReport = ContinuousClock.now
 
@@ -74,42 +69,21 @@ actor SharedEngine: EngineAccess {
         workPath = WorkPath(configure.workPath)
         try workPath.open(create: true)
         self.configure = configure
-        self.scope = scope
         self.takesOver = takesOver
-        self.chains = chains
         self.own = own
-        self.crowd = crowd
         self.hooks = hooks
-        self.makeTransport = makeTransport
-        follower = Follower(workPath, observers: observers)
+        maker = EngineMaker(scope: scope, chains: chains, crowd: crowd, makeTransport: makeTransport)
+        follower = Follower(workPath, observers: maker.observers)
         callbacks.connect(ObjectIdentifier(marker))
         guard takesOver else { return }
-        let engine = try Self.open(
-            configure, scope, chains, callbacks, crowd, isChecked: true, (executor, observers), makeTransport)
+        let engine = try maker.make(configure, isChecked: true)
         owned.withLock { $0 = engine }
-    }
-
-    /// The engine of the work path; nil if another process owns it.
-    ///
-    /// - Parameter isChecked: true if the work path was opened just now.
-    private static func open(
-        _ configure: Configure, _ scope: Engine.Scope, _ chains: MiddlewareChains, _ callbacks: CallbackQueue,
-        _ crowd: Int?, isChecked: Bool = false, _ shared: (executor: EngineExecutor, observers: Observers),
-        _ makeTransport: () throws -> any Transport
-    ) throws -> Engine? {
-        do {
-            return try Engine(
-                configure: configure, scope: scope, transport: makeTransport(), chains: chains, callbacks: callbacks,
-                clock: SystemClock(), crowd: crowd, isChecked: isChecked, shared: shared)
-        } catch let error as DownloadError where error.code == .workPathBusy {
-            return nil
-        }
     }
 
     /// As `Engine`'s.
     deinit {
-        executor.stop()
-        if hasClosed.withLock(\.self) { executor.join() }
+        maker.executor.stop()
+        if hasClosed.withLock(\.self) { maker.executor.join() }
     }
 
     // MARK: The owner
@@ -133,7 +107,7 @@ actor SharedEngine: EngineAccess {
     }
 
     /// Returns when the queue has started, if it was asked to, and when no takeover is under way.
-    private func settled() async {
+    func settled() async {
         await starting.withLock { $0 }?.value
         await taking?.value
     }
@@ -157,10 +131,7 @@ actor SharedEngine: EngineAccess {
     private func takeOver() async throws -> Bool {
         await taking?.value
         guard takesOver, engine == nil, !isClosed else { return engine != nil }
-        guard
-            let made = try Self.open(
-                configure, scope, chains, callbacks, crowd, (executor, observers), makeTransport)
-        else { return false }
+        guard let made = try maker.make(configure) else { return false }
         let task = Task { await self.move(to: made) }
         taking = task
         await task.value
@@ -355,43 +326,4 @@ actor SharedEngine: EngineAccess {
         if let engine { return try await engine.snapshot(read) }
         return try read(follower)
     }
-
-    // MARK: Waiting
-
-    func waitUntilSettled(_ id: TaskID) async { await waitUntilSettled([id]) }
-
-    func waitUntilSettled(_ ids: [TaskID]) async {
-        while !isClosed, !Task.isCancelled {
-            await settled()
-            if let engine { return await engine.waitUntilSettled(ids) }
-            let open = follower.unsettled(ids)
-            guard !open.isEmpty else { return }
-            await wait(for: open)
-        }
-    }
-
-    func waitUntilDrained() async {
-        while !isClosed, !Task.isCancelled {
-            await settled()
-            if let engine { return await engine.waitUntilDrained() }
-            if let open = try? follower.openIDs(), open.isEmpty { return }
-            await wait(for: nil)
-        }
-    }
-
-    private func wait(for ids: [TaskID]?) async {
-        follow()
-        let number = observers.number()
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                // The engine may have come, or the caller may have gone, since it asked.
-                if taking != nil || engine != nil || isClosed || Task.isCancelled { return continuation.resume() }
-                follower.wait(for: ids, number, continuation)
-            }
-        } onCancel: {
-            Task { await self.endWait(number) }
-        }
-    }
-
-    private func endWait(_ number: UInt64) { follower.endWait(number) }
 }
