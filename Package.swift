@@ -25,7 +25,7 @@ let package = Package(
         .systemLibrary(name: "CLibwebsockets", providers: [.apt(["libwebsockets-dev"]), .brew(["libwebsockets"])]),
         .target(
             name: "FKMiddleware",
-            dependencies: [.target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
+            dependencies: ["CSystem", .target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
         // FKCore's inner targets, from the bottom up; the compiler holds the borders.
         .target(
             name: "FKModel", dependencies: ["CSystem", "FKMiddleware"], path: "Sources/FKCore/Model"),

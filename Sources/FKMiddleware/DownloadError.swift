@@ -175,7 +175,7 @@ extension DownloadError.Code {
 
     // MARK: Content and disk
 
-    /// The digest of the file differs from the expected one.
+    /// The digest of the file differs from the expected one, or its signature is not the expected key's.
     public static let checksumMismatch = Self("checksum-mismatch")
     /// The file on the server has changed. Only middlewares use this code: the engine itself starts the file again.
     public static let changedOnServer = Self("changed-on-server")

@@ -3,7 +3,7 @@ import FKMiddleware
 /// Reads lock files: JSON Lines with a header first, then one member on each line, sorted by name (`LockWriter`).
 ///
 /// ```text
-/// {"fk-lock":1,"barrel":"models","origin":"hf:OWNER/REPO","commit":"…"}
+/// {"fk-lock":1,"barrel":"models","origin":"hf:OWNER/REPO","commit":"…","signedBy":"RW…"}
 /// {"name":"a.bin","size":12,"sha-256":"…","url":"https://h/a.bin","mirrors":["https://m/a.bin"]}
 /// ```
 ///
@@ -76,6 +76,7 @@ struct LockParser: LineFormat {
         collector.manifest.facts.barrel = object["barrel"]?.string
         collector.manifest.facts.origin = object["origin"]?.string
         collector.manifest.facts.commit = object["commit"]?.string
+        collector.manifest.facts.signedBy = object["signedBy"]?.string
     }
 
     private mutating func member(_ object: JSONReader.Object, _ line: Int) throws(EntryFault) -> Manifest.Entry {

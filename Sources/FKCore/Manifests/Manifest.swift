@@ -167,6 +167,8 @@ public struct Manifest: Sendable, Hashable {
         public var origin: String?
         /// The commit that a repository is pinned to.
         public var commit: String?
+        /// The signer of the list (`SignatureKey.verify`), as proven by `Manifest.verified` or as written in a lock file.
+        public var signedBy: String?
         /// The program that wrote it.
         public var generator: String?
         /// The date of the list, as written.

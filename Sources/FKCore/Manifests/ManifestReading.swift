@@ -1,3 +1,5 @@
+import FKMiddleware
+
 extension Manifest {
     /// Settings for reading a list.
     public struct Reading: Sendable, Hashable {
@@ -53,6 +55,28 @@ extension Manifest {
         var reader = ManifestReader(form, fileName: fileName, reading)
         try reader.take(bytes)
         self = try reader.finish()
+    }
+}
+
+extension Manifest {
+    /// Parses a list that a key has signed. Nothing is parsed before the signature is proven.
+    ///
+    /// - Parameters:
+    ///   - key: the signer's key.
+    ///   - signature: the contents of the signature's file.
+    ///   - bytes: the list as it was received.
+    ///   - form: the format; nil recognizes it by its content.
+    ///   - fileName: the name of the list's file, which some formats need.
+    /// - Returns: the list, with the signer in `facts.signedBy`.
+    /// - Throws: the `DownloadError` of `SignatureKey.verify`; `ManifestError` as `init(parsing:)`.
+    public static func verified(
+        by key: SignatureKey, signature: [UInt8], parsing bytes: [UInt8], as form: Form? = nil, fileName: String? = nil,
+        _ reading: Reading = Reading()
+    ) throws -> Manifest {
+        let signer = try key.verify(signature, of: bytes)
+        var manifest = try Manifest(parsing: bytes, as: form, fileName: fileName, reading)
+        manifest.facts.signedBy = signer
+        return manifest
     }
 }
 

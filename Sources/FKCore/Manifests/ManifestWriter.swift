@@ -165,6 +165,7 @@ enum LockWriter {
         header.add("barrel", facts.barrel)
         header.add("origin", facts.origin)
         header.add("commit", facts.commit)
+        header.add("signedBy", facts.signedBy)
         return header.ended
     }
 

@@ -57,7 +57,9 @@ struct Preparation {
     private func settleExisting(_ name: String, in folder: Folder) throws(DownloadError) {
         guard entry.record.task.options.existing == .skip else { throw .fileExists(folder.path(of: name)) }
         let options = entry.record.task.options
-        if options.checksum != nil || options.pieces != nil { return run.wants(.keepExisting(name)) }
+        if options.checksum != nil || options.pieces != nil || options.signature != nil {
+            return run.wants(.keepExisting(name))
+        }
         try keepExisting(name, in: folder)
     }
 

@@ -16,7 +16,7 @@ struct Verification {
     /// True if nothing has to be waited for, neither here nor to publish the file.
     var waitsForNothing: Bool {
         guard run.configure.durability == .process, !entry.isHandled(by: run.book.chains.response),
-            !entry.record.isRepair, openSums == nil
+            !entry.record.isRepair, openSums == nil, entry.record.task.option({ $0.signature }) == nil
         else { return false }
         let existing = entry.record.task.option { $0.existing }
         // An existing file may have to be compared as well.
@@ -46,6 +46,7 @@ struct Verification {
     func verify(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) -> [UInt32] {
         try settle(part.file.length)
         try await compareDigest()
+        try await compareSignature()
         if let sums = try await compareRepaired() { return sums }
         return try await settleSums()
     }
@@ -85,8 +86,23 @@ struct Verification {
         try compare(digest, checksum)
     }
 
+    /// Verifies the signature, if the task has one.
+    private func compareSignature(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        guard let signature = entry.record.task.option({ $0.signature }) else { return }
+        let path = part.folder.path(of: part.file.name)
+        let fault = try await run.offThread { () throws(DownloadError) in try signature.fault(ofFile: path) }
+        if let fault { throw try refuse(fault) }
+        run.appendHistory(by: "signature", signature.matchNote)
+    }
+
     private func compare(_ digest: String, _ checksum: Checksum) throws(DownloadError) {
         guard digest != checksum.hex else { return }
+        let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
+        throw try refuse("its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex)\(whose)")
+    }
+
+    /// Sets the bytes aside, so that the next attempt fetches the file from byte 0.
+    private func refuse(_ fault: String) throws(DownloadError) -> DownloadError {
         guard !entry.record.isRepair else { throw run.refuseRepair(part) }
         let name = run.finalName(transfer.heads.last)
         let file = part.file
@@ -94,14 +110,10 @@ struct Verification {
             FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
         }
         run.startAnew()
-        let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
         let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
         // Bytes of an earlier attempt or another mirror may be wrong, so a resumed file is fetched again.
-        throw DownloadError(
-            .checksumMismatch,
-            "The file is not the one expected: its \(checksum.algorithm.rawValue) is \(digest), "
-                + "not \(checksum.hex)\(whose).\(place)",
-            isRetryable: part.isResumed)
+        return DownloadError(
+            .checksumMismatch, "The file is not the one expected: \(fault).\(place)", isRetryable: part.isResumed)
     }
 
     /// Compares the repaired file with what is known of the finished one: its pieces, otherwise its digest. The task's own digests

@@ -12,11 +12,11 @@ import FKMiddleware
 /// | waiting | | the same options | no change |
 /// | waiting | | other options | it is queued anew with a fresh count of attempts |
 /// | running | | the same options | no change |
-/// | running | | other limits, checksum, attempts, connections, `existing` | the running attempt applies them |
+/// | running | | other limits, checksum, signature, attempts, connections, `existing` | the running attempt applies them |
 /// | running | | no digest, and the stored bytes need one | a new attempt starts at byte 0 |
 /// | running | | other options | a new attempt starts at once; bytes are kept if the server serves ranges |
 /// | suspended, cancelled, failed, prepared | | any options | it is queued |
-/// | complete | its own | a checksum | the file is compared now |
+/// | complete | its own | a checksum or a signature | the file is compared now |
 /// | complete | its own | a limit it exceeds | refused |
 /// | complete | its own | other options | stored for the next fetch; the file and its checksum stay |
 /// | complete | another's, kept by `.skip` | `.skip` | as with its own file |
@@ -46,8 +46,8 @@ package enum AskedAgain {
         case requeue
         /// Same as the verbs `resume` and `retry`.
         case queue
-        /// The finished file is compared with this checksum first. If it differs, nothing is stored.
-        case compare(Checksum)
+        /// The finished file is compared with the request's checksum and signature first. If it differs, nothing is stored.
+        case compare
         /// The task discards its finished file from the record and is queued.
         case fetchAgain
     }
@@ -108,10 +108,11 @@ package enum AskedAgain {
                 "The finished file has \(length) bytes, and the one expected has \(size). It stays as it is: trash the task "
                     + "to fetch it again.", url: URLMasking.mask(known.url))
         }
-        if let checksum = task.options.checksum { return (task, .compare(checksum)) }
+        if task.options.checksum != nil || task.options.signature != nil { return (task, .compare) }
         // The known checksum describes this file and proves it after a power cut.
         var task = task
         if file == .own, let checksum = known.options.checksum { task.options.checksum = checksum }
+        if file == .own, let signature = known.options.signature { task.options.signature = signature }
         if file == .own, task.options.pieces == nil, let pieces = known.options.pieces { task.options.pieces = pieces }
         return (task, .nothing)
     }
@@ -122,6 +123,7 @@ extension TaskOptions {
     fileprivate var onTheWire: TaskOptions {
         var options = self
         options.checksum = nil
+        options.signature = nil
         options.pieces = nil
         options.rateLimit = nil
         options.minFree = nil

@@ -73,10 +73,9 @@ extension TaskControl {
         try tenure.checkOpen()
         if let name { try barrels.open(name, creating: true) }
         for index in portion.indices {
-            let (added, checksum) = add(portion[index], ids[index], made[index], addition)
-            if let checksum {
-                addition.comparisons.append(
-                    .init(position: addition.results.count, task: portion[index], checksum: checksum))
+            let (added, isCompared) = add(portion[index], ids[index], made[index], addition)
+            if isCompared {
+                addition.comparisons.append(.init(position: addition.results.count, task: portion[index]))
             }
             addition.results.append(added)
         }
@@ -204,21 +203,21 @@ extension TaskControl {
         return description
     }
 
-    /// - Returns: the result, and the checksum to compare with the finished file; nil if there is nothing to compare.
+    /// - Returns: the result, and true if the finished file has to be compared with the request.
     private func add(
         _ description: TaskDescription, _ id: TaskID, _ made: Made, _ addition: Addition
-    ) -> (EngineReply.Added, Checksum?) {
+    ) -> (EngineReply.Added, Bool) {
         let (barrel, mayRun) = (addition.barrel, addition.run || runsAll)
         do {
             let entry: TaskEntry
-            var checksum: Checksum?
+            var isCompared = false
             let new = try made.get()
             let known = new == nil ? try book.find(id) : nil
             if let known {
                 entry = known
                 book.writeRecovery(entry)
                 try check(description)
-                checksum = try readmit(entry, as: try keepingPieces(description), mayRun: mayRun)
+                isCompared = try readmit(entry, as: try keepingPieces(description), mayRun: mayRun)
                 join(entry, group: addition.group)
             } else {
                 let (record, info) = try new ?? book.makeAgain(keepingPieces(description), id, barrel: barrel)
@@ -232,11 +231,11 @@ extension TaskControl {
             if let barrel { join(entry, barrel: barrel) }
             joinAwaited(entry)
             if mayRun { admit(entry) }
-            return (.init(id: id, state: entry.record.state, isNew: known == nil), checksum)
+            return (.init(id: id, state: entry.record.state, isNew: known == nil), isCompared)
         } catch {
             var error = Self.notMade(error)
             error.url = error.url ?? URLMasking.mask(description.url)
-            return (.init(id: id, state: .unknown, isNew: false, error: error), nil)
+            return (.init(id: id, state: .unknown, isNew: false, error: error), false)
         }
     }
 }

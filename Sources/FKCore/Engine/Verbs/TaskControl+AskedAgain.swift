@@ -5,14 +5,13 @@ import Foundation
 extension TaskControl {
     /// Stores the options of the new request and applies them.
     ///
-    /// - Returns: the checksum to compare with the finished file first (`compare`); nothing is stored then. nil if there is
-    ///   nothing to compare.
-    func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Checksum? {
+    /// - Returns: true if the finished file has to be compared first (`compare`); nothing is stored then.
+    func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Bool {
         // A file that awaits its proof counts as finished.
         let (task, effect) = try AskedAgain.decide(
             entry.record.task, in: entry.standing, file: finishedFile(of: entry), length: entry.record.expected,
             asked: asked)
-        if case .compare(let checksum) = effect { return checksum }
+        if effect == .compare { return true }
         demandProofAgain(of: entry)
         try book.addAttributes(of: asked, to: entry)
         let old = entry.record.task.options
@@ -32,10 +31,10 @@ extension TaskControl {
                 queue(entry, mayRun: mayRun || entry.isAdmitted)
             }
         }
-        return nil
+        return false
     }
 
-    /// Compares the finished file of an existing task with the checksum of the request.
+    /// Compares the finished file of an existing task with the checksum and the signature of the request.
     ///
     /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then.
     package func compare(
@@ -44,28 +43,20 @@ extension TaskControl {
         let id = results[comparison.position].id
         do {
             guard let path = try book.find(id)?.record.path else { throw Self.changedMeanwhile }
-            let checksum = comparison.checksum
-            let digest = try await offThread { () throws(DownloadError) in
-                do {
-                    return try Digester.hex(ofFile: URL(fileURLWithPath: path), checksum.algorithm)
-                } catch {
-                    throw DownloadError(
-                        wrapping: error, code: .destination, message: "The finished file \(path) cannot be read.")
-                }
-            }
+            let options = comparison.task.options
+            let fault = try await offThread { () throws(DownloadError) in try options.fault(ofFinished: path) }
             try tenure.checkOpen()
             // The task may have changed while the file was read.
             guard let entry = try book.find(id), entry.record.path == path,
                 entry.awaitsProof || entry.record.state == .complete
             else { throw Self.changedMeanwhile }
-            guard digest == checksum.hex else {
+            if let fault {
                 throw DownloadError(
                     .checksumMismatch,
-                    "\(path) is not the file expected: its \(checksum.algorithm.rawValue) is \(digest), not "
-                        + "\(checksum.hex). It stays as it is: trash the task to fetch it again.",
+                    "\(path) is not the file expected: \(fault). It stays as it is: trash the task to fetch it again.",
                     url: URLMasking.mask(comparison.task.url))
             }
-            book.appendHistory(entry, by: "checksum", checksum.matchNote)
+            for note in options.matchNotes { book.appendHistory(entry, by: "checksum", note) }
             let (task, _) = try AskedAgain.decide(
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)
@@ -119,10 +110,41 @@ extension TaskControl {
         guard let run = entry.run else { return }
         let new = entry.record.task.options
         // The digest is computed already or is in progress. Another one needs another attempt.
-        if new.checksum != old.checksum, run.transfer?.lanes.isEmpty ?? true { return run.restart() }
+        let isOtherProof = new.checksum != old.checksum || new.signature != old.signature
+        if isOtherProof, run.transfer?.lanes.isEmpty ?? true { return run.restart() }
         if entry.record.version.isUnproven { return run.restart() }
         if new.deadline != old.deadline { schedule.watchDeadline(of: entry) }
         if new.rateLimit != old.rateLimit { limits.apply(to: entry) }
         if new.connections != old.connections { run.setConnections(limits.connections(of: entry)) }
     }
+}
+
+extension TaskOptions {
+    /// Why the finished file is not the one that the checksum and the signature describe; nil if it is. It reads the file.
+    ///
+    /// - Throws: `.destination` if the file cannot be read; `.invalidArgument` if the signature cannot be verified here.
+    fileprivate func fault(ofFinished path: String) throws(DownloadError) -> String? {
+        if let checksum {
+            let digest: String
+            do {
+                digest = try Digester.hex(ofFile: URL(fileURLWithPath: path), checksum.algorithm)
+            } catch {
+                throw DownloadError(
+                    wrapping: error, code: .destination, message: "The finished file \(path) cannot be read.")
+            }
+            if digest != checksum.hex { return "its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex)" }
+        }
+        return try signature?.fault(ofFile: path)
+    }
+
+    /// The lines of the history for a finished or existing file that has the checksum and the signature.
+    var matchNotes: [String] {
+        [checksum.map { "the finished file has the \($0.algorithm.rawValue) asked for" }, signature?.matchNote]
+            .compactMap(\.self)
+    }
+}
+
+extension FileSignature {
+    /// The line of the history for a file that has the signature.
+    var matchNote: String { "the file is signed by \(SignatureKey.shown(key))" }
 }

@@ -80,12 +80,10 @@ package struct VerbChoice: Codable, Sendable, Hashable {
     }
 }
 
-/// A finished file of an `add` request, to be compared with the checksum that the request contains.
+/// A finished file of an `add` request, to be compared with the checksum and the signature that the request contains.
 package struct Comparison: Codable, Sendable, Hashable {
     /// The position among the results of the request.
     package var position: Int
     /// The description in the request.
     package var task: TaskDescription
-    /// Its checksum.
-    package var checksum: Checksum
 }

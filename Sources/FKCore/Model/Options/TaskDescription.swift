@@ -61,6 +61,10 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The digest that the finished file must have; nil, the default, accepts any. A file with another digest fails
     /// with `.checksumMismatch`.
     public var checksum: Checksum?
+    /// The signature that the finished file must have; nil, the default, needs none. The file gets its name only when it is
+    /// proven. Another file fails with `.checksumMismatch`; without the program that verifies this kind of signature, the
+    /// task fails with `.invalidArgument` and its bytes stay.
+    public var signature: FileSignature?
     /// The maximum length of the file in bytes, at least 0; nil, the default, sets no limit. A longer file fails with
     /// `.tooLarge`.
     public var maxSize: Int64?
@@ -132,7 +136,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The stored form has seconds.
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
-            caFile, cookieFile
+            caFile, cookieFile, signature
         case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"

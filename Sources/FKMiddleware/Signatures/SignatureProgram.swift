@@ -1,0 +1,171 @@
+import CSystem
+import Foundation
+
+/// The program that verifies a signature. Key, signature and output are in a private folder for the time of its run.
+struct SignatureProgram {
+    private let key: SignatureKey
+    private let name: String
+    /// Debian's name of the package.
+    private let package: String
+
+    init(_ key: SignatureKey) {
+        self.key = key
+        (name, package) =
+            switch key.scheme {
+            case .ssh: ("ssh-keygen", "openssh-client")
+            case .openPGP: ("gpgv", "gpgv")
+            case .minisign, .sigstore: ("cosign", "cosign")
+            }
+    }
+
+    /// The program's path.
+    ///
+    /// - Throws: a fault that names the package if it is not installed.
+    func path() throws(SignatureFault) -> String {
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(
+            separator: ":")
+        for folder in folders where folder.hasPrefix("/") && access("\(folder)/\(name)", X_OK) == 0 {
+            return "\(folder)/\(name)"
+        }
+        throw SignatureFault("\(name) is not installed: install the package \(package)", isUnknown: true)
+    }
+
+    /// - Returns: the signer.
+    func prove(_ signature: [UInt8], _ content: SignedContent) throws(SignatureFault) -> String {
+        let program = try path()
+        let folder = try Self.privateFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try Self.write(signature, "\(folder)/signature")
+        let data: String
+        switch content {
+        case .bytes(let bytes):
+            data = "\(folder)/data"
+            try Self.write(bytes, data)
+        case .file(let path): data = path
+        }
+        switch key.scheme {
+        case .ssh:
+            try Self.write(Array("fk namespaces=\"file\" ".utf8) + key.bytes + [0x0a], "\(folder)/key")
+            try run(
+                program, ["-Y", "verify", "-f", "key", "-I", "fk", "-n", "file", "-s", "signature"], folder, data)
+            return key.description
+        case .openPGP:
+            try Self.write(key.bytes, "\(folder)/key")
+            let output = try run(
+                program,
+                ["--homedir", folder, "--status-fd", "1", "--keyring", "\(folder)/key", "signature", "-"], folder, data)
+            return "openpgp:\(try Self.fingerprint(output))"
+        case .sigstore, .minisign:
+            try Self.write(key.bytes, "\(folder)/key")
+            let isBundle = signature.first { ![0x20, 0x0a, 0x0d, 0x09].contains($0) } == UInt8(ascii: "{")
+            let isNew = String(decoding: signature.prefix(4_096), as: UTF8.self).contains("dev.sigstore.bundle")
+            // Without a bundle there is no entry of the log to look at, and the key alone proves.
+            let proof =
+                isBundle
+                ? ["--bundle", "signature", "--offline=true"] + (isNew ? ["--new-bundle-format=true"] : [])
+                : ["--signature", "signature", "--insecure-ignore-tlog=true"]
+            try run(program, ["verify-blob", "--key", "key"] + proof + ["-"], folder, data)
+            let digest = Digester(.sha256)
+            key.bytes.withUnsafeBytes { digest.update($0) }
+            return "sigstore:\(digest.hex())"
+        }
+    }
+
+    /// The fingerprint of the primary key of the only signature. gpgv also ends with 0 for a key that has expired.
+    private static func fingerprint(_ output: String) throws(SignatureFault) -> String {
+        let status = output.split(separator: "\n").compactMap { line -> [Substring]? in
+            line.hasPrefix("[GNUPG:] ") ? line.dropFirst(9).split(separator: " ") : nil
+        }
+        let verdicts = status.filter { $0.first?.hasSuffix("SIG") == true && $0.first != "NEWSIG" }.map { $0[0] }
+        guard verdicts.filter({ $0 != "VALIDSIG" }) == ["GOODSIG"],
+            let valid = status.filter({ $0.first == "VALIDSIG" }).first, let primary = valid.last, primary.count >= 40
+        else {
+            throw SignatureFault(
+                verdicts.count > 2
+                    ? "it has more than one signature" : "the key of its signature has expired or was revoked")
+        }
+        return String(primary)
+    }
+
+    /// Runs the program over the data.
+    ///
+    /// - Returns: its output.
+    /// - Throws: a fault with its last line unless it ends with 0.
+    @discardableResult private func run(
+        _ program: String, _ arguments: [String], _ folder: String, _ data: String
+    ) throws(SignatureFault) -> String {
+        let input = try SignedContent.open(data)
+        defer { close(input) }
+        let output = open("\(folder)/output", O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
+        guard output >= 0 else { throw Self.failed("write", errno) }
+        defer { close(output) }
+        // `fk_spawn` takes descriptors above 2.
+        let high = [input, output, output].map { fcntl($0, F_DUPFD_CLOEXEC, 3) }
+        defer { for descriptor in high where descriptor >= 0 { close(descriptor) } }
+        var pid: pid_t = 0
+        let environment = ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=\(folder)", "TMPDIR=\(folder)"]
+        let code = Self.withCStrings([name] + arguments) { arguments in
+            Self.withCStrings(environment) { fk_spawn(&pid, program, arguments, $0, folder, high) }
+        }
+        guard code == 0 else { throw Self.failed("start \(name)", code) }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0 {
+            guard errno == EINTR else { throw Self.failed("wait for \(name)", errno) }
+        }
+        let text = String(
+            decoding: (try? SmallFile.read("\(folder)/output", limit: 1 << 20, named: "output")) ?? [], as: UTF8.self)
+        guard status == 0 else {
+            let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("[GNUPG:]") }
+            throw SignatureFault(
+                "\(name) does not accept its signature: \(Escaping.visible(String(lines.last ?? "no reason given").prefix(200)))"
+            )
+        }
+        return text
+    }
+
+    private static func failed(_ what: String, _ code: Int32) -> SignatureFault {
+        SignatureFault("the signature cannot be examined: \(what): \(String(cString: strerror(code)))", isUnknown: true)
+    }
+
+    private static func privateFolder() throws(SignatureFault) -> String {
+        var template = Array(
+            (NSTemporaryDirectory() as NSString).appendingPathComponent("fk-signature-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw failed("make a folder", errno) }
+        return template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    }
+
+    private static func write(_ bytes: [UInt8], _ path: String) throws(SignatureFault) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failed("write", errno) }
+        defer { close(descriptor) }
+        var position = 0
+        while position < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Foundation.write(descriptor, $0.baseAddress! + position, $0.count - position)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failed("write", errno) }
+            position += count
+        }
+    }
+
+    private static func withCStrings<Result>(
+        _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+    ) -> Result {
+        var pointers = texts.map { strdup($0) }
+        pointers.append(nil)
+        defer { pointers.forEach { free($0) } }
+        return body(&pointers)
+    }
+}
+
+extension SignatureKey {
+    /// What is missing to verify signatures by this key; nil if nothing is.
+    package var programFault: String? {
+        if scheme == .minisign { return nil }
+        do throws(SignatureFault) {
+            _ = try SignatureProgram(self).path()
+            return nil
+        } catch { return error.reason }
+    }
+}
