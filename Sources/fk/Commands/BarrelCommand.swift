@@ -92,7 +92,9 @@ struct BarrelEditCommand: Command {
                 }
                 return try ListedTasks(manifest, from: hub.reference.description, settings, context)
             }
-            return try options.list.map { try ListedTasks($0, settings, context) }
+            guard var list = options.list else { return nil }
+            if let signature = options.signature { try await list.prove(by: signature, settings.options, context) }
+            return try ListedTasks(list, settings, context)
         } catch let error as ListInput.Fault {
             throw options.arguments.error(error.description)
         }

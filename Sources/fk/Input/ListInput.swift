@@ -19,6 +19,8 @@ struct ListInput: Sendable {
     /// The form that `--format` insists on; nil recognises it.
     var form: Manifest.Form?
     var reading = Manifest.Reading()
+    /// The bytes of a list whose signature was proven. They are parsed, and not what the file has by then.
+    var proven: [UInt8]?
 
     /// The forms of `--format`. A page of a hub's tree has no addresses of its own.
     static let forms = Manifest.Form.allCases.filter { $0 != .hubTree }
@@ -128,7 +130,27 @@ struct ListInput: Sendable {
         return files
     }
 
+    /// The whole list.
+    ///
+    /// - Throws: `Fault` for a list that cannot be read or is too long.
+    func contents() throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        try portions(of: path) { portion in
+            bytes += portion
+            guard bytes.count <= 1 << 30 else {
+                throw Fault(source: source, line: 0, reason: "the list is longer than 1 GiB")
+            }
+        }
+        return bytes
+    }
+
     private func portions(of path: String, _ take: ([UInt8]) throws -> Void) throws {
+        if let proven {
+            for start in stride(from: 0, to: proven.count, by: Self.portion) {
+                try take(Array(proven[start..<min(start + Self.portion, proven.count)]))
+            }
+            return
+        }
         let source = path == "-" ? "standard input" : Escaping.visible(path)
         if path == "-", isatty(STDIN_FILENO) == 1 {
             OutputStream.standardError.writeLine("Reading URLs from the terminal, one a line; Ctrl-D ends the list.")

@@ -75,6 +75,8 @@ struct BarrelAddOptions: Sendable {
     var urls: [String]
     var list: ListInput?
     var hub: HubImport?
+    /// The key of `--signed-by`; nil for none.
+    let signature: SignatureOptions?
     /// The absolute path of the folder given with `-d`; nil for the barrel's.
     var directory: String?
     /// True creates a missing barrel.
@@ -82,14 +84,14 @@ struct BarrelAddOptions: Sendable {
     /// Makes errors that refer to the command's help.
     let arguments: ParsedArguments
 
-    static let addSpecs = [TaskInput.inputSpec] + ListInput.specs
+    static let addSpecs = [TaskInput.inputSpec] + ListInput.specs + SignatureOptions.specs
     static let importSpecs: [OptionSpec] =
         [
             .value(
                 "directory", "d", "DIR", hint: .directory,
                 "folder for the files (default: the barrel's; for a new barrel the current folder, for a bag the bag's own)"
             )
-        ] + ListInput.specs + [
+        ] + ListInput.specs + SignatureOptions.specs + [
             .repeated("include", nil, "GLOB", "only files of the repository that match, such as '*.safetensors'"),
             .repeated("exclude", nil, "GLOB", "leave out files of the repository that match"),
         ]
@@ -98,8 +100,11 @@ struct BarrelAddOptions: Sendable {
         self.arguments = arguments
         name = try BarrelArgument.check(arguments.operands[0], arguments)
         urls = try BarrelMembers.read(arguments)
+        signature = try SignatureOptions(arguments, context)
         if let path = arguments["input"] {
             list = try ListInput(path, arguments)
+        } else if signature != nil {
+            throw arguments.error("--signed-by is about a list: give one with -i FILE.")
         } else if urls.isEmpty {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
@@ -111,13 +116,14 @@ struct BarrelAddOptions: Sendable {
         name = try BarrelArgument.check(arguments.operands[0], arguments)
         creates = true
         urls = []
+        signature = try SignatureOptions(arguments, context)
         if let given = arguments["directory"] {
             guard !given.isEmpty else { throw arguments.error("-d: the folder's name is empty.") }
             directory = try Paths.absolute(given, from: context.workingDirectory)
         }
         let source = arguments.operands[1]
         if HubReference.isOne(source) {
-            for option in ["format", "base", "skip-bad"] where arguments.has(option) {
+            for option in ["format", "base", "skip-bad", "signed-by"] where arguments.has(option) {
                 throw arguments.error("--\(option) is about a list, and \(Escaping.visible(source)) is a repository.")
             }
             hub = try HubImport(source, arguments, context)

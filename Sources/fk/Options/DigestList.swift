@@ -31,11 +31,14 @@ struct DigestList: Sendable {
     /// Gives each task the digest of its file.
     ///
     /// - Throws: `UsageError` for a list that cannot be read, or does not name a file; the error of the request for it.
-    func apply(to tasks: inout [TaskDescription], _ options: TaskOptions) async throws {
+    func apply(
+        to tasks: inout [TaskDescription], _ options: TaskOptions, _ signature: SignatureOptions?
+    ) async throws {
         let manifest: Manifest
         do {
-            manifest = try Manifest(
-                parsing: try await bytes(options, sameOriginAs: tasks.first?.url), as: .checksums, fileName: fileName)
+            let bytes = try await bytes(options, sameOriginAs: tasks.first?.url)
+            try await signature?.prove(bytes, of: place, options)
+            manifest = try Manifest(parsing: bytes, as: .checksums, fileName: fileName)
         } catch let error as ManifestError {
             throw arguments.error("--checksum: \(ListInput.Fault(Escaping.visible(place), error).description)")
         }

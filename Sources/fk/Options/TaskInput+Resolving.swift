@@ -7,12 +7,27 @@ extension TaskInput {
     /// The tasks with normalised URLs, which identify them; call it once.
     ///
     /// With `--metalink`, a URL that answers with a Metalink becomes the files of that list. `--checksum @LIST` is read
-    /// here.
+    /// here. A list of `--signed-by` is proven and read first; without a list, each URL's signature is fetched.
     ///
     /// - Returns: the tasks, and the number of entries of lists that were left out.
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
     ///   used; the error of a request. No task was started then.
     func resolve(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int) {
+        guard let unproven, let signature else { return try await resolveOperands(context) }
+        let listed: ListedTasks
+        do {
+            var list = unproven.list
+            try await list.prove(by: signature, shared, context)
+            listed = try ListedTasks(list, unproven.settings, context)
+        } catch let error as ListInput.Fault {
+            throw CommandFailure(error.description, status: ExitStatus.usage)
+        }
+        let (operands, refused) = try await resolveOperands(context)
+        listed.spool.prepend(try operands.all())
+        return (listed.spool, refused + listed.refused)
+    }
+
+    private func resolveOperands(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int) {
         guard operands > 0 else { return (spool, refused) }
         // A list has normalised URLs, and digests of its own.
         var tasks = try spool.take(atMost: operands)
@@ -20,7 +35,11 @@ extension TaskInput {
             tasks[index].url = try Self.normalize(tasks[index].url)
             if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
         }
-        if let digests { try await digests.apply(to: &tasks, shared) }
+        if let digests {
+            try await digests.apply(to: &tasks, shared, signature)
+        } else if let signature, unproven == nil {
+            for index in tasks.indices { try await signature.sign(&tasks[index]) }
+        }
         guard followsMetalink else {
             spool.prepend(tasks)
             return (spool, refused)

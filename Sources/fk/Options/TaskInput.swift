@@ -15,6 +15,10 @@ struct TaskInput: Sendable {
 
     /// The entries of the list that were left out and named.
     private(set) var refused = 0
+    /// The key of `--signed-by`; nil for none.
+    private(set) var signature: SignatureOptions?
+    /// The list whose signature is proven by `resolve`; nil for none.
+    private(set) var unproven: (list: ListInput, settings: ListedTasks.Settings)?
     /// The list of digests of `--checksum @…`; nil for none.
     private(set) var digests: DigestList?
     /// True if a Metalink in place of a file is followed.
@@ -81,7 +85,7 @@ struct TaskInput: Sendable {
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
                 Login.spec,
-            ])
+            ] + SignatureOptions.specs)
 
     /// Reads the options and creates the tasks.
     ///
@@ -104,6 +108,7 @@ struct TaskInput: Sendable {
         shared = options
         directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
         followsMetalink = arguments.has("metalink")
+        signature = try SignatureOptions(arguments, context)
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
         operands = urls.count
@@ -114,7 +119,15 @@ struct TaskInput: Sendable {
             task.attributes = attributes
             return task
         }
-        if let listed = try Self.readList(arguments, context, options, folder, attributes) {
+        let list = try Self.list(arguments, options, folder, attributes)
+        if signature != nil, let list {
+            unproven = list
+            spool = TaskSpool(tasks)
+        } else if let list {
+            let listed: ListedTasks
+            do { listed = try ListedTasks(list.list, list.settings, context) } catch let error as ListInput.Fault {
+                throw arguments.error(error.description)
+            }
             refused = listed.refused
             if urls.isEmpty { directory = listed.folder }
             spool = listed.spool
@@ -157,10 +170,9 @@ struct TaskInput: Sendable {
         }
     }
 
-    private static func readList(
-        _ arguments: ParsedArguments, _ context: CommandContext, _ options: TaskOptions, _ folder: String,
-        _ attributes: [String: String]
-    ) throws -> ListedTasks? {
+    private static func list(
+        _ arguments: ParsedArguments, _ options: TaskOptions, _ folder: String, _ attributes: [String: String]
+    ) throws -> (list: ListInput, settings: ListedTasks.Settings)? {
         guard let path = arguments["input"] else {
             for option in ["format", "base", "skip-bad"] where arguments.has(option) {
                 throw arguments.error("--\(option) is about a list: give one with -i FILE.")
@@ -171,11 +183,7 @@ struct TaskInput: Sendable {
         settings.options = options
         settings.isFolderGiven = arguments.has("directory")
         settings.attributes = attributes
-        do {
-            return try ListedTasks(ListInput(path, arguments), settings, context)
-        } catch let error as ListInput.Fault {
-            throw arguments.error(error.description)
-        }
+        return (try ListInput(path, arguments), settings)
     }
 
     private static func destination(

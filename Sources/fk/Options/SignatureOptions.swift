@@ -1,0 +1,132 @@
+import FKCore
+import FKManifests
+import FKMiddleware
+import Foundation
+
+/// `--signed-by KEY` and `--signature FILE|URL`. A list, or else each file, has to be signed by the key.
+struct SignatureOptions: Sendable {
+    let key: SignatureKey
+    /// The path or the URL of the signature; nil looks beside the list or file.
+    private let place: String?
+
+    static let specs: [OptionSpec] = [
+        .value(
+            "signed-by", nil, "KEY", hint: .file,
+            "accept only what this key has signed: the list, or without one each file; KEY is a file, a minisign key or "
+                + "'ssh-ed25519 …'"),
+        .value(
+            "signature", nil, "FILE|URL", hint: .file,
+            "the signature for --signed-by (default: beside the list or file, as NAME.minisig, .sig or .asc)"),
+    ]
+
+    /// Reads the options; nil without a key.
+    init?(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        guard let text = arguments["signed-by"] else {
+            guard !arguments.has("signature") else {
+                throw arguments.error("--signature needs the signer's key: give it with --signed-by KEY.")
+            }
+            return nil
+        }
+        do throws(DownloadError) {
+            key =
+                SignatureKey.isLiteral(text) ? try SignatureKey(text) : try SignatureKey(contentsOf: text)
+        } catch {
+            throw arguments.error("--signed-by: \(error.message)")
+        }
+        if let fault = key.programFault { throw arguments.error("--signed-by: \(fault).") }
+        place = arguments["signature"]
+        for (option, reason) in [
+            ("metalink", "whose files have signatures of their own"), ("include", "which is not signed"),
+        ]
+        where arguments.has(option) {
+            throw arguments.error("--signed-by is about a list or a file, not about --\(option), \(reason).")
+        }
+    }
+
+    /// True if the signature of a list from standard input is named.
+    var isNamed: Bool { place != nil }
+
+    /// Proves a list.
+    ///
+    /// - Throws: `CommandFailure` that names the list if it was refused.
+    func prove(_ bytes: [UInt8], of list: String, _ options: TaskOptions) async throws {
+        let signature = try await signature(of: list, options)
+        do throws(SignatureFault) { _ = try key.prove(signature, .bytes(bytes)) } catch {
+            throw CommandFailure(
+                error.error(of: "The list \(Escaping.visible(URLMasking.mask(list)))").message,
+                status: ExitStatus.taskFailed)
+        }
+    }
+
+    /// Gives a task the signature of its file.
+    ///
+    /// - Throws: `CommandFailure` if there is none, or if it is not by the key.
+    func sign(_ task: inout TaskDescription) async throws {
+        let signature = try await signature(of: task.url, task.options)
+        if let fault = key.fault(in: signature) {
+            throw CommandFailure(
+                "\(Escaping.visible(URLMasking.mask(task.url))) was refused: \(fault).", status: ExitStatus.taskFailed)
+        }
+        task.options.signature = FileSignature(signature, by: key)
+    }
+
+    private func signature(of subject: String, _ options: TaskOptions) async throws -> [UInt8] {
+        if let place { return try await read(place, options, subject) }
+        let candidates = key.suffixes.map { Self.adding($0, to: subject) }
+        for candidate in candidates where Self.isURL(candidate) || access(candidate, F_OK) == 0 {
+            do {
+                return try await read(candidate, options, subject)
+            } catch let error as DownloadError where error.status == 404 || error.status == 410 {
+                continue
+            }
+        }
+        let looked = candidates.map { Escaping.visible(URLMasking.mask($0)) }.joined(separator: ", ")
+        throw CommandFailure(
+            "\(Escaping.visible(URLMasking.mask(subject))) was refused: there is no signature of it. Name one with "
+                + "--signature; looked for: \(looked)", status: ExitStatus.taskFailed)
+    }
+
+    private static func isURL(_ place: String) -> Bool { InputURL.fault(in: place) == nil }
+
+    /// The end comes before a query.
+    private static func adding(_ suffix: String, to place: String) -> String {
+        guard isURL(place), let end = place.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return place + suffix }
+        return place[..<end] + suffix + place[end...]
+    }
+
+    private func read(_ place: String, _ options: TaskOptions, _ subject: String) async throws -> [UInt8] {
+        guard Self.isURL(place) else {
+            return try SmallFile.read(place, limit: SignatureKey.signatureLimit, named: "signature")
+        }
+        let transport = try TransportKind.automatic.makeTransport()
+        defer { transport.shutdown() }
+        var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
+        // The header fields of -H may be secrets of the file's server.
+        if URLOrigin(subject) == URLOrigin(request.url) {
+            request.headers = options.headers ?? []
+            request.secretHeaders = Set((options.secretHeaders ?? []).map { $0.lowercased() })
+        }
+        request.limit = SignatureKey.signatureLimit
+        return try await request.fetch(over: transport).bytes ?? []
+    }
+}
+
+extension ListInput {
+    /// Reads the list and proves it; its tasks are then made of the proven bytes.
+    ///
+    /// - Throws: `CommandFailure` if it was refused; `Fault` if it cannot be read.
+    mutating func prove(by signature: SignatureOptions, _ options: TaskOptions, _ context: CommandContext) async throws
+    {
+        guard bagFolder(in: context.workingDirectory) == nil else {
+            throw CommandFailure(
+                "--signed-by is about a list in one file, and \(source) is a bag.", status: ExitStatus.usage)
+        }
+        guard path != "-" || signature.isNamed else {
+            throw CommandFailure(
+                "--signed-by: a list from standard input needs --signature FILE|URL.", status: ExitStatus.usage)
+        }
+        let bytes = try contents()
+        try await signature.prove(bytes, of: path == "-" ? source : path, options)
+        proven = bytes
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("Signed lists and files, end to end", .timeLimit(.minutes(5)))
+struct SignedCommandTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        server.route("/a") { .ranged(Array("a".utf8), for: $0, etag: "\"1\"") }
+        try sandbox.put("\(server.url("/a"))\n", "list.txt")
+        try sandbox.put("a", "a.file")
+        for name in ["k", "other"] { try run("minisign", "-G", "-W", "-p", "\(name).pub", "-s", "\(name).sec") }
+        try run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "ssh")
+    }
+
+    private func run(_ name: String, _ words: String...) throws {
+        try Program.run(name, words, in: URL(fileURLWithPath: sandbox.files))
+    }
+
+    private func read(_ name: String) throws -> [UInt8] {
+        [UInt8](try Data(contentsOf: URL(fileURLWithPath: "\(sandbox.files)/\(name)")))
+    }
+
+    private static let lists = [
+        ["get", "-d", "out", "-i"], ["barrel", "create", "b", "-i"], ["barrel", "import", "b"],
+    ]
+
+    @Test("a signed list is taken, by minisign and by ssh, beside it or named", arguments: lists)
+    func taken(words: [String]) async throws {
+        try run("minisign", "-S", "-s", "k.sec", "-m", "list.txt")
+        try run("ssh-keygen", "-q", "-Y", "sign", "-f", "ssh", "-n", "file", "list.txt")
+        let literal = String(decoding: try read("ssh.pub"), as: UTF8.self).trimmingCharacters(in: .newlines)
+        for options in [["--signed-by", "k.pub"], ["--signed-by", literal, "--signature", "list.txt.sig"]] {
+            let result = try await sandbox.fk(words + ["list.txt"] + options)
+            #expect(result.status == 0, "\(result.errors)")
+        }
+    }
+
+    @Test("a list that the key has not signed is refused: no request, no task, status 1", arguments: lists)
+    func refused(words: [String]) async throws {
+        let none = try await sandbox.fk(words + ["list.txt", "--signed-by", "k.pub"])
+        #expect(none.status == 1 && none.errors.contains("list.txt.minisig"), "\(none.errors)")
+        try run("minisign", "-S", "-s", "other.sec", "-m", "list.txt")
+        let other = try await sandbox.fk(words + ["list.txt", "--signed-by", "k.pub"])
+        #expect(other.status == 1 && other.errors.contains("list.txt was refused: its signature is by the key"))
+        try run("minisign", "-S", "-s", "k.sec", "-m", "list.txt")
+        try sandbox.put("\(server.url("/b"))\n", "list.txt")
+        let changed = try await sandbox.fk(words + ["list.txt", "--signed-by", "k.pub"])
+        #expect(changed.status == 1 && changed.errors.contains("its signature is not of these bytes"))
+        #expect(server.requests.isEmpty)
+        #expect(try await !sandbox.fk("list").output.contains("127.0.0.1"))
+    }
+
+    @Test("a file's signature is looked for beside its URL, and a wrong one costs no byte of the file")
+    func file() async throws {
+        let missing = try await sandbox.fk("get", server.url("/a"), "-d", "out", "--signed-by", "k.pub")
+        #expect(missing.status == 1 && missing.errors.contains("/a.minisig"), "\(missing.errors)")
+        try run("minisign", "-S", "-s", "other.sec", "-m", "a.file")
+        let wrong = try read("a.file.minisig")
+        server.route("/a.minisig") { _ in .ok(wrong) }
+        let refused = try await sandbox.fk("get", server.url("/a"), "-d", "out", "--signed-by", "k.pub")
+        #expect(refused.status == 1 && refused.errors.contains("its signature is by the key"))
+        #expect(!server.requests.contains { $0.path == "/a" })
+        try run("minisign", "-S", "-s", "k.sec", "-m", "a.file")
+        let right = try read("a.file.minisig")
+        server.route("/a.minisig") { _ in .ok(right) }
+        let taken = try await sandbox.fk("get", server.url("/a"), "-d", "out", "--signed-by", "k.pub")
+        #expect(taken.status == 0, "\(taken.errors)")
+        #expect(try read("out/a") == Array("a".utf8))
+    }
+
+    @Test("a list of digests is proven before it is used")
+    func digests() async throws {
+        let digest = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+        try sandbox.put("\(digest)  a\n", "SUMS")
+        try run("minisign", "-S", "-s", "k.sec", "-m", "SUMS")
+        let words = ["get", server.url("/a"), "-d", "out", "--checksum", "@SUMS", "--signed-by"]
+        let refused = try await sandbox.fk(words + ["other.pub"])
+        #expect(refused.status == 1 && refused.errors.contains("SUMS was refused"), "\(refused.errors)")
+        #expect(server.requests.isEmpty)
+        #expect(try await sandbox.fk(words + ["k.pub"]).status == 0)
+    }
+
+    @Test("an option that cannot be used ends with 2")
+    func usage() async throws {
+        for words in [
+            ["get", server.url("/a"), "--signed-by", "none.pub"], ["get", server.url("/a"), "--signed-by", "list.txt"],
+            ["get", server.url("/a"), "--signature", "x"], ["get", "-i", "-", "--signed-by", "k.pub"],
+            ["barrel", "import", "b", "hf:a/b", "--signed-by", "k.pub"],
+        ] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 2 && result.errors.contains("--sign"), "\(words) \(result.errors)")
+        }
+    }
+}
