@@ -15,7 +15,7 @@
                     if model.canStart { Button("Start") { model.start() } }
                 }
                 ProgressView(value: model.fraction)
-                if let error = model.error { Text(error.message).foregroundStyle(.red) }
+                if let error = model.info?.error { Text(error.message).foregroundStyle(.red) }
             }
         }
     }
@@ -26,7 +26,7 @@
 
         var body: some View {
             List {
-                ProgressView("\(model.completed) of \(model.total)", value: model.fraction)
+                ProgressView("\(model.info?.states[.complete] ?? 0) of \(model.info?.total ?? 0)", value: model.fraction)
                 ForEach(model.members) { task in TaskRow(task) }
             }
         }

@@ -30,7 +30,7 @@ func show(_ model: TaskModel) async -> Bool {
         }
         if model.info != nil, text != last { print(text) }
         last = text
-        if let error = model.error { print("failed: \(error.message)") }
+        if let error = model.info?.error { print("failed: \(error.message)") }
         if model.state == .complete || model.state == .error { return model.state == .complete }
         // The observation is called before the change.
         for await _ in changes {}

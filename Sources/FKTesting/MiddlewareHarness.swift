@@ -75,7 +75,7 @@ public final class MiddlewareHarness: Sendable {
         builder.folder = folder.appendingPathComponent("files")
         try change(&builder)
         let states = Locked<[DownloadState]>([])
-        let id = builder.description.id
+        let id = builder.id
         let registration = await downloader.messager.addChanges { info in
             if info.id == id { states.withLock { $0.append(info.state) } }
         }

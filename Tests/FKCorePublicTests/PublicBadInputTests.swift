@@ -144,6 +144,6 @@ struct PublicBadInputTests {
         #expect(await downloader.messager.all().count == 20_000)
         #expect(try await downloader.messager.barrelInfo("many").total == 20_000)
         await downloader.close()
-        #expect(try Receipt.stored(workPath: folder.appendingPathComponent("work")).count == 20_000)
+        #expect(try RecordReader(workPath: folder.appendingPathComponent("work")).records().total == 20_000)
     }
 }

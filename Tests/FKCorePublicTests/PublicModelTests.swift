@@ -36,15 +36,15 @@ struct PublicModelTests {
     func task() async throws {
         let task = try await downloader.add(PublicBench.url("/held"), to: folder)
         let model = TaskModel(task)
-        await until { model.received == 100_000 }
+        await until { model.info?.count.received == 100_000 }
         #expect(model.state == .action && model.fraction == 0.25 && model.canSuspend && !model.canStart)
-        #expect(model.name == "held" && model.file == nil)
+        #expect(model.name == "held" && model.info?.fileURL == nil)
         try await task.suspend()
         await until { model.state == .suspend }
         bench.transport.release("/held")
         model.start()
         await until { model.state == .complete }
-        #expect(model.fraction == 1 && model.file?.lastPathComponent == "held" && model.verbError == nil)
+        #expect(model.fraction == 1 && model.info?.fileURL?.lastPathComponent == "held" && model.verbError == nil)
         await downloader.close()
     }
 
@@ -53,7 +53,7 @@ struct PublicModelTests {
         let task = try await downloader.add(PublicBench.url("/later"), to: folder)
         let model = TaskModel(task)
         await until { model.state == .error }
-        #expect(model.error?.status == 404 && model.canStart)
+        #expect(model.info?.error?.status == 404 && model.canStart)
         bench.transport.serve("/later", [1, 2, 3])
         model.start()
         await until { model.state == .complete }
@@ -70,17 +70,17 @@ struct PublicModelTests {
         let barrel = try await downloader.barrel("b")
         let model = BarrelModel(barrel)
         await until { model.info != nil }
-        #expect(model.total == 0 && !model.isComplete && !model.isRunning)
+        #expect(model.info?.total == 0 && model.info?.isComplete == false && !model.isRunning)
         try await barrel.add(["/a", "/held", "/later"].map(PublicBench.url), to: folder)
-        await until { model.total == 3 && model.completed == 1 && model.failures.count == 1 }
+        await until { model.info?.total == 3 && model.info?.states[.complete] == 1 && model.failures.count == 1 }
         #expect(model.members.count == 3 && model.isRunning)
         model.suspend()
         await until { !model.isRunning }
         bench.transport.release("/held")
         bench.transport.serve("/later", [1, 2, 3])
         model.start()
-        await until { model.isComplete }
-        #expect(model.fraction == 1 && model.received == 410_003 && model.failures.isEmpty)
+        await until { model.info?.isComplete == true }
+        #expect(model.fraction == 1 && model.info?.count.received == 410_003 && model.failures.isEmpty)
         await downloader.close()
     }
 
@@ -90,7 +90,7 @@ struct PublicModelTests {
         weak var weakly: TaskModel?
         do {
             let model = TaskModel(task)
-            await until { model.received > 0 }
+            await until { (model.info?.count.received ?? 0) > 0 }
             weakly = model
         }
         // The following Swift task lets go of it when it is cancelled.

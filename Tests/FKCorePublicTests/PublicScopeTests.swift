@@ -36,7 +36,7 @@ struct PublicScopeTests {
         middlewares.onRequest("host", priority: 30, for: .host("FILES.example:80"), mark("3"))
         middlewares.onRequest("other host", priority: 30, for: .host("example"), mark("!"))
         middlewares.onRequest("matching", priority: 40, for: .matching { $0.originalURL.path == "/b" }, mark("4"))
-        middlewares.onRequest("task", priority: 20, for: .task(builders[2].description.id), mark("2"))
+        middlewares.onRequest("task", priority: 20, for: .task(builders[2].id), mark("2"))
         let added = try await Builder.prepare(Array(builders[0...1]), barrel: "books", in: bench.downloader)
         let ids = try added.map { try $0.get() } + [try await builders[2].prepare(in: bench.downloader)]
         for id in ids { #expect(await bench.downloader.messager.finished(id)?.state == .complete) }

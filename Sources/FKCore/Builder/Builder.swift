@@ -10,7 +10,7 @@ import Foundation
 /// ```
 public struct Builder: Sendable {
     /// The current description. Its URL is percent-encoded.
-    public internal(set) var description: TaskDescription
+    package internal(set) var description: TaskDescription
 
     /// Creates a builder for a URL.
     ///
@@ -28,6 +28,9 @@ public struct Builder: Sendable {
     ///
     /// - Throws: same as `init(_:)` with a text.
     public init(_ url: URL) throws(DownloadError) { try self.init(url.absoluteString) }
+
+    /// The id of the task: the same for the same URL and destination.
+    public var id: TaskID { description.id }
 
     /// The percent-encoded URL. Together with the destination it is the task's identity.
     public var url: String { description.url }
@@ -114,18 +117,6 @@ public struct Builder: Sendable {
     public var attributes: [String: String] {
         get { description.attributes }
         set { description.attributes = newValue }
-    }
-
-    /// The time without a byte after which an attempt fails. Same as `options.stallTimeout`.
-    public var stallTimeout: Duration? {
-        get { options.stallTimeout }
-        set { options.stallTimeout = newValue }
-    }
-
-    /// When the file must be complete. Same as `options.deadline`.
-    public var deadline: Date? {
-        get { options.deadline }
-        set { options.deadline = newValue }
     }
 
     /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.

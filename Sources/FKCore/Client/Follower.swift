@@ -339,10 +339,6 @@ extension Follower: RecordSource {
         return infos
     }
 
-    func receipts(_ selector: TaskSelector) throws -> [Receipt] {
-        try reader.records(matching: selector).map { Receipt($0) }
-    }
-
     func records(_ query: RecordQuery) throws -> RecordPage {
         try RecordReader(workPath: URL(fileURLWithPath: reader.workPath.root, isDirectory: true)).records(query)
     }

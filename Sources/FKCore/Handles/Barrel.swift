@@ -128,7 +128,7 @@ public struct Barrel: TaskSelecting, Hashable, Identifiable {
     /// member for its file or its error.
     ///
     /// It ends as `progress` does. Cancelled members are not among them.
-    public var ended: EndedMembers { EndedMembers(of: self) }
+    public var ended: some AsyncSequence<DownloadTask, Never> & Sendable { EndedMembers(of: self) }
 
     // MARK: Verbs
 

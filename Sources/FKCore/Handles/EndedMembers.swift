@@ -4,21 +4,14 @@ import FKMiddleware
 ///
 /// The members are read whenever the barrel's sum shows that more have ended, so a member is reported within one report
 /// of the sum, and all of them before the sequence ends.
-public struct EndedMembers: AsyncSequence, Sendable {
-    /// The member.
-    public typealias Element = DownloadTask
-    /// No error is thrown.
-    public typealias Failure = Never
-
+struct EndedMembers: AsyncSequence, Sendable {
     private let barrel: Barrel
 
     init(of barrel: Barrel) { self.barrel = barrel }
 
-    /// Begins to follow the barrel.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(barrel) }
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(barrel) }
 
-    /// Reads the members one after the other.
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    struct AsyncIterator: AsyncIteratorProtocol {
         private let barrel: Barrel
         private var sums: AsyncStream<BarrelInfo>.Iterator
         private var ready: ArraySlice<DownloadTask> = []
@@ -32,11 +25,10 @@ public struct EndedMembers: AsyncSequence, Sendable {
             sums = barrel.downloader.messager.barrelInfos(barrel.name).makeAsyncIterator()
         }
 
-        /// The next member; nil at the end, and once the reading Swift task is cancelled.
-        public mutating func next() async -> DownloadTask? { await next(isolation: nil) }
+        mutating func next() async -> DownloadTask? { await next(isolation: nil) }
 
         /// The next member; nil at the end, and once the reading Swift task is cancelled.
-        public mutating func next(isolation: isolated (any Actor)?) async -> DownloadTask? {
+        mutating func next(isolation: isolated (any Actor)?) async -> DownloadTask? {
             while ready.isEmpty, !isOver {
                 if let sum = await sums.next(isolation: isolation) {
                     let count = (sum.states[.complete] ?? 0) + (sum.states[.error] ?? 0)

@@ -52,20 +52,6 @@ public final class BarrelModel: Identifiable {
 
     /// The progress, in 0...1, which never decreases; nil until the lengths of all members are known.
     public var fraction: Double? { info?.fraction }
-    /// The bytes received.
-    public var received: Int64 { info?.count.received ?? 0 }
-    /// The sum of the known lengths in bytes; nil while no length is known.
-    public var expected: Int64? { info?.count.expected }
-    /// The number of members.
-    public var total: Int { info?.total ?? 0 }
-    /// The number of complete members.
-    public var completed: Int { info?.states[.complete] ?? 0 }
-    /// The sum of the running members' speeds, smoothed over about five seconds.
-    public var bytesPerSecond: Double { info?.bytesPerSecond ?? 0 }
-    /// The time until all members are complete at the present speed; nil while unknown.
-    public var estimatedTimeRemaining: Duration? { info?.estimatedTimeRemaining }
-    /// True when every member is complete; false for an empty barrel.
-    public var isComplete: Bool { info?.isComplete ?? false }
     /// True while any member runs or waits for its turn.
     public var isRunning: Bool { info?.states.contains { !$0.key.isSettled && $0.value > 0 } ?? false }
 

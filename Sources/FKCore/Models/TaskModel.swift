@@ -45,21 +45,9 @@ public final class TaskModel: Identifiable {
     public var state: DownloadState { info?.state ?? .unknown }
     /// The progress, in 0...1; nil while the length is unknown.
     public var fraction: Double? { info?.fraction }
-    /// The bytes received.
-    public var received: Int64 { info?.count.received ?? 0 }
-    /// The length of the file in bytes; nil until a server has reported it.
-    public var expected: Int64? { info?.count.expected }
-    /// The speed, smoothed over about five seconds; 0 while the task does not run.
-    public var bytesPerSecond: Double { info?.bytesPerSecond ?? 0 }
-    /// The time until the file is complete at the present speed; nil while unknown.
-    public var estimatedTimeRemaining: Duration? { info?.estimatedTimeRemaining }
-    /// The error of a failed task, or of the last attempt while a retry is due; otherwise nil.
-    public var error: DownloadError? { info?.error }
-    /// The finished file; nil until the task is complete.
-    public var file: URL? { info?.path.map { URL(fileURLWithPath: $0) } }
     /// A name to show: the file's name once it is known, otherwise the end of the URL.
     public var name: String {
-        info?.fileName ?? file?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent ?? ""
+        info?.fileName ?? info?.fileURL?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent ?? ""
     }
     /// True if `suspend()` applies: the task runs or waits for its turn.
     public var canSuspend: Bool { [.prepare, .idle, .action].contains(state) }

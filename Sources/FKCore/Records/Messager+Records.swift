@@ -9,6 +9,17 @@ extension Messager {
     public func records(_ query: RecordQuery = .init()) async throws(DownloadError) -> RecordPage {
         try await typed { try await engine.snapshot { try $0.records(query) } }
     }
+
+    /// The record of the task as it is now; nil if there is no such task. For several tasks of one URL, the oldest.
+    public func record(_ selector: some TaskSelecting) async -> DownloadRecord? {
+        let selector = selector.selector
+        return try? await engine.snapshot { source in
+            guard let id = try source.infos(selector).first?.id else { return nil }
+            var query = RecordQuery()
+            query.ids = [id]
+            return try source.records(query).records.first
+        }
+    }
 }
 
 extension Control {

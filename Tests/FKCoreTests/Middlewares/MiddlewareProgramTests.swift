@@ -307,10 +307,9 @@ struct MiddlewareProgramTests {
         let ends = Observed<[String]>([])
         let bench = try await Bench(content: Self.content)
         bench.chains.register(
-            request: ProgramMiddleware(
-                try shell("key", .request, #"echo '{"headers":{"X-Key":"k"}}'"#, in: bench.folder)))
+            request: try shell("key", .request, #"echo '{"headers":{"X-Key":"k"}}'"#, in: bench.folder).middleware())
         bench.chains.register(
-            download: ProgramMiddleware(try shell("note", .download, "exit 3", in: bench.folder)) { _, state, error in
+            download: try shell("note", .download, "exit 3", in: bench.folder).middleware { _, state, error in
                 ends.update { $0.append("\(state) \(error?.message ?? "")") }
             })
         try await bench.completed("a")

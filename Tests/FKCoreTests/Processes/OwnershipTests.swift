@@ -40,7 +40,7 @@ struct OwnershipTests {
         #expect(await messager.state("http://h.example/a") == .action)
         #expect(try await messager.barrelInfo("x").states == [.action: 1])
         #expect(try await messager.urls(inBarrel: "x").count == 1)
-        #expect(await messager.receipt(.id(id))?.state == .action)
+        #expect(await messager.record(.id(id))?.state == .action)
         #expect(try await messager.records().records.count == 1)
         #expect(try await messager.waiting().isEmpty)
         #expect(try await Builder.loadAll(in: closed.downloader).count == 1)

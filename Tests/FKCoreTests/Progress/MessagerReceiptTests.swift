@@ -15,28 +15,28 @@ struct MessagerReceiptTests {
         let id = try await first.add("dir/name.zip")
         await gate.reached()
         await first.advance(2)
-        let running = try #require(await first.messager.receipt(.id(id)))
-        #expect(running.state == .action && running.written == 100_000 && running.expected == 400_000)
+        let running = try #require(await first.messager.record(.id(id)))
+        #expect(running.state == .action && running.received == 100_000 && running.size == 400_000)
         #expect(running.fraction == 0.25 && running.path == nil && running.name == "name.zip")
+        let part = try #require(running.partPath)
+        #expect(FileManager.default.contents(atPath: part)?.prefix(100_000) == Data(Self.content.prefix(100_000)))
         #expect(running.bytesPerSecond == 50_000, "no report has been asked for: the average so far")
         #expect(running.created == first.clock.date - 2 && running.finished == nil)
         first.clock.advance(seconds: 2)
         gate.open()
         _ = await first.finished(id)
-        let done = try #require(await first.messager.receipt("http://h.example/dir/name.zip"))
-        #expect(done.state == .complete && done.fraction == 1 && done.path == first.out + "/name.zip")
+        let done = try #require(await first.messager.record("http://h.example/dir/name.zip"))
+        #expect(done.state == .complete && done.fraction == 1 && done.path == first.out + "/name.zip" && done.partPath == nil)
         #expect(done.bytesPerSecond == 100_000)
         #expect(done.finished == first.clock.date)
         #expect(try first.stored(id).bytesPerSecond == 100_000)
         // Another process reads it while the engine runs.
         let work = first.folder.file("work")
-        #expect(try Receipt.stored(workPath: work) == [done])
-        #expect(try Receipt.stored(.url("http://h.example/dir/name.zip"), workPath: work) == [done])
-        #expect(try Receipt.stored(.id(id), workPath: work) == [done])
-        #expect(try Receipt(archive: try done.archive()) == done)
+        #expect(try RecordReader(workPath: work).records().records == [done])
+        #expect(try DownloadRecord(archive: try done.archive()) == done)
         await first.downloader.close()
         let second = try await Bench(in: first.folder, content: Self.content)
-        #expect(await second.messager.receipts() == [done])
+        #expect(try await second.messager.records().records == [done])
     }
 
     @Test("a suspended task keeps the average of its attempt; a resumed one counts only the bytes of its own")
@@ -55,7 +55,7 @@ struct MessagerReceiptTests {
         bench.clock.advance(seconds: 30)
         gates[1].open()
         _ = await bench.finished(id)
-        #expect(await bench.messager.receipt(.id(id))?.bytesPerSecond == 10_000)
+        #expect(await bench.messager.record(.id(id))?.bytesPerSecond == 10_000)
         gates[0].open()
     }
 
@@ -64,12 +64,11 @@ struct MessagerReceiptTests {
         let bench = try await Bench { _, _ in .status(404) }
         let id = try await bench.add("a", barrel: "set")
         _ = await bench.finished(id)
-        let receipt = try #require(await bench.messager.receipt(.id(id)))
+        let receipt = try #require(await bench.messager.record(.id(id)))
         #expect(receipt.state == .error && receipt.error?.status == 404 && receipt.fraction == nil)
-        #expect(try Receipt(archive: try receipt.archive()) == receipt)
-        #expect(try Receipt.stored(.barrel("set"), workPath: bench.folder.file("work")) == [receipt])
-        #expect(await bench.messager.receipt("http://h.example/none") == nil)
-        #expect(throws: DownloadError.self) { try Receipt(archive: Data("{}".utf8)) }
+        #expect(try DownloadRecord(archive: try receipt.archive()) == receipt)
+        #expect(await bench.messager.record("http://h.example/none") == nil)
+        #expect(throws: DownloadError.self) { try DownloadRecord(archive: Data("{}".utf8)) }
         // Per receipt verbs.
         #expect(try await bench.control.retry(.id(receipt.id)).map(\.applied) == [true])
     }

@@ -197,8 +197,8 @@ struct DeadlineTests {
     @Test("both stand in the info file, as seconds, and a record without them is read")
     func stored() throws {
         var builder = try Builder("http://h.example/a")
-        builder.stallTimeout = .milliseconds(1_500)
-        builder.deadline = Date(timeIntervalSince1970: 1_700_000_000.25)
+        builder.options.stallTimeout = .milliseconds(1_500)
+        builder.options.deadline = Date(timeIntervalSince1970: 1_700_000_000.25)
         let record = TaskRecord(task: builder.description, number: 1, created: Date(timeIntervalSince1970: 0))
         let json = try record.json()
         let text = String(decoding: json, as: UTF8.self)
@@ -206,8 +206,8 @@ struct DeadlineTests {
         let read = try json.withUnsafeBytes { try TaskRecord.read($0) }
         #expect(read.task == builder.description)
         #expect(read.task.options.stallTimeout == .seconds(1.5))
-        builder.stallTimeout = nil
-        builder.deadline = nil
+        builder.options.stallTimeout = nil
+        builder.options.deadline = nil
         #expect(!builder.description.hasOptions)
     }
 }

@@ -66,8 +66,8 @@ struct RecordQueryTests {
     func fields() {
         let records = Self.records
         #expect(records.map(\.host) == ["a.example", "b.example", "a.example", "[::1]", "c.example", "c.example"])
-        #expect(records[0].name == "Renamed.zip" && records[0].format == "zip" && records[0].percentage == 100)
-        #expect(records[1].name == "two words.tar.gz" && records[1].format == "gz" && records[1].percentage == nil)
+        #expect(records[0].name == "Renamed.zip" && records[0].format == "zip" && records[0].fraction == 1)
+        #expect(records[1].name == "two words.tar.gz" && records[1].format == "gz" && records[1].fraction == nil)
         #expect(records[2].mimeType == "text/html" && records[2].fraction == 0.5 && records[2].path == nil)
     }
 

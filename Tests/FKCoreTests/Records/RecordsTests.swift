@@ -23,7 +23,7 @@ struct RecordsTests {
         let slow = try await bench.add("slow", barrel: "set")
         await gate.reached()
         let record = try await bench.messager.records().records.last { $0.received == 160_000 }
-        #expect(record?.id == slow && record?.state == .action && record?.percentage == 40)
+        #expect(record?.id == slow && record?.state == .action && record?.fraction == 0.4)
         var query = RecordQuery()
         query.states = [.complete]
         query.barrel = "set"

@@ -40,7 +40,7 @@ struct SmallFileTests {
         #expect(await bench.messager.info(.id(id))?.count == ByteCount(received: 20_000, expected: 119_000))
         #expect(try await bench.messager.running().map(\.count.received) == [20_000])
         #expect(try await bench.messager.barrelInfo("x").count == ByteCount(received: 20_000, expected: 119_000))
-        #expect(await bench.messager.receipt(.id(id))?.expected == 119_000)
+        #expect(await bench.messager.record(.id(id))?.size == 119_000)
         #expect(try await bench.messager.records().records.map(\.size) == [119_000])
         // Nothing was written for that.
         #expect(try bench.stored(id).ranges.isEmpty)

@@ -61,7 +61,7 @@ struct UnshownEndTests {
         let isProven = ![.wholeAgain, .refused].contains(proof)
         #expect(record.lengthVerified == (isProven ? nil : false))
         #expect(record.history.contains { $0.what.contains("may be cut") } == !isProven)
-        #expect(try await #require(bench.messager.receipt(.id(id))).lengthVerified == record.lengthVerified)
+        #expect(try await #require(bench.messager.record(.id(id))).lengthVerified == record.lengthVerified)
         let asks = bench.sent("Range")
         #expect(asks.count == 2 && asks[0] == "-" && asks[1].hasPrefix("bytes="))
     }

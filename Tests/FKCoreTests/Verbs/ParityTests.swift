@@ -192,13 +192,13 @@ struct ParityTests {
         }
         try await bench.add("a")
         await bench.transport.started(1)
-        let receipt = try #require(await bench.messager.receipt("http://h.example/a"))
+        let receipt = try #require(await bench.messager.record("http://h.example/a"))
         #expect(receipt.state == .action)
         #expect(try await bench.control.suspend(.id(receipt.id)).first?.after == .suspend)
-        #expect(await bench.messager.receipt(.id(receipt.id))?.state == .suspend)
+        #expect(await bench.messager.record(.id(receipt.id))?.state == .suspend)
         try await bench.control.resume(.id(receipt.id))
         #expect(await bench.finished(receipt.id)?.state == .complete)
-        let end = try #require(await bench.messager.receipt(.id(receipt.id)))
-        #expect(end.written == 1_000 && end.fraction == 1 && end.path == "\(bench.out)/a")
+        let end = try #require(await bench.messager.record(.id(receipt.id)))
+        #expect(end.received == 1_000 && end.fraction == 1 && end.path == "\(bench.out)/a")
     }
 }

@@ -10,8 +10,6 @@ package protocol RecordSource {
     func infos(_ selector: TaskSelector) throws -> [DownloadInfo]
     /// The tasks with these ids that exist, in the order of `ids`.
     func infos(_ ids: [TaskID]) throws -> [DownloadInfo]
-    /// The receipts of the matching tasks.
-    func receipts(_ selector: TaskSelector) throws -> [Receipt]
     /// The records that match a query.
     func records(_ query: RecordQuery) throws -> RecordPage
     /// The tasks that can still run. Their numbers begin at 0. The engine has them in the order of submission.
@@ -50,16 +48,6 @@ extension Reporter: RecordSource {
 
     func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
         try book.find(selector).filter(\.isThere).map { info($0) }
-    }
-
-    func receipts(_ selector: TaskSelector) throws -> [Receipt] {
-        try book.find(selector).map { entry in
-            entry.refresh()
-            var receipt = Receipt(entry.record)
-            receipt.written = entry.received
-            receipt.bytesPerSecond = Double(entry.recordedSpeed(in: entry.record.state, now: clock.now) ?? 0)
-            return receipt
-        }
     }
 
     func records(_ query: RecordQuery) throws -> RecordPage { try book.records(query) }

@@ -7,7 +7,7 @@ import Foundation
 /// ```swift
 /// let sign = try MiddlewareProgram(name: "sign", stage: .request, arguments: ["/usr/local/bin/sign", "--key", "7"])
 /// try await downloader.programs.add(sign)                             // in the work path, for every process
-/// downloader.middlewares.register(request: ProgramMiddleware(sign))   // only in this process
+/// downloader.middlewares.register(request: sign.middleware())   // only in this process
 /// ```
 public struct MiddlewareProgram: Sendable, Hashable, Identifiable {
     /// The chain that the program stands in.
@@ -102,7 +102,7 @@ public struct MiddlewareProgram: Sendable, Hashable, Identifiable {
     /// The path of the program, if it can be run at present.
     ///
     /// - Throws: `.middleware` with the reason: it is missing or not executable.
-    public func locate() throws(DownloadError) -> String {
+    package func locate() throws(DownloadError) -> String {
         try ProgramPath.find(arguments[0], from: directory, path: ProgramPath.searched)
     }
 }

@@ -5,44 +5,42 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A middleware that is a program in any language. Register it in the chain of its `stage`; in the others it does
-/// nothing.
-///
-/// ```swift
-/// let verify = try MiddlewareProgram(name: "verify", stage: .response, arguments: ["/usr/local/bin/verify"])
-/// chains.register(response: ProgramMiddleware(verify), for: .barrel("releases"))
-/// ```
-///
-/// The program reads one JSON object and may write one. Its exit status decides: 0 accepts, 75 asks for a retry, any other
-/// refuses with the first line of its standard error as the reason. A program that takes longer than its time limit, writes
-/// more than 1 MiB or anything but a JSON object, is missing, crashes, or leaves a process behind that keeps its output
-/// open fails the task. It is killed with its process group. Its environment is `FK_STAGE`, `FK_TASK_ID`, `PATH`, `HOME`,
-/// `LANG` and `TMPDIR`.
-///
-/// Programs of all tasks share four slots for each processor.
-public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMiddleware, RetryMiddleware {
-    /// The program.
-    public let program: MiddlewareProgram
-    /// The program's name.
-    public var name: String { program.name }
-    /// The program's priority.
-    public var priority: Int { program.priority }
-    let line: ProgramLine
-    private let host: ProgramHost
-
-    /// Creates a middleware.
+extension MiddlewareProgram {
+    /// The program as a middleware of this process. Register it in the chain of its `stage`; in the others it does
+    /// nothing.
+    ///
+    /// ```swift
+    /// let verify = try MiddlewareProgram(name: "verify", stage: .response, arguments: ["/usr/local/bin/verify"])
+    /// chains.register(response: verify.middleware(), for: .barrel("releases"))
+    /// ```
+    ///
+    /// The program reads one JSON object and may write one. Its exit status decides: 0 accepts, 75 asks for a retry, any
+    /// other refuses with the first line of its standard error as the reason. A program that takes longer than its time
+    /// limit, writes more than 1 MiB or anything but a JSON object, is missing, crashes, or leaves a process behind that
+    /// keeps its output open fails the task. It is killed with its process group. Its environment is `FK_STAGE`,
+    /// `FK_TASK_ID`, `PATH`, `HOME`, `LANG` and `TMPDIR`.
+    ///
+    /// Programs of all tasks share four slots for each processor.
     ///
     /// - Parameter onEnd: called after each run of the download stage, with the error if there was one. Nobody else hears of
     ///   it. The default does nothing.
-    public init(
-        _ program: MiddlewareProgram,
+    public func middleware(
         onEnd: @escaping @Sendable (TaskContext, DownloadState, DownloadError?) -> Void = { _, _, _ in }
-    ) {
-        self.init(program, host: .shared, onEnd: onEnd)
+    ) -> some RequestMiddleware & DownloadMiddleware & ResponseMiddleware & RetryMiddleware {
+        ProgramMiddleware(self, onEnd: onEnd)
     }
+}
+
+/// A middleware that is a program in any language (`MiddlewareProgram.middleware`).
+package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMiddleware, RetryMiddleware {
+    package let program: MiddlewareProgram
+    package var name: String { program.name }
+    package var priority: Int { program.priority }
+    let line: ProgramLine
+    private let host: ProgramHost
 
     init(
-        _ program: MiddlewareProgram, host: ProgramHost,
+        _ program: MiddlewareProgram, host: ProgramHost = .shared,
         onEnd: @escaping @Sendable (TaskContext, DownloadState, DownloadError?) -> Void = { _, _, _ in }
     ) {
         self.program = program
@@ -55,7 +53,7 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
     /// Asks the program before a request.
     ///
     /// - Throws: `.middleware`, which can be retried if the program asks for it, or `.rejected`.
-    public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+    package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         try await change(request, for: task).request
     }
 
@@ -92,7 +90,7 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
     /// Asks the program about the head of a response.
     ///
     /// - Throws: `RetryRequest`, `.rejected` or `.middleware`.
-    public func accept(_ head: HTTPURLResponse, for task: TaskContext) async throws {
+    package func accept(_ head: HTTPURLResponse, for task: TaskContext) async throws {
         guard program.stage == .head else { return }
         let verdict = try await host.ask(program, ProgramQuestion(head, task))
         switch verdict {
@@ -115,7 +113,7 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
     // MARK: Failures
 
     /// Asks the program about a failed attempt. A program that does not work leaves the decision to the rules for retries.
-    public func decide(_ failure: AttemptFailure) async -> RetryDecision {
+    package func decide(_ failure: AttemptFailure) async -> RetryDecision {
         guard program.stage == .failure else { return .useRules }
         do {
             let verdict = try await host.ask(program, ProgramQuestion(failure))
@@ -148,7 +146,7 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
     // MARK: States
 
     /// Tells the program of a new state. It returns at once; the runs for one task follow each other in order.
-    public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
+    package func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
         if program.stage == .download { line.add(task, state, error) }
     }
 
@@ -160,7 +158,7 @@ public struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Response
     /// one, in case the program has left it there.
     ///
     /// - Throws: `RetryRequest`, `.rejected` or `.middleware`.
-    public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
+    package func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         guard program.stage == .response, response.error == nil, let file = response.fileURL else { return response }
         let verdict = try await host.ask(program, response, file: file)
         if case .retry(let reason) = verdict { throw RetryRequest(reason: reason) }

@@ -1,7 +1,11 @@
 import FKMiddleware
+import FKStore
 import Foundation
 
-/// Everything stored about a task, as a value to show, search and sort (`RecordQuery`).
+/// Everything stored about a task, as a value to show, search and sort (`RecordQuery`), to store and to send.
+///
+/// All of it is in the task's info file, so a record is available at any time: while the task runs, after it has
+/// completed or failed, after a restart, and in another process (`RecordReader`).
 public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// The task's id.
     public var id: TaskID
@@ -24,6 +28,8 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     public var size: Int64?
     /// Bytes in the part file or the finished file.
     public var received: Int64
+    /// False if nothing marked the end of the body, so that the file may be cut; else nil.
+    public var lengthVerified: Bool?
     /// The state of the task.
     public var state: DownloadState
     /// The last error, in state `.error` and while a retry is due; else nil.
@@ -50,6 +56,8 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     public var lastUsed: Date?
     /// The path of the finished file; nil until the task is complete.
     public var path: String?
+    /// The path of the unfinished file, for a preview of its first bytes; nil while there is none.
+    public var partPath: String?
 
     /// The finished file; nil until the task is complete.
     public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
@@ -57,17 +65,18 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// `received / size`, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { ByteCount(received: received, expected: size).fraction }
 
-    /// `fraction` in percent, 0 to 100; nil while the length is unknown.
-    public var percentage: Double? { fraction.map { $0 * 100 } }
-
     /// Creates the public record of a stored one.
-    package init(_ record: TaskRecord) {
+    ///
+    /// - Parameter workPath: tells where an unfinished file without a folder is; nil, the default, leaves out `partPath`.
+    package init(_ record: TaskRecord, in workPath: WorkPath? = nil) {
         id = record.id
         number = record.number
         url = record.task.url
         mirrors = record.task.mirrors
         host = Self.host(of: record.task.url)
         path = record.state == .complete ? record.path : nil
+        let folder = record.task.directory ?? workPath?.filesFolder(record.id)
+        if let folder, let part = record.partName, path == nil { partPath = "\(folder)/\(part)" }
         name =
             path?.lastPathPart ?? record.task.fileName
             ?? FileNameRules.name(url: record.task.url, head: record.response)
@@ -75,6 +84,7 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         mimeType = record.response?["Content-Type"].flatMap(Self.mediaType)
         size = record.expected
         received = record.received
+        lengthVerified = record.lengthVerified
         state = record.state
         error = record.error
         downloadType = record.task.type
@@ -87,6 +97,22 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         started = record.started
         finished = record.finished
         lastUsed = record.lastUsed
+    }
+
+    // MARK: Archive
+
+    /// The record as JSON. Times are seconds since 1970, with milliseconds.
+    ///
+    /// - Throws: `DownloadError` if JSON cannot represent a value; no such value is known.
+    public func archive() throws(DownloadError) -> Data {
+        try typedNow { Data(try StoreJSON.encode(self)) }
+    }
+
+    /// Decodes a record from the JSON of `archive()`.
+    ///
+    /// - Throws: `.corruptInfo` for any other data.
+    public init(archive: Data) throws(DownloadError) {
+        self = try typedNow { try StoreJSON.decode(DownloadRecord.self, from: [UInt8](archive)) }
     }
 
     /// The host of a URL, without userinfo and port.

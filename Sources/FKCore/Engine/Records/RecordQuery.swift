@@ -82,7 +82,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
     /// Checks the numbers. `page(of:)` calls it.
     ///
     /// - Throws: `.invalidArgument` for an offset below 0 or a limit below 1.
-    public func validate() throws(DownloadError) {
+    package func validate() throws(DownloadError) {
         guard offset >= 0 else {
             throw DownloadError(.invalidArgument, "The offset of a query is 0 or more, not \(offset).")
         }
@@ -92,7 +92,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
     }
 
     /// True if the record meets every condition.
-    public func matches(_ record: DownloadRecord) -> Bool {
+    package func matches(_ record: DownloadRecord) -> Bool {
         if let states, !states.contains(record.state) { return false }
         if let ids, !ids.contains(record.id) { return false }
         if let barrel, !record.barrels.containsExactly(barrel) { return false }
@@ -119,7 +119,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
     // MARK: Order
 
     /// True if `a` comes before `b`.
-    public func isOrdered(_ a: DownloadRecord, _ b: DownloadRecord) -> Bool {
+    package func isOrdered(_ a: DownloadRecord, _ b: DownloadRecord) -> Bool {
         if sort == .number { return ascending ? a.number < b.number : a.number > b.number }
         return isOrdered(key(of: a), a.number, before: key(of: b), b.number)
     }
@@ -173,7 +173,7 @@ public struct RecordQuery: Codable, Sendable, Hashable {
     ///
     /// - Parameter records: in any order. Records that do not match are left out.
     /// - Throws: same as `validate`.
-    public func page(of records: some Sequence<DownloadRecord>) throws(DownloadError) -> RecordPage {
+    package func page(of records: some Sequence<DownloadRecord>) throws(DownloadError) -> RecordPage {
         try validate()
         let matching = records.filter(matches).sorted(by: isOrdered)
         let rest = matching.dropFirst(offset)

@@ -152,7 +152,7 @@ extension TaskBook {
         return try query.page(
             of: entries.lazy.map { entry in
                 entry.refresh()
-                var record = DownloadRecord(entry.record)
+                var record = DownloadRecord(entry.record, in: self.workPath)
                 record.received = entry.received
                 record.bytesPerSecond = entry.recordedSpeed(in: entry.record.state, now: now) ?? 0
                 return record

@@ -36,7 +36,7 @@ public struct VerbResult: Codable, Sendable, Hashable {
     public var note: String
 
     /// Creates a result, for tests of code that reads results.
-    public init(
+    package init(
         id: TaskID, url: String, verb: Verb, before: DownloadState, after: DownloadState, applied: Bool, note: String
     ) {
         self.id = id

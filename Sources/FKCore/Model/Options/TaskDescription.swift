@@ -176,26 +176,26 @@ public struct TaskOptions: Codable, Sendable, Hashable {
 }
 
 /// A task without an info file, as `Builder` creates it and as other processes post it.
-public struct TaskDescription: Codable, Sendable, Hashable {
+package struct TaskDescription: Codable, Sendable, Hashable {
     /// The URL, percent-encoded.
-    public var url: String
+    package var url: String
     /// The URLs to try after `url`, in order: url = A with mirrors = [A, B] is tried as A, A, B. The default is none.
-    public var mirrors: [String] = []
+    package var mirrors: [String] = []
     /// The folder for the finished file, an absolute path; nil, the default, keeps the file inside the work path.
-    public var directory: String?
+    package var directory: String?
     /// The name of the finished file; nil, the default, takes it from the server or the URL.
-    public var fileName: String?
+    package var fileName: String?
     /// Whether the task continues automatically in a new engine. The default is `.background`.
-    public var type: DownloadType = .background
+    package var type: DownloadType = .background
     /// Tasks with a higher priority start earlier. The default is 0.
-    public var priority: Int = 0
+    package var priority: Int = 0
     /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task and is not stored. nil,
     /// the default, means false.
-    public var startsSuspended: Bool?
+    package var startsSuspended: Bool?
     /// The application's own key-value pairs. Middlewares and the info file get them. The default is none.
-    public var attributes: [String: String] = [:]
+    package var attributes: [String: String] = [:]
     /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
-    public var options: TaskOptions {
+    package var options: TaskOptions {
         get { ownOptions ?? TaskOptions() }
         set { ownOptions = newValue == TaskOptions() ? nil : newValue }
     }
@@ -210,7 +210,7 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// Decodes a description.
     ///
     /// - Throws: `DecodingError` if a field is missing or has another type.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         self = .blank
         var reader = try FieldDecoder(decoder)
         try visitFields(&reader)
@@ -219,7 +219,7 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// Encodes a description; keys without a value are left out.
     ///
     /// - Throws: the encoder's error.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var copy = self
         var writer = FieldEncoder(encoder)
         try copy.visitFields(&writer)
@@ -228,10 +228,10 @@ public struct TaskDescription: Codable, Sendable, Hashable {
     /// Creates a description of a URL with default values.
     ///
     /// - Parameter url: percent-encoded, as `Builder` returns it.
-    public init(url: String) { self.url = url }
+    package init(url: String) { self.url = url }
 
     /// The task's id. Two descriptions with the same URL and destination are one task.
-    public var id: TaskID {
+    package var id: TaskID {
         TaskID(url: url, destination: directory.map { "\($0)/\(fileName ?? "")" })
     }
 }

@@ -45,7 +45,7 @@ public struct AttemptInfo: Sendable, Hashable, Codable {
     public var dropReason: String?
 
     /// Creates a report for tests. The engine creates its own.
-    public init(id: TaskID, url: String, number: Int, phase: Phase, kept: Int64 = 0, dropReason: String? = nil) {
+    package init(id: TaskID, url: String, number: Int, phase: Phase, kept: Int64 = 0, dropReason: String? = nil) {
         self.id = id
         self.url = url
         self.number = number

@@ -52,12 +52,12 @@ public struct DownloadInfo: Sendable, Hashable {
         set { wait = newValue.map { Waiting(of: $0) } }
     }
     /// When the next attempt is due or the host's pause ends; nil if the task waits for neither, or the time is unknown.
-    public var waitingUntil: Date? { wait?.until }
+    package var waitingUntil: Date? { wait?.until }
     /// The host that asked for the delay or has its maximum of connections; nil if it is not about a host. It has its
     /// port unless that is the default of the scheme.
-    public var waitingHost: String? { wait?.host }
+    package var waitingHost: String? { wait?.host }
     /// The limit that was reached, of connections to the host or of slots; nil otherwise.
-    public var waitingLimit: Int? { wait?.limit }
+    package var waitingLimit: Int? { wait?.limit }
 
     /// The progress, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { count.fraction }
