@@ -7,7 +7,7 @@ import Foundation
 extension RPCService {
     func command(_ method: String, _ params: Parameters) async throws(RPCError) -> JSON {
         switch method {
-        case "aria2.addUri": return try await addURI(params)
+        case "aria2.addUri": return try await addURIs([params])[0].get()
         case "aria2.addMetalink": return try await addMetalink(params)
         case "aria2.remove", "aria2.forceRemove": return try await remove(params)
         case "aria2.pause", "aria2.forcePause": return try await pause(params)
@@ -36,22 +36,69 @@ extension RPCService {
 
     // MARK: Adding
 
-    private func addURI(_ params: Parameters) async throws(RPCError) -> JSON {
-        let uris = try params.strings(0)
-        let options = CallOptions(try params.optionalObject(1))
-        let position = try params.position(2)
-        var task = try describe(uris, options)
-        task.startsSuspended = options["pause"] == "true" ? true : nil
-        if let gid = options["gid"], !gid.isEmpty {
-            guard GID.isWhole(gid) else { throw RPCError("Invalid GID \(gid)") }
-            guard GID.number(gid).flatMap({ table.id(ofGID: $0) }) == nil else {
-                throw RPCError("GID \(gid) is used already.")
-            }
-            task.attributes[GID.attribute] = gid.lowercased()
+    /// New downloads of neighbouring calls that the engine has not been asked for yet.
+    private struct NewDownloads {
+        private(set) var tasks: [(call: Int, task: TaskDescription)] = []
+        private var ids: Set<TaskID> = []
+        private var gids: Set<String> = []
+
+        func contains(_ id: TaskID) -> Bool { ids.contains(id) }
+
+        /// - Returns: false if another one has that gid.
+        mutating func claim(gid: String) -> Bool { gids.insert(gid).inserted }
+
+        mutating func append(_ task: TaskDescription, of call: Int) {
+            ids.insert(task.id)
+            tasks.append((call, task))
         }
-        guard let known = try await again(task) else { return .string(GID.text(refuse(task).gid)) }
-        let row = try await add([known], at: position)[0].get()
-        return .string(GID.text(row.gid))
+    }
+
+    /// Adds the downloads of neighbouring calls together, because the engine takes a turn for each request.
+    func addURIs(_ calls: [Parameters]) async -> [Result<JSON, RPCError>] {
+        var results: [Result<JSON, RPCError>] = []
+        var new = NewDownloads()
+        for (call, params) in calls.enumerated() {
+            do throws(RPCError) {
+                let uris = try params.strings(0)
+                let options = CallOptions(try params.optionalObject(1))
+                let position = try params.position(2)
+                var task = try describe(uris, options)
+                task.startsSuspended = options["pause"] == "true" ? true : nil
+                // A second download of a URL gets its name from what is known of the first.
+                if position != nil || new.contains(task.id) { await add(&new, at: nil, &results) }
+                if let gid = options["gid"], !gid.isEmpty {
+                    guard GID.isWhole(gid) else { throw RPCError("Invalid GID \(gid)") }
+                    guard GID.number(gid).flatMap({ table.id(ofGID: $0) }) == nil, new.claim(gid: gid.lowercased())
+                    else { throw RPCError("GID \(gid) is used already.") }
+                    task.attributes[GID.attribute] = gid.lowercased()
+                }
+                if let known = try await again(task) {
+                    results.append(.failure(.invalidRequest))
+                    new.append(known, of: call)
+                    if position != nil { await add(&new, at: position, &results) }
+                } else {
+                    results.append(.success(.string(GID.text(refuse(task).gid))))
+                }
+            } catch {
+                results.append(.failure(error))
+            }
+        }
+        await add(&new, at: nil, &results)
+        return results
+    }
+
+    private func add(
+        _ new: inout NewDownloads, at position: Int?, _ results: inout [Result<JSON, RPCError>]
+    ) async {
+        let tasks = new.tasks
+        new = NewDownloads()
+        guard !tasks.isEmpty else { return }
+        do throws(RPCError) {
+            let rows = try await add(tasks.map(\.task), at: position)
+            for (one, row) in zip(tasks, rows) { results[one.call] = row.map { .string(GID.text($0.gid)) } }
+        } catch {
+            for one in tasks { results[one.call] = .failure(error) }
+        }
     }
 
     private func addMetalink(_ params: Parameters) async throws(RPCError) -> JSON {
