@@ -96,6 +96,36 @@ struct RPCRequestTests {
         await fixture.close()
     }
 
+    @Test("downloads of a multicall are added together, and each call keeps its place, its name and its error")
+    func downloads() async throws {
+        let fixture = try await RPCFixture(secret: "s")
+        func download(_ name: String, _ options: JSON.Member..., at position: JSON? = nil, secret: JSON = "token:s") -> JSON {
+            let options = JSON.object([JSON.Member("pause", "true")] + options)
+            let params = [secret, [.string(fixture.server.url(name))], options] + [position].compactMap(\.self)
+            return .members(["methodName": "aria2.addUri", "params": .array(params)])
+        }
+        let calls: JSON = [
+            download("/a"), download("/a"), download("/b", JSON.Member("gid", "00000000000000b1")),
+            download("/c", JSON.Member("gid", "00000000000000B1")), download("/c", secret: "token:x"),
+            .members(["methodName": "aria2.addUri", "params": ["token:s", []]]),
+            .members(["methodName": "aria2.tellStatus", "params": ["token:s", "00000000000000b1", ["status"]]]),
+            download("/first", at: 0), download("/last"),
+        ]
+        let results = try #require(try await fixture.call("system.multicall", calls).array)
+        let gids = results.map { $0.array?.first?.string }
+        #expect(gids[2] == "00000000000000b1" && results[6].array?.first?["status"] == "paused")
+        #expect(
+            [3, 4, 5].map { results[$0]["message"]?.string } == [
+                "GID 00000000000000B1 is used already.", "Unauthorized", "URI is not provided.",
+            ])
+        let files = try await fixture.call("aria2.tellWaiting", "token:s", 0, 9).array?.map { $0["files"]?.array?.first }
+        let names = files?.map { $0?["uris"]?.array?.first?["uri"]?.string?.split(separator: "/").last.map(String.init) }
+        #expect(names == ["first", "a", "a", "b", "last"])
+        #expect(files?[2]?["path"]?.string?.hasSuffix("/a.1") == true, "the second download of a URL has a name of its own")
+        #expect(Set(gids.compactMap(\.self)).count == 5)
+        await fixture.close()
+    }
+
     @Test("a missing or wrong secret is delayed each time and logged once; a right one is taken off") func secret()
         async throws
     {
