@@ -26,7 +26,8 @@
 
         var body: some View {
             List {
-                ProgressView("\(model.info?.states[.complete] ?? 0) of \(model.info?.total ?? 0)", value: model.fraction)
+                ProgressView(
+                    "\(model.info?.states[.complete] ?? 0) of \(model.info?.total ?? 0)", value: model.fraction)
                 ForEach(model.members) { task in TaskRow(task) }
             }
         }

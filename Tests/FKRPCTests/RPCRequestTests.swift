@@ -99,7 +99,9 @@ struct RPCRequestTests {
     @Test("downloads of a multicall are added together, and each call keeps its place, its name and its error")
     func downloads() async throws {
         let fixture = try await RPCFixture(secret: "s")
-        func download(_ name: String, _ options: JSON.Member..., at position: JSON? = nil, secret: JSON = "token:s") -> JSON {
+        func download(_ name: String, _ options: JSON.Member..., at position: JSON? = nil, secret: JSON = "token:s")
+            -> JSON
+        {
             let options = JSON.object([JSON.Member("pause", "true")] + options)
             let params = [secret, [.string(fixture.server.url(name))], options] + [position].compactMap(\.self)
             return .members(["methodName": "aria2.addUri", "params": .array(params)])
@@ -118,10 +120,15 @@ struct RPCRequestTests {
             [3, 4, 5].map { results[$0]["message"]?.string } == [
                 "GID 00000000000000B1 is used already.", "Unauthorized", "URI is not provided.",
             ])
-        let files = try await fixture.call("aria2.tellWaiting", "token:s", 0, 9).array?.map { $0["files"]?.array?.first }
-        let names = files?.map { $0?["uris"]?.array?.first?["uri"]?.string?.split(separator: "/").last.map(String.init) }
+        let files = try await fixture.call("aria2.tellWaiting", "token:s", 0, 9).array?.map {
+            $0["files"]?.array?.first
+        }
+        let names = files?.map {
+            $0?["uris"]?.array?.first?["uri"]?.string?.split(separator: "/").last.map(String.init)
+        }
         #expect(names == ["first", "a", "a", "b", "last"])
-        #expect(files?[2]?["path"]?.string?.hasSuffix("/a.1") == true, "the second download of a URL has a name of its own")
+        #expect(
+            files?[2]?["path"]?.string?.hasSuffix("/a.1") == true, "the second download of a URL has a name of its own")
         #expect(Set(gids.compactMap(\.self)).count == 5)
         await fixture.close()
     }

@@ -47,7 +47,8 @@ public final class TaskModel: Identifiable {
     public var fraction: Double? { info?.fraction }
     /// A name to show: the file's name once it is known, otherwise the end of the URL.
     public var name: String {
-        info?.fileName ?? info?.fileURL?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent ?? ""
+        info?.fileName ?? info?.fileURL?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent
+            ?? ""
     }
     /// True if `suspend()` applies: the task runs or waits for its turn.
     public var canSuspend: Bool { [.prepare, .idle, .action].contains(state) }

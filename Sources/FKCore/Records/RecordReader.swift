@@ -88,7 +88,8 @@ public final class RecordReader: Sendable {
         for record in reader.records(stale) {
             guard let stamp = stamps[record.id] else { continue }
             let isSettled = now - stamp.time > FileStamp.granularity
-            index.known[record.id] = Known(stamp: isSettled ? stamp : nil, record: DownloadRecord(record, in: reader.workPath))
+            index.known[record.id] = Known(
+                stamp: isSettled ? stamp : nil, record: DownloadRecord(record, in: reader.workPath))
         }
     }
 }

@@ -26,7 +26,9 @@ struct MessagerReceiptTests {
         gate.open()
         _ = await first.finished(id)
         let done = try #require(await first.messager.record("http://h.example/dir/name.zip"))
-        #expect(done.state == .complete && done.fraction == 1 && done.path == first.out + "/name.zip" && done.partPath == nil)
+        #expect(
+            done.state == .complete && done.fraction == 1 && done.path == first.out + "/name.zip"
+                && done.partPath == nil)
         #expect(done.bytesPerSecond == 100_000)
         #expect(done.finished == first.clock.date)
         #expect(try first.stored(id).bytesPerSecond == 100_000)
