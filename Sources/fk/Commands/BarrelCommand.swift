@@ -40,8 +40,10 @@ struct BarrelEditCommand: Command {
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
-        let (tasks, refused) = try await options.input.resolve(context)
-        let settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
+        let (tasks, refused, signer) = try await options.input.resolve(context)
+        var settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
+        settings.signedBy = try BarrelOptions.known(options.name, global)?.signedBy
+        if options.input.hasList { try settings.take(signer: signer, of: options.name) }
         let status = try await perform(.createBarrel(name: options.name, options: settings))
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }
         return try await add(tasks, to: options.name, refused)
@@ -72,7 +74,13 @@ struct BarrelEditCommand: Command {
             tasks.prepend(given)
             refused = listed.refused
             if isNew { own.directory = listed.folder }
-            if let facts = listed.manifest?.facts, options.creates { try own.adopt(facts, options) }
+            if let facts = listed.manifest?.facts {
+                let isProven = options.signature != nil
+                try own.take(
+                    signer: isProven ? facts.signedBy : nil, claimed: options.creates ? facts.signedBy : nil,
+                    of: options.name)
+                if options.creates { try own.adopt(facts, options) }
+            }
         }
         if isNew || own != barrel?.options {
             let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
@@ -223,6 +231,9 @@ struct BarrelQueryCommand: Command {
             context.output.writeLine(Escaping.visible("from \(origin)\(commit)"))
         }
         let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
+        if let signer = view.options.signedBy {
+            context.output.writeLine("lists signed by \(SignatureKey.shown(signer))")
+        }
         context.output.writeLine(
             Escaping.visible(
                 "\(view.name): \(view.complete) of \(view.total) complete\(failed), " + view.amount(atLeast)))

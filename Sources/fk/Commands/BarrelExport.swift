@@ -58,6 +58,7 @@ struct BarrelExport {
         facts.barrel = name
         facts.origin = options.origin
         facts.commit = options.commit
+        facts.signedBy = options.signedBy
         var wantedIDs = ids
         if onlyMissing {
             wantedIDs = []

@@ -9,7 +9,16 @@ struct GetCommand: Command {
 
     func run() async throws -> Int32 {
         if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
-        var (tasks, refused) = try await options.input.resolve(context)
+        var (tasks, refused, signer) = try await options.input.resolve(context)
+        if let barrel = options.barrel, options.input.hasList {
+            let known = try BarrelOptions.known(barrel, global) ?? BarrelOptions()
+            var own = known
+            try own.take(signer: signer, of: barrel)
+            if own != known {
+                _ = try await EngineClient.reportingSilence(options.run.configure(global), context)
+                    .perform(.createBarrel(name: barrel, options: own))
+            }
+        }
         // Entries of a list that were left out make the command fail in the end.
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
         if let place = try options.shard?.enter(options.barrel, global, context) {

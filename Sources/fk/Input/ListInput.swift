@@ -21,6 +21,8 @@ struct ListInput: Sendable {
     var reading = Manifest.Reading()
     /// The bytes of a list whose signature was proven. They are parsed, and not what the file has by then.
     var proven: [UInt8]?
+    /// The signer of the proven list.
+    var signer: String?
 
     /// The forms of `--format`. A page of a hub's tree has no addresses of its own.
     static let forms = Manifest.Form.allCases.filter { $0 != .hubTree }
@@ -99,6 +101,15 @@ struct ListInput: Sendable {
             }
             let entries = manifest.entries
             manifest.entries = []
+            if let signer {
+                if let other = manifest.facts.signedBy, other != signer {
+                    throw Fault(
+                        source: source, line: 0,
+                        reason: "the signature is by the key \(SignatureKey.shown(signer)), and the lock names the key "
+                            + SignatureKey.shown(other))
+                }
+                manifest.facts.signedBy = signer
+            }
             try take(entries, manifest.form)
             return manifest
         } catch let error as ManifestError {

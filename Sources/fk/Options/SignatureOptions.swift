@@ -48,10 +48,13 @@ struct SignatureOptions: Sendable {
 
     /// Proves a list.
     ///
+    /// - Returns: the signer.
     /// - Throws: `CommandFailure` that names the list if it was refused.
-    func prove(_ bytes: [UInt8], of list: String, _ options: TaskOptions) async throws {
+    @discardableResult func prove(
+        _ bytes: [UInt8], of list: String, _ options: TaskOptions
+    ) async throws -> String {
         let signature = try await signature(of: list, options)
-        do throws(SignatureFault) { _ = try key.prove(signature, .bytes(bytes)) } catch {
+        do throws(SignatureFault) { return try key.prove(signature, .bytes(bytes)) } catch {
             throw CommandFailure(
                 error.error(of: "The list \(Escaping.visible(URLMasking.mask(list)))").message,
                 status: ExitStatus.taskFailed)
@@ -126,7 +129,30 @@ extension ListInput {
                 "--signed-by: a list from standard input needs --signature FILE|URL.", status: ExitStatus.usage)
         }
         let bytes = try contents()
-        try await signature.prove(bytes, of: path == "-" ? source : path, options)
+        signer = try await signature.prove(bytes, of: path == "-" ? source : path, options)
         proven = bytes
+    }
+}
+
+extension BarrelOptions {
+    /// Takes the signer of a list over. A barrel whose lists were signed takes no other list.
+    ///
+    /// - Parameters:
+    ///   - signer: the signer that was proven; nil without one.
+    ///   - claimed: the signer that a lock names.
+    /// - Throws: `CommandFailure` that names both keys.
+    mutating func take(signer: String?, claimed: String? = nil, of name: String) throws {
+        if let signedBy, signer != signedBy {
+            let other = signer.map { "by the key \(SignatureKey.shown($0))" } ?? "by no key: give --signed-by"
+            throw CommandFailure(
+                "The list was refused: the lists of the barrel \(Escaping.visible(name)) are signed by the key "
+                    + "\(SignatureKey.shown(signedBy)), and this one is signed \(other)", status: ExitStatus.taskFailed)
+        }
+        signedBy = signer ?? claimed ?? signedBy
+    }
+
+    /// The settings of a barrel that exists; nil otherwise.
+    static func known(_ name: String, _ global: GlobalOptions) throws -> BarrelOptions? {
+        WorkPath(global.workPath).hasBarrel(name) ? try global.openReader().barrelIDs(name).barrel.options : nil
     }
 }

@@ -12,8 +12,11 @@ extension TaskInput {
     /// - Returns: the tasks, and the number of entries of lists that were left out.
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
     ///   used; the error of a request. No task was started then.
-    func resolve(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int) {
-        guard let unproven, let signature else { return try await resolveOperands(context) }
+    func resolve(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int, signer: String?) {
+        guard let unproven, let signature else {
+            let (tasks, refused) = try await resolveOperands(context)
+            return (tasks, refused, nil)
+        }
         let listed: ListedTasks
         do {
             var list = unproven.list
@@ -24,7 +27,7 @@ extension TaskInput {
         }
         let (operands, refused) = try await resolveOperands(context)
         listed.spool.prepend(try operands.all())
-        return (listed.spool, refused + listed.refused)
+        return (listed.spool, refused + listed.refused, listed.manifest?.facts.signedBy)
     }
 
     private func resolveOperands(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int) {

@@ -23,6 +23,8 @@ struct TaskInput: Sendable {
     private(set) var digests: DigestList?
     /// True if a Metalink in place of a file is followed.
     private(set) var followsMetalink = false
+    /// True if there is a list.
+    private(set) var hasList = false
     /// The number of tasks whose URLs stand on the command line. They come first.
     private(set) var operands = 0
 
@@ -109,6 +111,7 @@ struct TaskInput: Sendable {
         directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
         followsMetalink = arguments.has("metalink")
         signature = try SignatureOptions(arguments, context)
+        hasList = arguments.has("input")
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
         operands = urls.count

@@ -37,6 +37,8 @@ struct SignedCommandTests {
         try run("ssh-keygen", "-q", "-Y", "sign", "-f", "ssh", "-n", "file", "list.txt")
         let literal = String(decoding: try read("ssh.pub"), as: UTF8.self).trimmingCharacters(in: .newlines)
         for options in [["--signed-by", "k.pub"], ["--signed-by", literal, "--signature", "list.txt.sig"]] {
+            // A barrel takes lists of one key.
+            let words = words.map { $0 == "b" ? "b\(options.count)" : $0 }
             let result = try await sandbox.fk(words + ["list.txt"] + options)
             #expect(result.status == 0, "\(result.errors)")
         }
@@ -55,6 +57,26 @@ struct SignedCommandTests {
         #expect(changed.status == 1 && changed.errors.contains("its signature is not of these bytes"))
         #expect(server.requests.isEmpty)
         #expect(try await !sandbox.fk("list").output.contains("127.0.0.1"))
+    }
+
+    @Test("a barrel and its lock keep the signer, and take no list of another one or of none")
+    func pinned() async throws {
+        try run("minisign", "-S", "-s", "k.sec", "-m", "list.txt")
+        #expect(try await sandbox.fk("barrel", "import", "b", "list.txt", "--signed-by", "k.pub").status == 0)
+        let key = String(decoding: try read("k.pub"), as: UTF8.self).split(separator: "\n")[1]
+        #expect(
+            try await sandbox.fk("barrel", "export", "b", "--format", "lock").output.contains("\"signedBy\":\"\(key)\"")
+        )
+        try run("minisign", "-S", "-s", "other.sec", "-m", "list.txt")
+        let other = String(decoding: try read("other.pub"), as: UTF8.self).split(separator: "\n")[1]
+        for words in Self.lists + [["get", "-b", "b", "-i"], ["barrel", "add", "b", "-i"]] where words.contains("b") {
+            let result = try await sandbox.fk(words + ["list.txt", "--signed-by", "other.pub"])
+            #expect(
+                result.status == 1 && result.errors.contains(key) && result.errors.contains(other), "\(result.errors)")
+            let unsigned = try await sandbox.fk(words + ["list.txt"])
+            #expect(unsigned.status == 1 && unsigned.errors.contains("by no key"), "\(unsigned.errors)")
+        }
+        #expect(server.requests.isEmpty)
     }
 
     @Test("a file's signature is looked for beside its URL, and a wrong one costs no byte of the file")

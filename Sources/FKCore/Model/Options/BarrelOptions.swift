@@ -10,6 +10,8 @@ package struct BarrelOptions: Codable, Sendable, Hashable {
     package var origin: String?
     /// The commit that a repository is pinned to; nil for none.
     package var commit: String?
+    /// The signer of the barrel's lists (`SignatureKey.verify`), which later lists need too; nil for any.
+    package var signedBy: String?
     /// Creates settings. The default is none at all.
     package init(directory: String? = nil, options: TaskOptions? = nil, rateLimit: Int64? = nil) {
         self.directory = directory
