@@ -10,7 +10,7 @@ struct EngineMaker: Sendable {
     let makeTransport: @Sendable () throws -> any Transport
     let callbacks = CallbackQueue()
     let observers = Observers()
-    let executor = EngineExecutor(clock: SystemClock())
+    let thread = EngineThread(clock: SystemClock())
 
     /// - Parameter isChecked: true if the work path was opened just now. The default is false.
     /// - Returns: nil if another process owns the work path.
@@ -18,7 +18,7 @@ struct EngineMaker: Sendable {
         do {
             return try Engine(
                 configure: configure, scope: scope, transport: makeTransport(), chains: chains, callbacks: callbacks,
-                clock: SystemClock(), crowd: crowd, isChecked: isChecked, shared: (executor, observers))
+                clock: SystemClock(), crowd: crowd, isChecked: isChecked, shared: (thread, observers))
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }

@@ -37,7 +37,7 @@ actor SharedEngine: EngineAccess {
     private var configure: Configure
     let follower: Follower
     nonisolated var observers: Observers { maker.observers }
-    nonisolated var unownedExecutor: UnownedSerialExecutor { maker.executor.asUnownedSerialExecutor() }
+    nonisolated var unownedExecutor: UnownedSerialExecutor { maker.thread.executor.asUnownedSerialExecutor() }
     private var presence: FollowerLock?
     private var isStarted = false
     private var problems: [String] = []
@@ -78,12 +78,6 @@ actor SharedEngine: EngineAccess {
         guard takesOver else { return }
         let engine = try maker.make(configure, isChecked: true)
         owned.withLock { $0 = engine }
-    }
-
-    /// As `Engine`'s.
-    deinit {
-        maker.executor.stop()
-        if hasClosed.withLock(\.self) { maker.executor.join() }
     }
 
     // MARK: The owner
@@ -176,6 +170,7 @@ actor SharedEngine: EngineAccess {
             follower.finish()
         }
         guard isFirst else { return }
+        maker.thread.joinWhenReleased()
         presence = nil
         for end in observers.removeOwners() { end() }
     }

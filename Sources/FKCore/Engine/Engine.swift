@@ -25,7 +25,7 @@ package actor Engine {
     }
 
     nonisolated let executor: EngineExecutor
-    private let ownsExecutor: Bool
+    private let thread: EngineThread
     /// The engine's own thread.
     nonisolated package var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -86,7 +86,7 @@ package actor Engine {
     package init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
         callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false,
-        shared: (executor: EngineExecutor, observers: Observers)? = nil
+        shared: (thread: EngineThread, observers: Observers)? = nil
     ) throws {
         let workPath = WorkPath(configure.workPath)
         if !isChecked {
@@ -105,8 +105,8 @@ package actor Engine {
         self.scope = scope
         self.chains = chains
         self.callbacks = callbacks
-        executor = shared?.executor ?? EngineExecutor(clock: clock)
-        ownsExecutor = shared == nil
+        thread = shared?.thread ?? EngineThread(clock: clock)
+        executor = thread.executor
         inbox = EngineInbox()
         post = PostBox(Mailbox(workPath))
         let tenure = Tenure(lock, clock: clock)
@@ -213,6 +213,7 @@ package actor Engine {
         guard !tenure.isClosing else { return }
         tenure.beginClosing()
         hasClosed.withLock { $0 = true }
+        thread.joinWhenReleased()
         schedule.onDeadline = nil
         limitClosing()
         Task { await finishClosing() }
@@ -296,14 +297,6 @@ package actor Engine {
         await lastWork?()
         tenure.close()
         releaseClosers()
-    }
-
-    /// The thread lives as long as the engine, so that a closed engine still answers. The thread of a closed engine
-    /// has no work left and is joined, because the program may exit next.
-    deinit {
-        guard ownsExecutor else { return }
-        executor.stop()
-        if hasClosed.withLock(\.self) { executor.join() }
     }
 
     /// True if the caller is a middleware of this engine that a run waits for.

@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 
 /// The thread that runs all of the engine's work: jobs of its actor, events of the transport, and timers.
@@ -133,5 +134,24 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
                 if wasSignalled { wakeUp.wait() }
             }
         }
+    }
+}
+
+/// The life of an executor. The thread ends when nobody holds this any more, so that work of an engine that its
+/// `SharedEngine` has let go of still ends, and a closed engine still answers.
+package final class EngineThread: Sendable {
+    package let executor: EngineExecutor
+    private let isJoined = Locked(false)
+
+    /// Starts the thread.
+    package init(clock: any EngineClock) { executor = EngineExecutor(clock: clock) }
+
+    /// Makes whoever lets go of it last wait until the thread has ended. The program may exit next, and the thread of a
+    /// closed engine has no work left.
+    package func joinWhenReleased() { isJoined.withLock { $0 = true } }
+
+    deinit {
+        executor.stop()
+        if isJoined.withLock(\.self) { executor.join() }
     }
 }

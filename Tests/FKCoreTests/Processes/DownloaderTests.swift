@@ -85,6 +85,22 @@ struct DownloaderTests {
         #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
     }
 
+    @Test("an engine that has work when its downloader is released still does it")
+    func outlived() async throws {
+        let folder = try TemporaryFolder()
+        weak var shared: SharedEngine?
+        let engine: Engine
+        do {
+            let downloader = try Downloader(Configure(workPath: folder.file("work")), role: .either)
+            shared = downloader.engine as? SharedEngine
+            engine = try #require(shared?.engine)
+        }
+        while shared != nil { await Task.yield() }
+        #expect(await engine.taskCounts.known == 0)
+        await engine.close()
+        #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
+    }
+
     @Test("a closed downloader answers, refuses verbs and new tasks, and closes again at once")
     func closed() async throws {
         let bench = try await Bench(content: Self.content)
