@@ -143,7 +143,7 @@ class Page:
             raise Failure(f"{details.get('exception', {}).get('description', details.get('text'))}\n  in: {expression[:300]}")
         return result["result"].get("value")
 
-    def until(self, expression, what=None, seconds=20):
+    def until(self, expression, what=None, seconds=60):
         """Waits until the expression is true, and returns its value."""
         limit = time.monotonic() + seconds
         while True:
