@@ -104,8 +104,8 @@ struct SignatureProgram {
         defer { for descriptor in high where descriptor >= 0 { close(descriptor) } }
         var pid: pid_t = 0
         let environment = ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=\(folder)", "TMPDIR=\(folder)"]
-        let code = Self.withCStrings([name] + arguments) { arguments in
-            Self.withCStrings(environment) { fk_spawn(&pid, program, arguments, $0, folder, high) }
+        let code = CStrings.with([name] + arguments) { arguments in
+            CStrings.with(environment) { fk_spawn(&pid, program, arguments, $0, folder, high) }
         }
         guard code == 0 else { throw Self.failed("start \(name)", code) }
         var status: Int32 = 0
@@ -147,15 +147,6 @@ struct SignatureProgram {
             guard count > 0 else { throw failed("write", errno) }
             position += count
         }
-    }
-
-    private static func withCStrings<Result>(
-        _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
-    ) -> Result {
-        var pointers = texts.map { strdup($0) }
-        pointers.append(nil)
-        defer { pointers.forEach { free($0) } }
-        return body(&pointers)
     }
 }
 

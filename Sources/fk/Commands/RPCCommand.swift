@@ -89,9 +89,7 @@ struct RPCCommand: Command {
                     + "package of fk contains it.", status: ExitStatus.taskFailed)
         }
         // This process becomes fk-rpc, so that signals reach it.
-        var pointers: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) }
-        pointers.append(nil)
-        execv(program, pointers)
+        _ = CStrings.with([program] + words) { execv(program, $0) }
         throw CommandFailure(
             "\(program) cannot be started: \(String(cString: strerror(errno))).", status: ExitStatus.taskFailed)
     }

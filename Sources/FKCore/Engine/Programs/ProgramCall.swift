@@ -58,8 +58,8 @@ struct SpawnedProgram {
             guard flags >= 0, fcntl(end, F_SETFL, flags | O_NONBLOCK) == 0 else { throw Failure(code: errno) }
         }
         var pid: pid_t = 0
-        let code = withCStrings(call.arguments) { arguments in
-            withCStrings(call.environment) { environment in
+        let code = CStrings.with(call.arguments) { arguments in
+            CStrings.with(call.environment) { environment in
                 fk_spawn(&pid, call.path, arguments, environment, call.directory, theirs)
             }
         }
@@ -86,14 +86,5 @@ struct SpawnedProgram {
             }
         }
         return ends
-    }
-
-    private static func withCStrings<Result>(
-        _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
-    ) -> Result {
-        var pointers = texts.map { strdup($0) }
-        pointers.append(nil)
-        defer { pointers.forEach { free($0) } }
-        return body(&pointers)
     }
 }

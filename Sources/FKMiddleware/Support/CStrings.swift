@@ -1,0 +1,14 @@
+import Foundation
+
+/// Lists of texts in C's form, as `execv` takes them.
+package enum CStrings {
+    /// Passes the texts as a list that ends with nil. It is valid during the call.
+    package static func with<Result>(
+        _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+    ) -> Result {
+        var pointers = texts.map { strdup($0) }
+        pointers.append(nil)
+        defer { pointers.forEach { free($0) } }
+        return body(&pointers)
+    }
+}
