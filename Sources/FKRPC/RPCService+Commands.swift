@@ -55,7 +55,7 @@ extension RPCService {
 
     /// Adds the downloads of neighbouring calls together, because the engine takes a turn for each request.
     func addURIs(_ calls: [Parameters]) async -> [Result<JSON, RPCError>] {
-        var results: [Result<JSON, RPCError>] = []
+        var results = [Result<JSON, RPCError>?](repeating: nil, count: calls.count)
         var new = NewDownloads()
         for (call, params) in calls.enumerated() {
             do throws(RPCError) {
@@ -73,22 +73,21 @@ extension RPCService {
                     task.attributes[GID.attribute] = gid.lowercased()
                 }
                 if let known = try await again(task) {
-                    results.append(.failure(.invalidRequest))
                     new.append(known, of: call)
                     if position != nil { await add(&new, at: position, &results) }
                 } else {
-                    results.append(.success(.string(GID.text(refuse(task).gid))))
+                    results[call] = .success(.string(GID.text(refuse(task).gid)))
                 }
             } catch {
-                results.append(.failure(error))
+                results[call] = .failure(error)
             }
         }
         await add(&new, at: nil, &results)
-        return results
+        return results.compactMap(\.self)
     }
 
     private func add(
-        _ new: inout NewDownloads, at position: Int?, _ results: inout [Result<JSON, RPCError>]
+        _ new: inout NewDownloads, at position: Int?, _ results: inout [Result<JSON, RPCError>?]
     ) async {
         let tasks = new.tasks
         new = NewDownloads()

@@ -21,7 +21,7 @@ package actor RunSession {
         case progress(running: [DownloadInfo], RunTracker)
         /// About once a second: why a sample of the waiting tasks waits.
         case waiting([Waiting])
-        /// All that is left of the goal is suspended, and the session waits for it: so many tasks.
+        /// Everything left of the goal is suspended, and the session waits. The value is the number of these tasks.
         case paused(Int)
         /// Members of a barrel are suspended and do not count. The sums have all members, as far as they were heard of.
         case members(of: String, RunTracker)

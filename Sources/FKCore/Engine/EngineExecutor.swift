@@ -146,8 +146,8 @@ package final class EngineThread: Sendable {
     /// Starts the thread.
     package init(clock: any EngineClock) { executor = EngineExecutor(clock: clock) }
 
-    /// Makes whoever lets go of it last wait until the thread has ended. The program may exit next, and the thread of a
-    /// closed engine has no work left.
+    /// From now on the last holder waits for the thread's end when it releases this. A program may exit after it has
+    /// closed its engine; its thread should not run then.
     package func joinWhenReleased() { isJoined.withLock { $0 = true } }
 
     deinit {

@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKStore
 
-/// The first address breaks off and is gone, and another one goes on with what it holds for the same file.
+/// The first server breaks off and does not answer again. A mirror continues with the file that it has under the same name.
 @Suite("Mirrors that disagree", .timeLimit(.minutes(10)))
 struct DisagreeingMirrorTests {
     enum Other: String, CaseIterable, Sendable {

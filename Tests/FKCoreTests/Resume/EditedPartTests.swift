@@ -58,7 +58,7 @@ struct EditedPartTests {
         #expect(requests.map { $0["Range"] } == [nil, nil])
     }
 
-    @Test("a part that nobody touched, or only read, goes on where it was", arguments: [false, true])
+    @Test("a part that was not touched, or only read, is continued", arguments: [false, true])
     func untouched(_ closes: Bool) async throws {
         let (requests, bytes) = try await resumed(closes: closes) { part in
             let held = try Data(contentsOf: part)

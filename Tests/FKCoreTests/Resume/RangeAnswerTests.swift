@@ -107,7 +107,7 @@ struct RangeAnswerTests {
         #expect(result.later.allSatisfy { $0["Range"] != nil })
     }
 
-    @Test("a 206 that goes on to the end of the file is cut at the segment's", arguments: RangeShape.all)
+    @Test("a 206 that is longer than its range is cut at the end of the range", arguments: RangeShape.all)
     func longerThanAsked(_ shape: RangeShape) async throws {
         let result = try await survives(shape) { body, request in
             let start = Self.range(body, request).lowerBound

@@ -1,8 +1,8 @@
 import FKMiddleware
 import Foundation
 
-/// The listeners of a downloader, whoever owns the work path. `Reporter` calls them for the engine of this process, and
-/// `Follower` for the engine of another one. A listener stays with its number when this process takes over.
+/// The listeners of a downloader. `Reporter` calls them for an engine of this process, `Follower` for an engine of
+/// another process. A listener keeps its number when this process takes the engine over.
 ///
 /// A listener never blocks: it fills a sequence, ends a wait, or passes a value to a queue (`CallbackTarget`).
 package final class Observers: @unchecked Sendable {

@@ -73,7 +73,6 @@ package enum FileNameRules {
     /// - Parameters:
     ///   - url: the URL before redirects, because a redirect must not choose the name.
     ///   - head: nil before there is a response.
-    ///   - head: nil before there is an answer.
     package static func name(url: String, head: ResponseHead?) -> String {
         name(own: clean(lastPathPart(of: url)), head: head)
     }
