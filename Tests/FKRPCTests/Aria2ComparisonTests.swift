@@ -97,7 +97,7 @@ struct Aria2ComparisonTests {
             client.send(
                 "POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
             )
-            return client.receiveAll()
+            return try client.receiveAll()
         }
         let status = try #require(Int(text.dropFirst(9).prefix(3)), "\(text)")
         let end = try #require(text.range(of: "\r\n\r\n"))

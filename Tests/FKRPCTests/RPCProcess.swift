@@ -65,7 +65,7 @@ final class RPCProcess: Sendable {
             var head = ["\(line) HTTP/1.1", "Host: \(host)", "Connection: close"] + fields
             if let body { head.append("Content-Length: \(body.utf8.count)") }
             client.send(head.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? ""))
-            return client.receiveAll()
+            return try client.receiveAll()
         }
     }
 

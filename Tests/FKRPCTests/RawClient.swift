@@ -62,11 +62,16 @@ final class RawClient: Sendable {
 
     func send(_ text: String) { send(Array(text.utf8)) }
 
-    /// The next bytes; empty at the end.
-    func receive(_ most: Int = 65_536) -> [UInt8] {
+    /// The next bytes; empty at the end, after 20 s of silence, and after an error.
+    func receive(_ most: Int = 65_536) -> [UInt8] { (try? read(most)) ?? [] }
+
+    private func read(_ most: Int) throws -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: most)
-        let count = read(descriptor, &buffer, most)
-        return count > 0 ? Array(buffer.prefix(count)) : []
+        while true {
+            let count = recv(descriptor, &buffer, most, 0)
+            if count >= 0 { return Array(buffer.prefix(count)) }
+            guard errno == EINTR else { throw Failure(call: "recv: \(String(cString: strerror(errno)))") }
+        }
     }
 
     func receive(exactly count: Int) -> [UInt8]? {
@@ -80,10 +85,12 @@ final class RawClient: Sendable {
     }
 
     /// Everything until the other side closes.
-    func receiveAll() -> String {
+    ///
+    /// - Throws: `Failure` if it resets the connection, or sends nothing for 20 s.
+    func receiveAll() throws -> String {
         var bytes: [UInt8] = []
         while true {
-            let part = receive()
+            let part = try read(65_536)
             if part.isEmpty { return String(decoding: bytes, as: UTF8.self) }
             bytes += part
         }
