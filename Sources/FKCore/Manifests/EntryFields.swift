@@ -24,10 +24,7 @@ enum EntryFields {
             guard let url = value.string ?? value.object?["url"]?.string else {
                 throw EntryFault("an address is no text")
             }
-            if let fault = InputURL.fault(in: url) { throw EntryFault(fault) }
-            if isMasked(url) {
-                throw EntryFault("the secrets of '\(url)' are shown as ***: it cannot be fetched; give the URL itself")
-            }
+            try checkURL(url)
             var source = Manifest.Source(url)
             if let number = value.object?["priority"]?.integer {
                 source.priority = min(max(Int(clamping: number), 1), Manifest.Source.lowestPriority)
@@ -36,6 +33,14 @@ enum EntryFields {
             sources.append(source)
         }
         return sources
+    }
+
+    /// Checks a URL.
+    static func checkURL(_ url: String) throws(EntryFault) {
+        if let fault = InputURL.fault(in: url) { throw EntryFault(fault) }
+        if isMasked(url) {
+            throw EntryFault("the secrets of '\(url)' are shown as ***: it cannot be fetched; give the URL itself")
+        }
     }
 
     /// Reads a non-negative integer.

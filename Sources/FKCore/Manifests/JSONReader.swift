@@ -15,6 +15,8 @@ struct JSONReader: Sendable {
         var object: Object? { if case .object(let object) = self { object } else { nil } }
         var array: [Value]? { if case .array(let values) = self { values } else { nil } }
         var isNull: Bool { if case .null = self { true } else { false } }
+        /// A text, or a number as written.
+        var text: String? { if case .number(let text) = self { text } else { string } }
         /// The value of an integer; nil for any other value.
         var integer: Int64? { if case .number(let text) = self { Int64(text) } else { nil } }
     }
@@ -55,6 +57,21 @@ struct JSONReader: Sendable {
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
         skipByteOrderMark()
+    }
+
+    /// Reads a line that is one object.
+    static func object(
+        _ bytes: ArraySlice<UInt8>, _ form: Manifest.Form, _ line: Int
+    ) throws(ManifestError) -> Object {
+        var reader = JSONReader(Array(bytes))
+        do throws(Fault) {
+            let value = try reader.value()
+            try reader.expectEnd()
+            guard let object = value.object else { throw Fault(reason: "an object is expected here", offset: 0) }
+            return object
+        } catch {
+            throw ManifestError(form: form, line: line, column: error.offset + 1, error.reason)
+        }
     }
 
     /// The number of bytes in memory that were not read.

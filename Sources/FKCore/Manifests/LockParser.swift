@@ -31,18 +31,7 @@ struct LockParser: LineFormat {
             throw ManifestError(
                 form: .lock, line: line, "a merge conflict is not resolved here: keep one line for each name")
         }
-        var reader = JSONReader(Array(bytes))
-        let object: JSONReader.Object
-        do throws(JSONReader.Fault) {
-            let value = try reader.value()
-            try reader.expectEnd()
-            guard let found = value.object else {
-                throw JSONReader.Fault(reason: "an object is expected here", offset: 0)
-            }
-            object = found
-        } catch {
-            throw ManifestError(form: .lock, line: line, column: error.offset + 1, error.reason)
-        }
+        let object = try JSONReader.object(bytes, .lock, line)
         guard hasHeader else { return try takeHeader(object, line) }
         let entry: Manifest.Entry
         do throws(EntryFault) {

@@ -17,6 +17,10 @@ extension Manifest {
         case json
         /// The lock file of `fk`: one member on each line.
         case lock
+        /// A table with a header and a column of URLs (RFC 4180), with commas, tabs or semicolons.
+        case csv
+        /// An object with a URL on each line.
+        case jsonLines = "jsonl"
         /// A page of `/api/models/OWNER/REPO/tree/REV` of a Hugging Face hub.
         case hubTree = "hf"
 
@@ -31,6 +35,8 @@ extension Manifest {
             case .bagit: "BagIt"
             case .json: "JSON list"
             case .lock: "lock file"
+            case .csv: "CSV list"
+            case .jsonLines: "JSON Lines"
             case .hubTree: "hub tree"
             }
         }
@@ -40,7 +46,7 @@ extension Manifest {
 
         /// The default of `Reading.skipsBadEntries`. It is false for lists of URLs and checksums, where a
         /// bad line often means a list of another form.
-        var leavesOutBadEntries: Bool { self != .urls && self != .aria2 && self != .checksums }
+        package var leavesOutBadEntries: Bool { self != .urls && self != .aria2 && self != .checksums }
 
         /// The number of bytes used to recognize a list: 64 KiB.
         static let recognizedBytes = 64 << 10
@@ -59,7 +65,8 @@ extension Manifest {
             case UInt8(ascii: "<"):
                 return conflict(text) ? .lock : MetalinkParser.form(of: head)
             case UInt8(ascii: "["): return HubTreeParser.isTree(text) ? .hubTree : .json
-            case UInt8(ascii: "{"): return LockParser.isLock(text) ? .lock : .json
+            case UInt8(ascii: "{"): 
+                return LockParser.isLock(text) ? .lock : JSONLinesParser.isFirst(in: text) ? .jsonLines : .json
             default: break
             }
             guard !isBinary(head) else { return nil }
@@ -76,19 +83,32 @@ extension Manifest {
                     continue
                 }
                 if BagParser.isFetchLine(line) { return .bagit }
+                if TableParser.isHeader(line) || isTable(name, line) { return .csv }
                 guard ChecksumListParser.isLine(line) else { return .urls }
                 return name.flatMap(BagParser.algorithm) != nil ? .bagit : .checksums
             }
             return name.flatMap(BagParser.algorithm) != nil ? .bagit : .urls
         }
 
+        /// True for a table by its name. A line with a URL alone is of a list of URLs.
+        private static func isTable(_ name: String?, _ line: ArraySlice<UInt8>) -> Bool {
+            guard let name = name?.lowercased(), name.hasSuffix(".csv") || name.hasSuffix(".tsv") else { return false }
+            return !line.starts(with: "http".utf8) || line.contains { $0 == 0x09 || $0 == UInt8(ascii: ",") }
+        }
+
         private static func conflict(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<<<<<<< ".utf8) }
 
-        /// True for gzip data and for data with zero bytes, which no text contains.
-        private static func isBinary(_ head: [UInt8]) -> Bool { head.starts(with: [0x1f, 0x8b]) || head.contains(0) }
+        /// True for gzip data, Parquet and data with zero bytes, which no text contains.
+        private static func isBinary(_ head: [UInt8]) -> Bool {
+            head.starts(with: [0x1f, 0x8b]) || head.starts(with: "PAR1".utf8) || head.contains(0)
+        }
 
         static func fault(in bytes: [UInt8]) -> String {
             if bytes.starts(with: [0x1f, 0x8b]) { return "the list is compressed with gzip: unpack it first" }
+            if bytes.starts(with: "PAR1".utf8) {
+                return "the list is a Parquet file, which is not read: convert it, for example with "
+                    + "duckdb -c \"COPY (FROM 'list.parquet') TO 'list.csv'\""
+            }
             if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0x3c, 0]) {
                 return "the list is in UTF-16: save it as UTF-8"
             }

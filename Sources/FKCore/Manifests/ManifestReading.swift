@@ -9,8 +9,8 @@ extension Manifest {
         /// The repository of a hub's tree, from which its files are fetched; nil for none. The default is nil.
         public var hub: Hub?
         /// True skips bad entries and reports them in `faults`. False throws the first one. Nil, the default, skips
-        /// them in Metalink, bags, JSON, lock files and hub trees, and throws for lists of URLs
-        /// and checksums.
+        /// them in Metalink, bags, tables, JSON, lock files and hub trees, and throws for lists of
+        /// URLs and checksums.
         public var skipsBadEntries: Bool?
         /// The maximum size of a list in bytes. Nil, the default, means 1 GiB. A line has at most 64 MiB, and an entry of
         /// a document 256 MiB.
@@ -161,6 +161,8 @@ public struct ManifestReader: Sendable {
         case .urls, .aria2: lines = LineParser(form, TextListParser(form, reading))
         case .checksums: lines = LineParser(form, ChecksumListParser(fileName, reading))
         case .bagit: lines = LineParser(form, BagParser(fileName, reading))
+        case .csv: lines = LineParser(form, TableParser(reading))
+        case .jsonLines: lines = LineParser(form, JSONLinesParser(reading))
         case .lock: lines = LineParser(form, LockParser(reading))
         case .metalink4, .metalink3: document = MetalinkParser(reading)
         case .json: document = JSONListParser(reading)

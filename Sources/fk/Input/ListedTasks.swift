@@ -125,25 +125,11 @@ struct ListedTasks {
             made = task
         } catch {
             if entry.sources.isEmpty, form == .checksums { throw fault(entry, error) }
-            guard skipsBad ?? leavesOut(form) else { throw fault(entry, error) }
+            guard skipsBad ?? form?.leavesOutBadEntries ?? false else { throw fault(entry, error) }
             refused += 1
-            return show(fault(entry, error).description, isHeld: Self.isDocument(form))
+            return show(fault(entry, error).description, isHeld: form?.isDocument ?? false)
         }
         try spool.append(made)
-    }
-
-    private func leavesOut(_ form: Manifest.Form?) -> Bool {
-        switch form {
-        case .metalink4, .metalink3, .bagit, .json, .lock, .hubTree: true
-        case .urls, .aria2, .checksums, nil: false
-        }
-    }
-
-    private static func isDocument(_ form: Manifest.Form?) -> Bool {
-        switch form {
-        case .metalink4, .metalink3, .json, .hubTree: true
-        case .urls, .aria2, .checksums, .bagit, .lock, nil: false
-        }
     }
 
     private func fault(_ entry: Manifest.Entry, _ error: EntryFault) -> ListInput.Fault {

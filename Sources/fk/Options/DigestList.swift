@@ -3,17 +3,23 @@ import FKManifests
 import FKMiddleware
 import Foundation
 
-/// The checksum list of `--checksum @FILE` or `--checksum @URL`. It has the names of the files with their digests.
+/// The checksum list of `--checksum @FILE` or `--checksum @URL`, or for `--checksum auto` the lists beside the files. It
+/// has the names of the files with their digests.
 struct DigestList: Sendable {
-    /// The path or the URL.
-    let place: String
+    /// The path or the URL; nil looks beside each file.
+    private let place: String?
     private let arguments: ParsedArguments
 
     /// The longest list, in bytes.
     private static let limit = 64 << 20
 
+    /// The value that looks beside each file.
+    static let auto = "auto"
+
     /// True if `--checksum` has a list and not a digest.
-    static func isOne(_ arguments: ParsedArguments) -> Bool { arguments["checksum"]?.utf8.first == UInt8(ascii: "@") }
+    static func isOne(_ arguments: ParsedArguments) -> Bool {
+        arguments["checksum"].map { $0.utf8.first == UInt8(ascii: "@") || $0 == auto } ?? false
+    }
 
     /// Reads the option; nil if it has no list.
     ///
@@ -23,65 +29,127 @@ struct DigestList: Sendable {
         guard !isOfSeveral else {
             throw arguments.error("--checksum describes URLs of the command line. A list (-i) can say it for each.")
         }
-        place = String(text.dropFirst())
+        place = text == Self.auto ? nil : String(text.dropFirst())
         self.arguments = arguments
-        guard !place.isEmpty else { throw arguments.error("--checksum: a path or URL follows the @.") }
+        guard place?.isEmpty != true else { throw arguments.error("--checksum: a path or URL follows the @.") }
     }
 
     /// Gives each task the digest of its file.
     ///
-    /// - Throws: `UsageError` for a list that cannot be read, or does not name a file; the error of the request for it.
+    /// - Throws: `UsageError` for a list that cannot be read, or does not name a file; `CommandFailure` if there is no list
+    ///   beside a file; the error of the request for it.
     func apply(
-        to tasks: inout [TaskDescription], _ options: TaskOptions, _ signature: SignatureOptions?
+        to tasks: inout [TaskDescription], _ options: TaskOptions, _ signature: SignatureOptions?,
+        _ context: CommandContext
     ) async throws {
-        let manifest: Manifest
+        guard let place else {
+            var read = ExactMap<Result<Digests, any Error>>()
+            for index in tasks.indices { try await look(for: &tasks[index], signature, &read, context) }
+            return
+        }
+        let digests: Digests
         do {
-            let bytes = try await bytes(options, sameOriginAs: tasks.first?.url)
-            try await signature?.prove(bytes, of: place, options)
-            manifest = try Manifest(parsing: bytes, as: .checksums, fileName: fileName)
+            digests = try await self.digests(of: place, tasks.first?.url, options, signature)
         } catch let error as ManifestError {
             throw arguments.error("--checksum: \(ListInput.Fault(Escaping.visible(place), error).description)")
         }
-        var digests = ExactMap<Checksum>()
-        var lasts = ExactMap<Int>()
-        for entry in manifest.entries {
-            guard let name = entry.name, let checksum = entry.checksum else { continue }
-            digests[name] = checksum
-            let last = Paths.split(name).name
-            lasts[last, default: 0] += 1
-            // A name in a folder counts if it is the only one that ends so.
-            if !last.isExactly(name), digests[last] == nil { digests[last] = checksum }
-        }
         for index in tasks.indices {
             let name = tasks[index].fileName ?? FileNameRules.name(url: tasks[index].url, head: nil)
-            guard let checksum = digests[name] else {
-                throw arguments.error(
-                    "--checksum: \(Escaping.visible(place)) has no digest of '\(Escaping.visible(name))'.")
+            do throws(EntryFault) { tasks[index].options.checksum = try digests.digest(of: name) } catch {
+                throw arguments.error("--checksum: \(Escaping.visible(place)) \(Escaping.visible(error.reason)).")
             }
-            guard lasts[name, default: 0] < 2 else {
-                throw arguments.error(
-                    "--checksum: \(Escaping.visible(place)) has several files named '\(Escaping.visible(name))'.")
-            }
-            tasks[index].options.checksum = checksum
         }
     }
 
-    private var isURL: Bool { InputURL.fault(in: place) == nil }
+    /// Asks for the lists beside a file, one after the other, until one has the file's name.
+    private func look(
+        for task: inout TaskDescription, _ signature: SignatureOptions?,
+        _ read: inout ExactMap<Result<Digests, any Error>>, _ context: CommandContext
+    ) async throws {
+        let name = FileNameRules.name(url: task.url, head: nil)
+        var looked: [String] = []
+        for place in Self.candidates(beside: task.url) {
+            let shown = URLMasking.mask(place)
+            do {
+                // Files of one folder share its lists.
+                if read[place] == nil {
+                    do { read[place] = .success(try await digests(of: place, task.url, task.options, signature)) } catch {
+                        read[place] = .failure(error)
+                    }
+                }
+                guard let checksum = try read[place]?.get().digest(of: name) else { continue }
+                task.options.checksum = checksum
+                return context.errors.writeLine(
+                    "fk: \(Escaping.visible("\(name): the \(checksum.algorithm.rawValue) digest is from \(shown)"))")
+            } catch let error as DownloadError {
+                guard let status = error.status, [401, 403, 404, 410].contains(status) else { throw error }
+                looked.append("\(shown) (HTTP \(status))")
+            } catch is ManifestError {
+                looked.append("\(shown) (is no checksum list)")
+            } catch let error as EntryFault {
+                looked.append("\(shown) (\(error.reason))")
+            }
+        }
+        throw CommandFailure(
+            "--checksum auto: there is no digest of \(Escaping.visible(URLMasking.mask(task.url))). Nothing was fetched; looked "
+                + "for: \(Escaping.visible(looked.joined(separator: ", ")))", status: ExitStatus.taskFailed)
+    }
 
-    /// A list with a single digest belongs to the file that the list is named after.
-    private var fileName: String { isURL ? FileNameRules.name(url: place, head: nil) : place }
+    /// The places of lists with digests of a file: named after it, then in its folder.
+    static func candidates(beside url: String) -> [String] {
+        let path = url.prefix { $0 != "?" && $0 != "#" }
+        let folder = url[...(path.lastIndex(of: "/") ?? path.startIndex)]
+        return [".sha256", ".sha512"].map { NearbyFile.adding($0, to: url) }
+            + ["SHA256SUMS", "sha256sum.txt"].map { folder + $0 + url[path.endIndex...] }
+    }
+
+    private func digests(
+        of place: String, _ subject: String?, _ options: TaskOptions, _ signature: SignatureOptions?
+    ) async throws -> Digests {
+        let isURL = NearbyFile.isURL(place)
+        let bytes =
+            isURL
+            ? try await NearbyFile.fetch(place, beside: subject, options, limit: Self.limit) : try local(place)
+        try await signature?.prove(bytes, of: place, options)
+        // A list with a single digest belongs to the file that the list is named after.
+        let fileName = isURL ? FileNameRules.name(url: place, head: nil) : place
+        return Digests(try Manifest(parsing: bytes, as: .checksums, fileName: fileName))
+    }
+
+    /// The digests of a list by name.
+    private struct Digests {
+        private var digests = ExactMap<Checksum>()
+        private var lasts = ExactMap<Int>()
+
+        init(_ manifest: Manifest) {
+            for entry in manifest.entries {
+                guard let name = entry.name, let checksum = entry.checksum else { continue }
+                digests[name] = checksum
+                let last = Paths.split(name).name
+                lasts[last, default: 0] += 1
+                // A name in a folder counts if it is the only one that ends so.
+                if !last.isExactly(name), digests[last] == nil { digests[last] = checksum }
+            }
+        }
+
+        func digest(of name: String) throws(EntryFault) -> Checksum {
+            guard let checksum = digests[name] else { throw EntryFault("has no digest of '\(name)'") }
+            guard lasts[name, default: 0] < 2 else { throw EntryFault("has several files named '\(name)'") }
+            return checksum
+        }
+    }
 
     /// Reads a local list, which may be a pipe. It reads no more than one byte beyond the limit.
-    private func local() throws -> [UInt8] {
+    private func local(_ place: String) throws -> [UInt8] {
         let descriptor = open(place, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw unreadable() }
+        guard descriptor >= 0 else { throw unreadable(place) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
         defer { chunk.deallocate() }
         while true {
             let count = Glue.read(descriptor, chunk)
-            if count < 0 { throw unreadable() }
+            if count < 0 { throw unreadable(place) }
             if count == 0 { return bytes }
             bytes += UnsafeRawBufferPointer(rebasing: chunk[..<count])
             guard bytes.count <= Self.limit else {
@@ -92,24 +160,8 @@ struct DigestList: Sendable {
         }
     }
 
-    private func unreadable() -> UsageError {
+    private func unreadable(_ place: String) -> UsageError {
         arguments.error("--checksum: \(Escaping.visible(place)) cannot be read: \(String(cString: strerror(errno))).")
-    }
-
-    private func bytes(_ options: TaskOptions, sameOriginAs first: String?) async throws -> [UInt8] {
-        guard isURL else {
-            return try local()
-        }
-        let transport = try TransportKind.automatic.makeTransport()
-        defer { transport.shutdown() }
-        var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
-        // The header fields of -H may be secrets of the file's server.
-        if let first, URLOrigin(first) == URLOrigin(request.url) {
-            request.headers = options.headers ?? []
-            request.secretHeaders = Set((options.secretHeaders ?? []).map { $0.lowercased() })
-        }
-        request.limit = Self.limit
-        return try await request.fetch(over: transport).bytes ?? []
     }
 }
 
@@ -127,8 +179,8 @@ extension Checksum {
         else {
             throw DownloadError(
                 .invalidArgument,
-                "A checksum is ALG=HEX, or HEX of 32, 40, 56, 64, 96 or 128 digits, or @LIST with the path or URL of a "
-                    + "checksum list.")
+                "A checksum is ALG=HEX, or HEX of 32, 40, 56, 64, 96 or 128 digits, @LIST with the path or URL of a checksum "
+                    + "list, or auto.")
         }
         self = try Checksum(algorithm, hex: text)
     }

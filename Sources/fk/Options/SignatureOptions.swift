@@ -75,8 +75,8 @@ struct SignatureOptions: Sendable {
 
     private func signature(of subject: String, _ options: TaskOptions) async throws -> [UInt8] {
         if let place { return try await read(place, options, subject) }
-        let candidates = key.suffixes.map { Self.adding($0, to: subject) }
-        for candidate in candidates where Self.isURL(candidate) || access(candidate, F_OK) == 0 {
+        let candidates = key.suffixes.map { NearbyFile.adding($0, to: subject) }
+        for candidate in candidates where NearbyFile.isURL(candidate) || access(candidate, F_OK) == 0 {
             do {
                 return try await read(candidate, options, subject)
             } catch let error as DownloadError where error.status == 404 || error.status == 410 {
@@ -89,28 +89,11 @@ struct SignatureOptions: Sendable {
                 + "--signature; looked for: \(looked)", status: ExitStatus.taskFailed)
     }
 
-    private static func isURL(_ place: String) -> Bool { InputURL.fault(in: place) == nil }
-
-    /// The end comes before a query.
-    private static func adding(_ suffix: String, to place: String) -> String {
-        guard isURL(place), let end = place.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return place + suffix }
-        return place[..<end] + suffix + place[end...]
-    }
-
     private func read(_ place: String, _ options: TaskOptions, _ subject: String) async throws -> [UInt8] {
-        guard Self.isURL(place) else {
+        guard NearbyFile.isURL(place) else {
             return try SmallFile.read(place, limit: SignatureKey.signatureLimit, named: "signature")
         }
-        let transport = try TransportKind.automatic.makeTransport()
-        defer { transport.shutdown() }
-        var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
-        // The header fields of -H may be secrets of the file's server.
-        if URLOrigin(subject) == URLOrigin(request.url) {
-            request.headers = options.headers ?? []
-            request.secretHeaders = Set((options.secretHeaders ?? []).map { $0.lowercased() })
-        }
-        request.limit = SignatureKey.signatureLimit
-        return try await request.fetch(over: transport).bytes ?? []
+        return try await NearbyFile.fetch(place, beside: subject, options, limit: SignatureKey.signatureLimit)
     }
 }
 

@@ -6,8 +6,8 @@ import FKMiddleware
 extension TaskInput {
     /// The tasks with normalised URLs, which identify them; call it once.
     ///
-    /// With `--metalink`, a URL that answers with a Metalink becomes the files of that list. `--checksum @LIST` is read
-    /// here. A list of `--signed-by` is proven and read first; without a list, each URL's signature is fetched.
+    /// With `--metalink`, a URL that answers with a Metalink becomes the files of that list. The lists of `--checksum
+    /// @LIST` and `auto` are read here. A list of `--signed-by` is proven and read first; without a list, each URL's signature is fetched.
     ///
     /// - Returns: the tasks, and the number of entries of lists that were left out.
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
@@ -39,7 +39,7 @@ extension TaskInput {
             if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
         }
         if let digests {
-            try await digests.apply(to: &tasks, shared, signature)
+            try await digests.apply(to: &tasks, shared, signature, context)
         } else if let signature, unproven == nil {
             for index in tasks.indices { try await signature.sign(&tasks[index]) }
         }

@@ -19,7 +19,7 @@ struct TaskInput: Sendable {
     private(set) var signature: SignatureOptions?
     /// The list whose signature is proven by `resolve`; nil for none.
     private(set) var unproven: (list: ListInput, settings: ListedTasks.Settings)?
-    /// The list of digests of `--checksum @…`; nil for none.
+    /// The list of digests of `--checksum @…` and `auto`; nil for none.
     private(set) var digests: DigestList?
     /// True if a Metalink in place of a file is followed.
     private(set) var followsMetalink = false
@@ -74,9 +74,10 @@ struct TaskInput: Sendable {
             .security,
             [
                 .value(
-                    "checksum", nil, "ALG=HEX|HEX|@LIST",
+                    "checksum", nil, "ALG=HEX|HEX|@LIST|auto", hint: .choices([DigestList.auto]),
                     "expected digest of the file: ALG is md5, sha-1, sha-224, sha-256, sha-384 or sha-512, and without it "
-                        + "the length decides; @LIST is the path or URL of a checksum list that has the file's name"),
+                        + "the length decides; @LIST is the path or URL of a checksum list that has the file's name; auto looks "
+                        + "beside the file for URL.sha256, URL.sha512, SHA256SUMS and sha256sum.txt, and fails without one"),
                 .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
                 .value(
                     "pinnedpubkey", nil, "HASHES",

@@ -53,6 +53,13 @@ import Testing
                 + "\(SampleDigest.hex(.md5))</hash><pieces length=\"9\" type=\"md5\"><hash piece=\"0\">\(SampleDigest.hex(.md5))</hash></pieces>"
                 + "</verification><resources><url type=\"http\" preference=\"9\">http://h/a</url></resources></file></files></metalink>"
         ),
+        ("a.csv", "text,url,name,size,sha256\r\n\"a\n\"\"b\"\",\",http://h/a,\"a/b\",3,\(hex)\r\nb,http://h/b,,,\n"),
+        ("a.tsv", "url\tname\tmd5\nhttp://h/a\ta \"b\"\t\(SampleDigest.hex(.md5))\n"),
+        (
+            "a.jsonl",
+            "{\"url\":[\"http://h/a\",\"http://m/a\"],\"name\":\"a\",\"size\":3,\"checksum\":\"sha256:\(hex)\"}\n"
+                + "{\"key\":\"s3://b/c\",\"type\":\"file\"}\n"
+        ),
     ]
 
     private static func mutated(_ random: inout SeededRandom) -> (name: String, bytes: [UInt8]) {
@@ -67,7 +74,7 @@ import Testing
                 let piece = random.pick([
                     "<!DOCTYPE a [<!ENTITY x \"y\">]>", "&x;", "&#x0;", "<a>", "</file>", "]]>", "<file name=\"", "..",
                     "/", "\\", "\n", "\"",
-                    "{", "[", ",", "99999999999999999999", "-1", "\u{0}", "\(hex)",
+                    "{", "[", ",", "\"\"", "url,", "\t", "99999999999999999999", "-1", "\u{0}", "\(hex)",
                 ])
                 bytes.insert(contentsOf: piece.utf8, at: random.below(bytes.count + 1))
             default:

@@ -85,7 +85,10 @@ import Testing
             ("", "manifest-md5.txt", .bagit),
             ("BagIt-Version: 1.0", nil, .bagit), ("http://h/a 1 data/a", nil, .bagit), ("http://h/a b", nil, .urls),
             ("[{\"url\":\"http://h\"}]", nil, .json), ("  {\"members\":[]}", nil, .json), ("[]", nil, .json),
-            ("{\"fk-lock\":1}", nil, .lock),
+            ("{\"fk-lock\":1}", nil, .lock), ("{\"url\":\"http://h\"}", nil, .jsonLines),
+            ("{\"a\":1,\"url\":\"http://h\"}\n{", nil, .jsonLines), ("{\"url\":1,\"members\":[]}", nil, .json),
+            ("{\n\"url\":\"http://h\"}", nil, .json), ("\u{feff}# c\n\"key\",\"URL\"\n", nil, .csv),
+            ("a,b", "x.csv", .csv), ("http://h/a,b", "x.tsv", .csv), ("http://h/a,b", nil, .urls),
             ("[{\"type\":\"file\",\"oid\":\"0\",\"path\":\"a\"}]", nil, .hubTree),
             ("<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">", nil, .metalink4),
             (
@@ -104,7 +107,7 @@ import Testing
         arguments: [
             ([0x1f, 0x8b, 8, 0], "compressed with gzip"), ([0xff, 0xfe, 0x68, 0], "UTF-16"),
             ([0x3c, 0, 0x6d, 0], "UTF-16"),
-            (Array("<html></html>".utf8), "is no Metalink"), ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
+            (Array("PAR1\u{15}\u{4}".utf8), "duckdb -c"), (Array("<html></html>".utf8), "is no Metalink"), ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
         ])
     func others(bytes: [UInt8], reason: String) {
         #expect(Manifest.Form.recognize(bytes) == nil)

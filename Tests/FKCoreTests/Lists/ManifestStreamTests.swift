@@ -48,6 +48,12 @@ import Testing
         Document(form: .hubTree, start: "[", end: "]", separator: ", ") {
             "{\"type\":\"file\",\"oid\":\"\(SampleDigest.hex(.sha1))\",\"size\":\($0),\"path\":\"a/\($0)\"}"
         },
+        Document(form: .csv, start: "caption,url,name\r\n", end: "\n", separator: "\r\n") {
+            "\"a, \"\"\($0)\n\"\"\",http://h/\($0),\"d/\($0)\""
+        },
+        Document(form: .jsonLines, start: "", end: "", separator: "\n") {
+            "{\"url\":\"http://h/\($0)\",\"name\":\"\($0)\"}"
+        },
     ]
 
     /// Reads a document in portions, and hands out the entries after each.

@@ -141,6 +141,53 @@ import Testing
         try await sandbox.done("get", server.url("/sub/d.bin"), url, "-d", "two", "--checksum", "@SUMS")
     }
 
+    @Test("--checksum auto takes the first list beside the file that has its name, and says which") func digestsBeside()
+        async throws
+    {
+        let (sum, other) = (Bytes.sha256(bodies[0]), Bytes.sha256(bodies[1]))
+        server.route("/x/a.bin") { [bodies] _ in .ok(bodies[0]) }
+        server.route("/x/b.bin") { [bodies] _ in .ok(bodies[1]) }
+        let (a, b) = (server.url("/x/a.bin") + "?v=1", server.url("/x/b.bin"))
+        let none = try await sandbox.fk("get", a, "-d", "n", "--checksum", "auto")
+        #expect(none.status == 1 && server.requests("/x/a.bin").isEmpty)
+        for place in ["a.bin.sha256?v=1", "a.bin.sha512?v=1", "SHA256SUMS?v=1", "sha256sum.txt?v=1"] {
+            #expect(none.errors.contains("/x/\(place) (HTTP 404)"), "\(none.errors)")
+        }
+        #expect(server.requests.map(\.path).suffix(4) == ["a.bin.sha256", "a.bin.sha512", "SHA256SUMS", "sha256sum.txt"].map { "/x/\($0)" })
+        // A page in place of a list, and a list without the name, are passed over.
+        server.route("/x/a.bin.sha256") { _ in .ok(Array("<html>not here</html>".utf8)) }
+        server.route("/x/SHA256SUMS") { _ in .ok(Array("\(other)  b.bin\n".utf8)) }
+        server.route("/x/sha256sum.txt") { _ in .ok(Array("\(sum) *./a.bin\n\(sum)  b.bin\n".utf8)) }
+        let both = try await sandbox.fk("get", "-q", a, b, "-d", "both", "--checksum", "auto")
+        #expect(both.status == 0 && both.errors.contains("fk: a.bin: the sha-256 digest is from \(server.url("/x/sha256sum.txt"))"))
+        #expect(both.errors.contains("fk: b.bin: the sha-256 digest is from \(server.url("/x/SHA256SUMS"))"), "\(both.errors)")
+        #expect(try sandbox.bytes("both/a.bin") == bodies[0])
+        // A digest alone is that of the file which the list is named after.
+        server.route("/x/b.bin.sha256") { _ in .ok(Array("\(sum)\n".utf8)) }
+        let wrong = try await sandbox.fk("get", b, "-d", "wrong", "--checksum", "auto")
+        #expect(wrong.status == 1 && wrong.errors.contains("/x/b.bin.sha256") && !sandbox.exists("wrong/b.bin"))
+        let list = try await sandbox.fk("get", "-i", "SUMS", "--checksum", "auto")
+        #expect(list.status == 2)
+    }
+
+    @Test("A table and JSON Lines are fetched with names and digests; bad rows are named and status is 1") func tables()
+        async throws
+    {
+        try sandbox.put(
+            "caption,url,name,size,sha256\n\"a, b\",\(server.url("/a.bin")),d/x.bin,\(bodies[0].count),\(Bytes.sha256(bodies[0]))\n"
+                + "c,ftp://h/a,,,\n", "list.csv")
+        let table = try await sandbox.fk("get", "-i", "list.csv", "-d", "t")
+        #expect(table.status == 1 && table.errors.contains("list.csv:3:3: 'ftp://h/a': scheme"), "\(table.errors)")
+        #expect(try sandbox.bytes("t/d/x.bin") == bodies[0])
+        try sandbox.put("{\"url\":\"a.bin\",\"name\":\"y\",\"size\":\"\(bodies[0].count)\"}\n", "list")
+        try await sandbox.done("barrel", "import", "l", "list", "-d", "l", "--base", server.base)
+        try await sandbox.done("barrel", "run", "l")
+        #expect(try sandbox.bytes("l/y") == bodies[0])
+        try sandbox.put("PAR1....", "list.parquet")
+        let parquet = try await sandbox.fk("get", "-i", "list.parquet")
+        #expect(parquet.status == 2 && parquet.errors.contains("duckdb"), "\(parquet.errors)")
+    }
+
     @Test("aria2c and sha256sum take what is exported") func otherPrograms() async throws {
         try sandbox.put(sums(), "SUMS")
         _ = try await sandbox.fk("barrel", "import", "set", "SUMS", "-d", "got", "--base", server.url("/"))

@@ -1,0 +1,32 @@
+import FKCore
+import FKManifests
+import FKMiddleware
+
+/// Small files beside a file, which describe it: its signature and its digests.
+enum NearbyFile {
+    /// True for a URL, false for a path.
+    static func isURL(_ place: String) -> Bool { InputURL.fault(in: place) == nil }
+
+    /// The place with a suffix. In a URL, the suffix stands before the query.
+    static func adding(_ suffix: String, to place: String) -> String {
+        guard isURL(place), let end = place.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return place + suffix }
+        return place[..<end] + suffix + place[end...]
+    }
+
+    /// Fetches a small file.
+    ///
+    /// - Parameter subject: the URL of the file that it describes. The header fields of `-H` may be secrets of that server
+    ///   and go to no other.
+    static func fetch(_ place: String, beside subject: String?, _ options: TaskOptions, limit: Int) async throws -> [UInt8]
+    {
+        let transport = try TransportKind.automatic.makeTransport()
+        defer { transport.shutdown() }
+        var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
+        if let subject, URLOrigin(subject) == URLOrigin(request.url) {
+            request.headers = options.headers ?? []
+            request.secretHeaders = Set((options.secretHeaders ?? []).map { $0.lowercased() })
+        }
+        request.limit = limit
+        return try await request.fetch(over: transport).bytes ?? []
+    }
+}

@@ -1,0 +1,109 @@
+import TestSupport
+import Testing
+
+@testable import FKCore
+@testable import FKManifests
+
+@Suite("Tables and JSON Lines") struct ManifestTableTests {
+    private static let hex = SampleDigest.sha256
+
+    @Test("A table has URL, name, size and digests by the header's names, in any order and case") func table() throws {
+        let manifest = try Manifest(
+            "caption,SHA256,URL,File_Name,Size,md5,mirror\r\n"
+                + "\"a \"\"cat\"\", asleep\r\nat home\",\(Self.hex),https://h/a.jpg,cats/a.jpg,12,,http://m/a.jpg\r\n"
+                + "b,,http://h/b,,,\(SampleDigest.hex(.md5)),\r\n")
+        #expect(manifest.form == .csv && manifest.names == ["cats/a.jpg", ""])
+        #expect(manifest.urls == [["https://h/a.jpg", "http://m/a.jpg"], ["http://h/b"]])
+        #expect(manifest.entries.map(\.size) == [12, nil] && manifest.entries.map(\.line) == [2, 4])
+        #expect(manifest.entries[0].digests == [ManifestDigest(.sha256, hex: Self.hex)])
+        #expect(manifest.entries[1].digests.map(\.algorithm) == [.md5])
+    }
+
+    @Test(
+        "Tabs and semicolons separate fields where the header has them; a column of URLs alone is a table",
+        arguments: ["url\tname\nhttp://h/a,b\tx y", "name;url\n\"x y\";http://h/a,b", "url\nhttp://h/a,b\n\n"])
+    func separators(text: String) throws {
+        let manifest = try Manifest(text)
+        #expect(manifest.form == .csv && manifest.urls == [["http://h/a,b"]])
+        #expect(manifest.names == (text.contains("x y") ? ["x y"] : [""]))
+    }
+
+    @Test(
+        "A bad row is left out with line and column",
+        arguments: [
+            ("ftp://h/a,a,1,", 1, "scheme 'ftp'"), (",a,1,", 2, "it has no URL"),
+            ("http://h/a,../a,1,", 12, "its name has '..'"), ("http://h/a,a,x,", 14, "its size is no whole number"),
+            ("http://h/a,a,1,12", 16, "a sha-256 digest has 64"), ("http://h/a,a", 12, "2 fields, and the header has 4"),
+            ("http://h/?token=***,a,1,", 1, "are shown as ***"), ("s3://b/k,,,", 1, "with --base URL"),
+        ])
+    func badRow(row: String, column: Int, reason: String) throws {
+        let manifest = try Manifest("url,name,size,sha256\nhttp://h/good,,,\n\(row)\nhttp://h/other,,,")
+        #expect(manifest.urls == [["http://h/good"], ["http://h/other"]])
+        #expect(manifest.faults.map(\.line) == [3] && manifest.faults.map(\.column) == [column], "\(manifest.faults)")
+        #expect(manifest.faults.first?.reason.contains(reason) == true, "\(manifest.faults)")
+    }
+
+    @Test(
+        "A malformed table is refused with line and column",
+        arguments: [
+            ("url,a\n\"http://h/a\nb", "CSV list, line 2, column 1: the quote has no end"),
+            ("url,a\nhttp://h/a,\"b\"c", "CSV list, line 2, column 15: text follows the closing quote"),
+            ("url,size,bytes\n", "CSV list, line 1, column 10: two columns of the header have one meaning"),
+            ("url,a\n\"\(String(repeating: "x\n", count: 600_000))", "line 2, column 1: the quote has no end within 1 MiB"),
+        ])
+    func malformed(text: String, reason: String) {
+        let fault = Manifest.fault(in: text)
+        #expect(fault.contains(reason), "\(fault)")
+    }
+
+    @Test("A table without a column of URLs names its columns, and a list of URLs may be named .csv") func header() throws {
+        #expect(
+            Manifest.fault(in: "a,b\n1,2\n", fileName: "list.csv").hasPrefix(
+                "CSV list, line 1: the first line is the header and has no column 'url', but 'a', 'b'"))
+        #expect(try Manifest("http://h/a\n", fileName: "x/list.CSV").form == .urls)
+    }
+
+    @Test("Malformed lines are skipped where bad entries are") func skipped() throws {
+        let table = try Manifest("url,a\nhttp://h/a,\"b\"c\nhttp://h/b,\n", skips: true)
+        #expect(table.urls == [["http://h/b"]] && table.faults.map(\.column) == [15])
+        let lines = try Manifest("{\"url\":\"http://h/a\"}\n{\n{\"url\":\"http://h/b\"}", skips: true)
+        #expect(lines.urls == [["http://h/a"], ["http://h/b"]] && lines.faults.map(\.line) == [2])
+    }
+
+    @Test("JSON Lines have the same names; a URL may be an array") func lines() throws {
+        let manifest = try Manifest(
+            """
+            {"url":["http://h/a","http://m/a"],"fileName":"d/a","size":3,"sha256":"\(Self.hex)","caption":null}
+
+            {"url":"http://h/b","bytes":"4","checksum":"md5:\(SampleDigest.hex(.md5))","other":{"url":"x"}}
+            """)
+        #expect(manifest.form == .jsonLines && manifest.names == ["d/a", ""])
+        #expect(manifest.urls == [["http://h/a", "http://m/a"], ["http://h/b"]])
+        #expect(manifest.entries.map(\.size) == [3, 4] && manifest.entries.map(\.line) == [1, 3])
+        #expect(manifest.entries[1].digests.map(\.algorithm) == [.md5])
+    }
+
+    @Test(
+        "What is wrong with a line of JSON",
+        arguments: [
+            ("{\"url\":1}", "scheme"), ("{\"url\":{}}", "its 'url' is no text"), ("{\"size\":1}", "it has no URL"),
+            ("{\"url\":\"http://h/a\",\"checksum\":\"x\"}", "is not ALG=HEX"),
+            ("{\"url\":\"http://h/a\",\"size\":1.5}", "its size"),
+        ])
+    func badLine(line: String, reason: String) throws {
+        let manifest = try Manifest("{\"url\":\"http://h/a\"}\n\(line)")
+        #expect(manifest.entries.count == 1 && manifest.faults.map(\.line) == [2])
+        #expect(manifest.faults.first?.reason.contains(reason) == true, "\(manifest.faults)")
+        #expect(Manifest.fault(in: "{\"url\":\"http://h/a\"}\n{\"a\" 1}").hasPrefix("JSON Lines, line 2, column 6: ':'"))
+    }
+
+    @Test("The list of s5cmd gets the addresses of the bucket, and relative URLs those of the base") func base() throws {
+        let listed = try Manifest(
+            """
+            {"key":"s3://bucket/d/a ü.bin","etag":"x","type":"file","size":4}
+            {"key":"s3://bucket/d/","type":"directory"}
+            """, base: "https://bucket.s3.amazonaws.com/")
+        #expect(listed.urls == [["https://bucket.s3.amazonaws.com/d/a%20%C3%BC.bin"]] && listed.names == ["d/a ü.bin"])
+        #expect(try Manifest("url\nd/a\n", base: "http://h/x").urls == [["http://h/x/d/a"]])
+    }
+}
