@@ -24,8 +24,13 @@ package enum Bytes {
     }
 
     /// SHA-256 as lower-case hexadecimal digits.
-    package static func sha256(_ bytes: [UInt8]) -> String {
-        let digester = Digester(.sha256)
+    package static func sha256(_ bytes: [UInt8]) -> String { hex(.sha256, bytes) }
+
+    /// MD5 as lower-case hexadecimal digits.
+    package static func md5(_ bytes: [UInt8]) -> String { hex(.md5, bytes) }
+
+    private static func hex(_ algorithm: Checksum.Algorithm, _ bytes: [UInt8]) -> String {
+        let digester = Digester(algorithm)
         bytes.withUnsafeBytes { digester.update($0) }
         return digester.hex()
     }

@@ -6,7 +6,7 @@ import FKMiddleware
 /// Folders are skipped. Files outside of LFS have git's SHA-1 of the blob. `Reading.hub` supplies the base of their
 /// URLs.
 struct HubTreeParser: DocumentFormat {
-    private var list = JSONList(.hubTree, listName: nil)
+    private var list = JSONList(.hubTree, listNames: [])
     private var collector: ManifestCollector
     private var names = NameBook()
     private let hub: Manifest.Hub?

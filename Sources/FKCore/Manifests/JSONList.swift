@@ -35,8 +35,10 @@ struct JSONList: Sendable {
     }
 
     private let form: Manifest.Form
-    /// The name of the member with the list, if the document is an object; nil if it has to be an array.
-    private let listName: String?
+    /// The names of members that may be the list, if the document is an object; empty if it has to be an array.
+    private let listNames: [String]
+    /// The name of the list of the last element.
+    private(set) var listName = ""
     private let maxEntry: Int
     private var reader = JSONReader([])
     private var places = TextPlaces()
@@ -48,9 +50,9 @@ struct JSONList: Sendable {
     /// The number of unread bytes with which the next event is read.
     private var wanted = JSONReader.lookahead
 
-    init(_ form: Manifest.Form, listName: String?, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
+    init(_ form: Manifest.Form, listNames: [String], maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
         self.form = form
-        self.listName = listName
+        self.listNames = listNames
         self.maxEntry = maxEntry
     }
 
@@ -85,8 +87,8 @@ struct JSONList: Sendable {
             wanted = JSONReader.lookahead
             if let wrong { throw fault(wrong) }
             if state == .end, isInObject, !hasList {
-                throw ManifestError(
-                    form: form, "the object has no array '\(listName ?? "")': it is no list of downloads")
+                let names = listNames.map { "'\($0)'" }.joined(separator: ", ")
+                throw ManifestError(form: form, "the object has no array \(names): it is no list of downloads")
             }
             switch event {
             case .element(var element):
@@ -132,7 +134,7 @@ struct JSONList: Sendable {
             try beginList(after: .end)
             return nil
         }
-        guard listName != nil else { return .object(try reader.value()) }
+        guard !listNames.isEmpty else { return .object(try reader.value()) }
         try reader.expect(UInt8(ascii: "{"))
         isInObject = true
         state = reader.skip(UInt8(ascii: "}")) ? .end : .member
@@ -141,8 +143,9 @@ struct JSONList: Sendable {
 
     private mutating func member() throws(JSONReader.Fault) -> Event? {
         let name = try reader.memberName()
-        if name == listName {
+        if listNames.contains(name), reader.peek() == UInt8(ascii: "[") {
             hasList = true
+            listName = name
             try beginList(after: .afterMember)
             return nil
         }

@@ -9,7 +9,7 @@ struct JSONListParser: DocumentFormat {
     private var collector: ManifestCollector
 
     init(_ reading: Manifest.Reading, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
-        list = JSONList(.json, listName: "members", maxEntry: maxEntry)
+        list = JSONList(.json, listNames: ["members"], maxEntry: maxEntry)
         collector = ManifestCollector(.json, reading)
     }
 

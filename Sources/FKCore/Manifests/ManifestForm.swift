@@ -21,6 +21,8 @@ extension Manifest {
         case csv
         /// An object with a URL on each line.
         case jsonLines = "jsonl"
+        /// JSON that describes a record's files: RO-Crate, Croissant, a link set, or an answer of Zenodo or Dataverse.
+        case record
         /// A page of `/api/models/OWNER/REPO/tree/REV` of a Hugging Face hub.
         case hubTree = "hf"
 
@@ -37,12 +39,18 @@ extension Manifest {
             case .lock: "lock file"
             case .csv: "CSV list"
             case .jsonLines: "JSON Lines"
+            case .record: "record"
             case .hubTree: "hub tree"
             }
         }
 
         /// True for forms that are parsed as a whole.
-        package var isDocument: Bool { self == .metalink4 || self == .metalink3 || self == .json || self == .hubTree }
+        package var isDocument: Bool {
+            switch self {
+            case .metalink4, .metalink3, .json, .record, .hubTree: true
+            case .urls, .aria2, .checksums, .bagit, .lock, .csv, .jsonLines: false
+            }
+        }
 
         /// The default of `Reading.skipsBadEntries`. It is false for lists of URLs and checksums, where a
         /// bad line often means a list of another form.
@@ -66,7 +74,8 @@ extension Manifest {
                 return conflict(text) ? .lock : MetalinkParser.form(of: head)
             case UInt8(ascii: "["): return HubTreeParser.isTree(text) ? .hubTree : .json
             case UInt8(ascii: "{"): 
-                return LockParser.isLock(text) ? .lock : JSONLinesParser.isFirst(in: text) ? .jsonLines : .json
+                if LockParser.isLock(text) { return .lock }
+                return JSONLinesParser.isFirst(in: text) ? .jsonLines : RecordShape.isRecord(text) ? .record : .json
             default: break
             }
             guard !isBinary(head) else { return nil }

@@ -165,6 +165,7 @@ public struct ManifestReader: Sendable {
         case .jsonLines: lines = LineParser(form, JSONLinesParser(reading))
         case .lock: lines = LineParser(form, LockParser(reading))
         case .metalink4, .metalink3: document = MetalinkParser(reading)
+        case .record: document = RecordParser(reading)
         case .json: document = JSONListParser(reading)
         case .hubTree: document = HubTreeParser(reading)
         }

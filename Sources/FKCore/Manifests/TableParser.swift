@@ -28,14 +28,15 @@ struct TableParser: LineFormat {
     private var collector: ManifestCollector
     private let base: BaseURL?
     private let skipsMalformed: Bool
-    private var separator = UInt8(ascii: ",")
+    private var separator: UInt8 = 0
     /// The meanings of the columns; empty before the header.
     private var columns: [ListColumn?] = []
     private var place = Place.start
     private var field = Field(number: 0, line: 1, column: 1, isKept: true)
     private var fields: [Field] = []
-    /// The bytes of a row whose quote is open.
+    /// The bytes and the first line of a row.
     private var rowBytes = 0
+    private var rowLine = 0
 
     init(_ reading: Manifest.Reading) {
         collector = ManifestCollector(.csv, reading)
@@ -51,14 +52,14 @@ struct TableParser: LineFormat {
         }
     }
 
-    /// The separator of a header: its first tab, comma or semicolon.
-    static func separator(of line: ArraySlice<UInt8>) -> UInt8 {
-        line.first { $0 == 0x09 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") } ?? UInt8(ascii: ",")
+    /// The separator of a header: its first tab, comma or semicolon. A header of one column has none; zero stands in no text.
+    private static func separator(of line: ArraySlice<UInt8>) -> UInt8 {
+        line.first { $0 == 0x09 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") } ?? 0
     }
 
     mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         if place == .quoted {
-            rowBytes += bytes.count
+            rowBytes += bytes.count + 1
             guard rowBytes <= Self.maxRow else {
                 throw fault("the quote has no end within \(Self.maxRow >> 20) MiB", field.line, field.column)
             }
@@ -70,6 +71,7 @@ struct TableParser: LineFormat {
                 separator = Self.separator(of: bytes)
             }
             rowBytes = bytes.count
+            rowLine = line
             fields = []
             begin(0, line, 1)
         }
@@ -132,7 +134,7 @@ struct TableParser: LineFormat {
                 throw EntryFault(
                     "the row has \(Plural.count(field.number + 1, "field")), and the header has \(columns.count)")
             }
-            var row = ListRow(fields.first?.line ?? field.line, base: base)
+            var row = ListRow(rowLine, base: base)
             for field in fields {
                 at = field
                 guard let column = columns[field.number] else { continue }

@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 import Foundation
 
@@ -154,7 +155,27 @@ struct BarrelCheckCommand: Command {
             let end = try await transfer.run()
             if end != ExitStatus.done { status = end }
         }
-        return status
+        return max(status, await sayVersion())
+    }
+
+    /// Says that the record, of which the barrel was made, has another version now. Its URLs are those of the old one.
+    private func sayVersion() async -> Int32 {
+        guard let barrel = try? BarrelOptions.known(name, global), let origin = barrel.origin, let commit = barrel.commit,
+            let source = try? NamedSources.find(origin, in: context.environment)
+        else { return ExitStatus.done }
+        do throws(DownloadError) {
+            guard let version = try await source.version(barrel.options ?? TaskOptions()), version != commit else {
+                return ExitStatus.done
+            }
+            let next = global.suggested("fk barrel import NAME \(Paths.shellWord(origin)) -d DIR")
+            context.errors.writeLine(
+                "fk: \(Escaping.visible("\(URLMasking.mask(origin)) has another version, \(version), and the barrel has \(commit)")). To take it: "
+                    + next)
+            return ExitStatus.done
+        } catch {
+            context.errors.writeLine("fk: \(Escaping.visible("\(origin): \(error.fullText)"))")
+            return ExitStatus.taskFailed
+        }
     }
 }
 

@@ -79,7 +79,7 @@ struct BarrelEditCommand: Command {
                 try own.take(
                     signer: isProven ? facts.signedBy : nil, claimed: options.creates ? facts.signedBy : nil,
                     of: options.name)
-                if options.creates { try own.adopt(facts, options) }
+                if options.creates { try own.adopt(facts, of: options.name) }
             }
         }
         if isNew || own != barrel?.options {
@@ -91,14 +91,10 @@ struct BarrelEditCommand: Command {
 
     private func listed(_ options: BarrelAddOptions, _ settings: ListedTasks.Settings) async throws -> ListedTasks? {
         do {
-            if let hub = options.hub {
-                let manifest = try await hub.files(settings.options)
-                warnOfToken()
-                guard !manifest.entries.isEmpty || manifest.faultCount > 0 else {
-                    throw options.arguments.error(
-                        "\(hub.reference): no file of the repository is chosen. See --include and --exclude.")
-                }
-                return try ListedTasks(manifest, from: hub.reference.description, settings, context)
+            if let source = options.source {
+                let listed = try await source.listed(settings, context)
+                if source.source is HubSource { warnOfToken() }
+                return listed
             }
             guard var list = options.list else { return nil }
             if let signature = options.signature { try await list.prove(by: signature, settings.options, context) }
@@ -140,15 +136,29 @@ struct BarrelEditCommand: Command {
     }
 }
 
+extension SourceImport {
+    /// The tasks of the files.
+    ///
+    /// - Throws: `CommandFailure` if no file is chosen, or no entry can be used.
+    func listed(_ settings: ListedTasks.Settings, _ context: CommandContext) async throws -> ListedTasks {
+        let manifest = try await files(in: settings.folder, settings.options)
+        guard !manifest.entries.isEmpty || manifest.faultCount > 0 else {
+            throw CommandFailure(
+                "\(source.title): no file is chosen. See --include and --exclude.", status: ExitStatus.usage)
+        }
+        return try ListedTasks(manifest, from: source.title, settings, context)
+    }
+}
+
 extension BarrelOptions {
     /// Takes the origin of a list over.
     ///
-    /// - Throws: `UsageError` if the barrel is of another commit: its files have the same names.
-    fileprivate mutating func adopt(_ facts: Manifest.Facts, _ options: BarrelAddOptions) throws {
+    /// - Throws: `CommandFailure` if the barrel is of another version: its files have the same names.
+    mutating func adopt(_ facts: Manifest.Facts, of name: String) throws {
         if let commit, let other = facts.commit, other != commit, origin == facts.origin {
-            throw options.arguments.error(
-                "The barrel \(options.name) has \(origin ?? "") at commit \(commit), and the list is of \(other). Import it "
-                    + "into another barrel and folder.")
+            throw CommandFailure(
+                "The barrel \(name) has \(origin ?? "") at version \(commit), and the list is of \(other). Import it "
+                    + "into another barrel and folder.", status: ExitStatus.usage)
         }
         origin = facts.origin ?? origin
         commit = facts.commit ?? commit
@@ -228,7 +238,7 @@ struct BarrelQueryCommand: Command {
         table.write(records)
         if let origin = view.options.origin {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
-            context.output.writeLine(Escaping.visible("from \(origin)\(commit)"))
+            context.output.writeLine(Escaping.visible("from \(URLMasking.mask(origin))\(commit)"))
         }
         let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
         if let signer = view.options.signedBy {

@@ -97,14 +97,16 @@ enum BarrelCommands {
     static let importList = CommandSpec(
         path: ["barrel", "import"], summary: "add the files of a list",
         discussion: [
-            "FILE is a list of URLs, aria2's input file, a Metalink, a checksum list, the folder of a bag, or an export of "
+            "FILE is a list of URLs, aria2's input file, CSV, JSON Lines, a Metalink, a checksum list, the folder of a bag, or an export of "
                 + "'fk barrel export'; '-' is standard input. The form is recognised by the content.",
             "hf:[datasets/]OWNER/REPO[@REVISION] is a repository of a Hugging Face hub (HF_ENDPOINT), pinned to its present "
                 + "commit. The token is HF_TOKEN or that of the hub's client, and goes to the hub only.",
+            "doi:10.X/Y, zenodo:NUMBER and the URL of a record stand for its files: Zenodo, Dataverse, and pages with FAIR "
+                + "Signposting, RO-Crate or Croissant. A URL may also lead to a list.",
             "A missing barrel is created. Its folder is the current one unless -d is given, and that of a bag is the bag's "
                 + "own. Sizes and digests of the list are checked before a file gets its name.",
         ],
-        operands: [name, OperandSpec("file", "the list, or a repository hf:…", hint: .file)],
+        operands: [name, OperandSpec("file", "the list, a repository hf:…, or a record doi:…", hint: .file)],
         options: BarrelAddOptions.importSpecs,
         examples: [
             .init("fk barrel import photos photos.txt", "add the members of a list that another machine exported"),
@@ -115,6 +117,7 @@ enum BarrelCommands {
             .init(
                 "fk barrel import model hf:OWNER/REPO --include '*.safetensors' -d model",
                 "files of a Hugging Face repository"),
+            .init("fk barrel import covid doi:10.5281/zenodo.3763271 -d covid", "the files of a record, with sizes and MD5"),
         ],
         usesSettings: false,
         make: {

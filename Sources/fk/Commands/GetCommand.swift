@@ -10,10 +10,17 @@ struct GetCommand: Command {
     func run() async throws -> Int32 {
         if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
         var (tasks, refused, signer) = try await options.input.resolve(context)
-        if let barrel = options.barrel, options.input.hasList {
+        if let barrel = options.barrel, options.input.hasList || !options.sources.isEmpty {
             let known = try BarrelOptions.known(barrel, global) ?? BarrelOptions()
             var own = known
-            try own.take(signer: signer, of: barrel)
+            if options.input.hasList { try own.take(signer: signer, of: barrel) }
+            for source in options.sources {
+                let listed = try await source.listed(options.input.settings, context)
+                if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
+                listed.spool.prepend(try tasks.all())
+                tasks = listed.spool
+                refused += listed.refused
+            }
             if own != known {
                 _ = try await EngineClient.reportingSilence(options.run.configure(global), context)
                     .perform(.createBarrel(name: barrel, options: own))

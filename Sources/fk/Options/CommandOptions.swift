@@ -9,6 +9,8 @@ struct GetOptions: Sendable {
     var barrel: String?
     /// The part of the list that this process takes; nil for all of it.
     var shard: ShardOptions?
+    /// The repositories and records among the operands.
+    var sources: [SourceImport] = []
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
@@ -17,9 +19,15 @@ struct GetOptions: Sendable {
         + TaskInput.specs + RunOptions.specs + ShardOptions.specs
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        input = try TaskInput(arguments, urls: arguments.operands, context: context, needsTask: true)
-        run = try RunOptions(arguments, context)
+        let names = arguments.operands.filter(NamedSources.isName)
+        let urls = arguments.operands.filter { !NamedSources.isName($0) }
         barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        if let name = names.first, barrel == nil {
+            throw arguments.error("\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME.")
+        }
+        sources = try names.compactMap { try SourceImport($0, arguments, context) }
+        input = try TaskInput(arguments, urls: urls, context: context, needsTask: sources.isEmpty)
+        run = try RunOptions(arguments, context)
         shard = try ShardOptions(arguments)
     }
 }
@@ -74,7 +82,7 @@ struct BarrelAddOptions: Sendable {
     var name: String
     var urls: [String]
     var list: ListInput?
-    var hub: HubImport?
+    var source: SourceImport?
     /// The key of `--signed-by`; nil for none.
     let signature: SignatureOptions?
     /// The absolute path of the folder given with `-d`; nil for the barrel's.
@@ -92,8 +100,11 @@ struct BarrelAddOptions: Sendable {
                 "folder for the files (default: the barrel's; for a new barrel the current folder, for a bag the bag's own)"
             )
         ] + ListInput.specs + SignatureOptions.specs + [
-            .repeated("include", nil, "GLOB", "only files of the repository that match, such as '*.safetensors'"),
-            .repeated("exclude", nil, "GLOB", "leave out files of the repository that match"),
+            .repeated("include", nil, "GLOB", "only files of the repository or record that match, such as '*.safetensors'"),
+            .repeated("exclude", nil, "GLOB", "leave out files of the repository or record that match"),
+            .value(
+                "layout", nil, "LAYOUT", hint: .choices(HubLayout.Choice.allCases.map(\.rawValue)),
+                "plain (default), or hub: the cache of the hub's own client, which finds the files offline"),
         ]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
@@ -121,52 +132,58 @@ struct BarrelAddOptions: Sendable {
             guard !given.isEmpty else { throw arguments.error("-d: the folder's name is empty.") }
             directory = try Paths.absolute(given, from: context.workingDirectory)
         }
-        let source = arguments.operands[1]
-        if HubReference.isOne(source) {
+        source = try SourceImport(arguments.operands[1], arguments, context)
+        if let source {
             for option in ["format", "base", "skip-bad", "signed-by"] where arguments.has(option) {
-                throw arguments.error("--\(option) is about a list, and \(Escaping.visible(source)) is a repository.")
+                throw arguments.error(
+                    "--\(option) is about the file of a list, and \(Escaping.visible(source.source.title)) names a place.")
             }
-            hub = try HubImport(source, arguments, context)
         } else {
-            for option in ["include", "exclude"] where arguments.has(option) {
-                throw arguments.error("--\(option) is about a repository of a hub: hf:OWNER/REPO.")
+            for option in ["include", "exclude", "layout"] where arguments.has(option) {
+                throw arguments.error("--\(option) is about a repository or record, such as hf:OWNER/REPO.")
             }
-            list = try ListInput(source, arguments)
+            list = try ListInput(arguments.operands[1], arguments)
         }
     }
 }
 
-/// A repository of a hub, for `fk barrel import`.
-struct HubImport: Sendable {
-    var reference: HubReference
-    var include: [String]
-    var exclude: [String]
-    private var client: HubClient
+/// A repository of a hub, or a record: `hf:…`, `doi:…`, `zenodo:…` or a URL.
+struct SourceImport: Sendable {
+    let source: any NamedSource
+    private let include: [String]
+    private let exclude: [String]
+    private let layout: HubLayout.Choice
 
-    init(_ text: String, _ arguments: ParsedArguments, _ context: CommandContext) throws {
+    /// Reads a name; nil for a path.
+    init?(_ text: String, _ arguments: ParsedArguments, _ context: CommandContext) throws {
+        if let fault = InputURL.fault(in: text), text.hasPrefix("magnet:") || text.hasPrefix("torrent:") {
+            throw arguments.error("\(fault).")
+        }
         do throws(DownloadError) {
-            reference = try HubReference(parsing: text)
+            guard let source = try NamedSources.find(text, in: context.environment) else { return nil }
+            self.source = source
         } catch {
             throw arguments.error(error.message)
         }
-        do throws(DownloadError) {
-            client = try HubClient(
-                endpoint: HubToken.endpoint(in: context.environment), token: HubToken.find(in: context.environment))
-        } catch {
-            throw arguments.error("HF_ENDPOINT: \(error.message)")
-        }
         include = arguments.all("include")
         exclude = arguments.all("exclude")
+        layout = try arguments.choice("layout", "--layout", of: HubLayout.Choice.self) ?? .plain
+        if layout == .hub, !(source is HubSource) {
+            throw arguments.error("--layout hub is about a repository of a hub: hf:OWNER/REPO.")
+        }
     }
 
-    /// Asks the hub for the files.
+    /// Asks for the files.
     ///
-    /// - Parameter options: the options for the connection.
-    func files(_ options: TaskOptions) async throws(DownloadError) -> Manifest {
-        var client = client
-        client.options = options
-        client.options.checksum = nil
-        return try await client.files(of: reference, include: include, exclude: exclude)
+    /// - Parameters:
+    ///   - folder: the folder of the files.
+    ///   - options: the options for the connection.
+    func files(in folder: String, _ options: TaskOptions) async throws -> Manifest {
+        var manifest = try await source.files(include: include, exclude: exclude, options)
+        if layout == .hub, let hub = source as? HubSource {
+            try HubLayout.apply(to: &manifest, of: hub.reference, in: folder)
+        }
+        return manifest
     }
 }
 

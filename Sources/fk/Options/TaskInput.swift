@@ -25,6 +25,8 @@ struct TaskInput: Sendable {
     private(set) var followsMetalink = false
     /// True if there is a list.
     private(set) var hasList = false
+    /// The settings for lists.
+    let settings: ListedTasks.Settings
     /// The number of tasks whose URLs stand on the command line. They come first.
     private(set) var operands = 0
 
@@ -123,7 +125,12 @@ struct TaskInput: Sendable {
             task.attributes = attributes
             return task
         }
-        let list = try Self.list(arguments, options, folder, attributes)
+        var settings = ListedTasks.Settings(folder: folder)
+        settings.options = options
+        settings.isFolderGiven = arguments.has("directory")
+        settings.attributes = attributes
+        self.settings = settings
+        let list = try Self.list(arguments, settings)
         if signature != nil, let list {
             unproven = list
             spool = TaskSpool(tasks)
@@ -175,7 +182,7 @@ struct TaskInput: Sendable {
     }
 
     private static func list(
-        _ arguments: ParsedArguments, _ options: TaskOptions, _ folder: String, _ attributes: [String: String]
+        _ arguments: ParsedArguments, _ settings: ListedTasks.Settings
     ) throws -> (list: ListInput, settings: ListedTasks.Settings)? {
         guard let path = arguments["input"] else {
             for option in ["format", "base", "skip-bad"] where arguments.has(option) {
@@ -183,10 +190,6 @@ struct TaskInput: Sendable {
             }
             return nil
         }
-        var settings = ListedTasks.Settings(folder: folder)
-        settings.options = options
-        settings.isFolderGiven = arguments.has("directory")
-        settings.attributes = attributes
         return (try ListInput(path, arguments), settings)
     }
 

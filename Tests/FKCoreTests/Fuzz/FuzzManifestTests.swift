@@ -60,6 +60,8 @@ import Testing
             "{\"url\":[\"http://h/a\",\"http://m/a\"],\"name\":\"a\",\"size\":3,\"checksum\":\"sha256:\(hex)\"}\n"
                 + "{\"key\":\"s3://b/c\",\"type\":\"file\"}\n"
         ),
+        ("a.zenodo", RecordAnswers.zenodo), ("a.dataverse", RecordAnswers.dataverse), ("ro-crate", RecordAnswers.crate),
+        ("a.croissant", RecordAnswers.croissant), ("linkset", RecordAnswers.linkset),
     ]
 
     private static func mutated(_ random: inout SeededRandom) -> (name: String, bytes: [UInt8]) {
@@ -233,7 +235,7 @@ import Testing
     /// True if a JSON list is read to its end in portions.
     private static func isTakenInPortions(_ bytes: [UInt8], _ random: inout SeededRandom) -> Bool {
         let first = bytes.first { $0 != 0x20 && $0 != 0x0a && $0 != 0x0d && $0 != 0x09 }
-        var list = JSONList(.json, listName: first == UInt8(ascii: "{") ? "members" : nil)
+        var list = JSONList(.json, listNames: first == UInt8(ascii: "{") ? ["members"] : [])
         var rest = bytes[...]
         do {
             while !rest.isEmpty {

@@ -49,10 +49,10 @@ import Testing
             "{\"type\":\"file\",\"oid\":\"\(SampleDigest.hex(.sha1))\",\"size\":\($0),\"path\":\"a/\($0)\"}"
         },
         Document(form: .csv, start: "caption,url,name\r\n", end: "\n", separator: "\r\n") {
-            "\"a, \"\"\($0)\n\"\"\",http://h/\($0),\"d/\($0)\""
+            "\"a, \"\"\($0)\n\"\"\",http://h.example/long/folder/\($0),\"d/\($0)\""
         },
         Document(form: .jsonLines, start: "", end: "", separator: "\n") {
-            "{\"url\":\"http://h/\($0)\",\"name\":\"\($0)\"}"
+            "{\"url\":\"http://h.example/long/folder/\($0)\",\"name\":\"\($0)\"}"
         },
     ]
 

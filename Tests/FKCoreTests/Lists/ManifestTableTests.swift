@@ -31,7 +31,7 @@ import Testing
     @Test(
         "A bad row is left out with line and column",
         arguments: [
-            ("ftp://h/a,a,1,", 1, "scheme 'ftp'"), (",a,1,", 2, "it has no URL"),
+            ("ftp://h/a,a,1,", 1, "scheme 'ftp'"), (",a,1,", 1, "it has no URL"),
             ("http://h/a,../a,1,", 12, "its name has '..'"), ("http://h/a,a,x,", 14, "its size is no whole number"),
             ("http://h/a,a,1,12", 16, "a sha-256 digest has 64"), ("http://h/a,a", 12, "2 fields, and the header has 4"),
             ("http://h/?token=***,a,1,", 1, "are shown as ***"), ("s3://b/k,,,", 1, "with --base URL"),

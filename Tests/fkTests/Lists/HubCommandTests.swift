@@ -61,6 +61,40 @@ import Testing
         }
     }
 
+    @Test(
+        "--layout hub: the hub's own client finds the files offline",
+        .enabled("huggingface_hub cannot be installed here") { try await HubOracle.python() != nil },
+        arguments: ["owner/repo", "datasets/owner/repo"])
+    func layout(repository: String) async throws {
+        let python = try #require(try await HubOracle.python())
+        let hub = try FakeHub(Self.files + [.init("copy.json", Array("{}".utf8))], repository: repository)
+        let sandbox = try sandbox(hub)
+        let words = ["barrel", "import", "model", "hf:\(repository)", "-d", "cache", "--layout", "hub"]
+        try await sandbox.done(words)
+        func offline(_ script: String) async throws -> FKProgram.Output {
+            try await FKProgram.run(
+                python, ["-c", script, repository],
+                environment: [
+                    "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": "\(sandbox.files)/cache", "HF_HUB_DISABLE_TELEMETRY": "1",
+                ], folder: sandbox.files)
+        }
+        #expect(try await offline(HubOracle.file).output == "absent\n", "before the bytes are there")
+        try await sandbox.done("barrel", "run", "model")
+        #expect(try await offline(HubOracle.file).output == "{}\n")
+        let theirs = try await offline(HubOracle.snapshot)
+        #expect(theirs.status == 0, "\(theirs.errors.suffix(600))")
+        let snapshot = theirs.output.trimmingCharacters(in: .newlines)
+        for file in Self.files + [.init("copy.json", Array("{}".utf8))] {
+            #expect(try [UInt8](Data(contentsOf: URL(fileURLWithPath: "\(snapshot)/\(file.path)"))) == file.bytes)
+        }
+        // The same commit again changes nothing, and a reference to another one is not replaced.
+        try await sandbox.done(words)
+        let kind = repository.hasPrefix("datasets/") ? "datasets" : "models"
+        try sandbox.put("another", "cache/\(kind)--owner--repo/refs/main")
+        let other = try await sandbox.fk(words)
+        #expect(other.status == 1 && other.errors.contains("refs/main names another commit"), "\(other)")
+    }
+
     @Test("The token goes to the hub alone, and stays nowhere") func token() async throws {
         let hub = try FakeHub(Self.files, token: "hf_secret123")
         let without = try await sandbox(hub).fk("barrel", "import", "model", "hf:owner/repo")
@@ -219,6 +253,28 @@ private enum HubOracle {
         kind = "dataset" if name.startswith("datasets/") else "model"
         snapshot_download(name.removeprefix("datasets/"), repo_type=kind, local_dir="theirs",
                           allow_patterns=allow, ignore_patterns=ignore, token=False)
+        """
+
+    /// `hf_hub_download` of a file in the cache.
+    static let file = """
+        import sys
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+        name = sys.argv[1]
+        kind = "dataset" if name.startswith("datasets/") else "model"
+        try:
+            print(open(hf_hub_download(name.removeprefix("datasets/"), "config.json", repo_type=kind)).read())
+        except LocalEntryNotFoundError:
+            print("absent")
+        """
+
+    /// `snapshot_download` of the cache; prints its folder.
+    static let snapshot = """
+        import sys
+        from huggingface_hub import snapshot_download
+        name = sys.argv[1]
+        kind = "dataset" if name.startswith("datasets/") else "model"
+        print(snapshot_download(name.removeprefix("datasets/"), repo_type=kind, local_files_only=True))
         """
 
     private static let found = Locked<String??>(nil)

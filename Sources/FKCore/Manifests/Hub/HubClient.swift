@@ -13,10 +13,6 @@ public struct HubClient: Sendable {
 
     /// The usual hub.
     public static let defaultEndpoint = "https://huggingface.co"
-    /// The largest number of pages of a repository's list. A hub has 1,000 files on each.
-    static let maxPages = 10_000
-    /// The largest number of pages in succession without a file.
-    static let maxEmptyPages = 100
 
     /// Creates a client.
     ///
@@ -50,40 +46,19 @@ public struct HubClient: Sendable {
         of reference: HubReference, include: [String], exclude: [String], over transport: any Transport
     ) async throws(DownloadError) -> Manifest {
         let commit = try await commit(of: reference, over: transport)
-        let include = include.map(HubPattern.init)
-        let exclude = exclude.map(HubPattern.init)
         var reading = Manifest.Reading()
         reading.hub = Manifest.Hub(endpoint: endpoint, repository: reference.repository, commit: commit)
         var manifest = Manifest(form: .hubTree)
         manifest.facts.origin = "hf:\(reference.repository)"
         manifest.facts.commit = commit
-        var known = ExactMap<Int>()
-        var page = 0
-        var emptyPages = 0
+        var pages = SourcePages(manifest, include: include, exclude: exclude)
         var next: String? = "\(endpoint)/\(reference.apiPath)/tree/\(commit)?recursive=true&expand=false"
         while let url = next {
-            page += 1
-            guard page <= Self.maxPages else {
-                throw endless("the list of its files has more than \(Self.maxPages) pages", url)
-            }
             let answer = try await get(url, over: transport)
-            let part = try parse(answer.bytes ?? [], url, reading)
-            var isNew = part.entries.isEmpty && part.faults.isEmpty
-            emptyPages = isNew ? emptyPages + 1 : 0
-            guard emptyPages <= Self.maxEmptyPages else { throw endless("its pages have no files any more", url) }
-            for entry in part.entries {
-                guard let name = entry.name, known[name] == nil else { continue }
-                known[name] = page
-                isNew = true
-                if HubPattern.chooses(name, include: include, exclude: exclude) { manifest.entries.append(entry) }
-            }
-            isNew = isNew || !part.faults.isEmpty && page == 1
-            guard isNew else { throw endless("page \(page) names only files of earlier pages", url) }
-            manifest.faultCount += part.faultCount
-            manifest.faults += part.faults.prefix(max(0, 1_000 - manifest.faults.count))
+            try pages.add(try parse(answer.bytes ?? [], url, reading), from: url)
             next = try nextPage(answer.head, url)
         }
-        return manifest
+        return pages.manifest
     }
 
     private func commit(of reference: HubReference, over transport: any Transport) async throws(DownloadError) -> String
@@ -141,9 +116,5 @@ public struct HubClient: Sendable {
                 url: URLMasking.mask(link.target))
         }
         return next
-    }
-
-    private func endless(_ reason: String, _ url: String) -> DownloadError {
-        DownloadError(.protocolViolation, "The hub's list of files does not end: \(reason).", url: URLMasking.mask(url))
     }
 }

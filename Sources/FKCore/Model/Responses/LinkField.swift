@@ -7,7 +7,7 @@ package struct LinkField: Sendable, Hashable {
     /// The relations, in lower case.
     package var relations: [String]
     /// The other parameters, by name in lower case. The first value of a name counts.
-    var parameters: [String: String]
+    package var parameters: [String: String]
 
     /// The parameter `pri` of RFC 6249, from 1: a smaller number is better. Without one, the last.
     package var priority: Int { parameters["pri"].flatMap { Int($0) } ?? 999_999 }
