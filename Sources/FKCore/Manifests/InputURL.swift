@@ -13,8 +13,8 @@ package enum InputURL {
             if let scheme = ["https:", "http:"].first(where: { text.lowercased().hasPrefix($0) }) {
                 return "'\(shown(text))' does not begin with \(scheme)//"
             }
-            if ["magnet:", "torrent:"].contains(where: { text.lowercased().hasPrefix($0) }) {
-                return "'\(shown(text))' is for BitTorrent, which is not supported; http and https are"
+            if let scheme = ["magnet", "torrent"].first(where: { text.lowercased().hasPrefix("\($0):") }) {
+                return "\(scheme) links are for BitTorrent; http and https are supported"
             }
             let rest = String(text.drop { $0 == "/" }.prefix(60))
             return "'\(shown(text))' has no scheme; write https://\(shown(rest))"

@@ -143,8 +143,8 @@ import Testing
     @Test(
         "What is wrong on the command line", arguments: [
             (["get", "zenodo:1"], "stands for several files: name a barrel for them with -b NAME"),
-            (["barrel", "import", "x", "magnet:?xt=urn:btih:0"], "BitTorrent, which is not supported"),
-            (["barrel", "import", "x", "torrent:a"], "BitTorrent, which is not supported"),
+            (["barrel", "import", "x", "magnet:?xt=urn:btih:0"], "links are for BitTorrent"),
+            (["barrel", "import", "x", "torrent:a"], "links are for BitTorrent"),
             (["barrel", "import", "x", "zenodo:1a"], "is no record: write doi:10.X/Y"),
             (["barrel", "import", "x", "zenodo:1", "--base", "http://h/"], "--base is about the file of a list"),
         ] as [([String], String)])
