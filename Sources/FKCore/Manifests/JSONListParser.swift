@@ -64,7 +64,9 @@ struct JSONListParser: DocumentFormat {
         entry.size = try EntryFields.size(object["expected"])
         if let digests = object["digests"]?.object { entry.digests = try EntryFields.digests(digests) }
         if let text = object["checksum"]?.string {
-            guard entry.digests.add(try ManifestDigest(text: text)) else { throw EntryFault("'checksum' and 'digests' differ") }
+            guard entry.digests.add(try ManifestDigest(text: text)) else {
+                throw EntryFault("'checksum' and 'digests' differ")
+            }
         }
         entry.pieces = try EntryFields.pieces(object["pieces"], size: entry.size)
         return entry

@@ -73,7 +73,7 @@ extension Manifest {
             case UInt8(ascii: "<"):
                 return conflict(text) ? .lock : MetalinkParser.form(of: head)
             case UInt8(ascii: "["): return HubTreeParser.isTree(text) ? .hubTree : .json
-            case UInt8(ascii: "{"): 
+            case UInt8(ascii: "{"):
                 if LockParser.isLock(text) { return .lock }
                 return JSONLinesParser.isFirst(in: text) ? .jsonLines : RecordShape.isRecord(text) ? .record : .json
             default: break

@@ -47,9 +47,10 @@ struct TableParser: LineFormat {
     /// True for a header: it has a column of URLs.
     static func isHeader(_ line: ArraySlice<UInt8>) -> Bool {
         let separator = separator(of: line)
-        return line.count < 65_536 && line.split(separator: separator).contains { cell in
-            ListColumn(String(decoding: cell.filter { $0 != quote }, as: UTF8.self)) == .url
-        }
+        return line.count < 65_536
+            && line.split(separator: separator).contains { cell in
+                ListColumn(String(decoding: cell.filter { $0 != quote }, as: UTF8.self)) == .url
+            }
     }
 
     /// The separator of a header: its first tab, comma or semicolon. A header of one column has none; zero stands in no text.

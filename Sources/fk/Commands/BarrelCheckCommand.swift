@@ -160,7 +160,8 @@ struct BarrelCheckCommand: Command {
 
     /// Says that the record, of which the barrel was made, has another version now. Its URLs are those of the old one.
     private func sayVersion() async -> Int32 {
-        guard let barrel = try? BarrelOptions.known(name, global), let origin = barrel.origin, let commit = barrel.commit,
+        guard let barrel = try? BarrelOptions.known(name, global), let origin = barrel.origin,
+            let commit = barrel.commit,
             let source = try? NamedSources.find(origin, in: context.environment)
         else { return ExitStatus.done }
         do throws(DownloadError) {

@@ -136,20 +136,6 @@ struct BarrelEditCommand: Command {
     }
 }
 
-extension SourceImport {
-    /// The tasks of the files.
-    ///
-    /// - Throws: `CommandFailure` if no file is chosen, or no entry can be used.
-    func listed(_ settings: ListedTasks.Settings, _ context: CommandContext) async throws -> ListedTasks {
-        let manifest = try await files(in: settings.folder, settings.options)
-        guard !manifest.entries.isEmpty || manifest.faultCount > 0 else {
-            throw CommandFailure(
-                "\(source.title): no file is chosen. See --include and --exclude.", status: ExitStatus.usage)
-        }
-        return try ListedTasks(manifest, from: source.title, settings, context)
-    }
-}
-
 extension BarrelOptions {
     /// Takes the origin of a list over.
     ///

@@ -117,7 +117,9 @@ enum BarrelCommands {
             .init(
                 "fk barrel import model hf:OWNER/REPO --include '*.safetensors' -d model",
                 "files of a Hugging Face repository"),
-            .init("fk barrel import covid doi:10.5281/zenodo.3763271 -d covid", "the files of a record, with sizes and MD5"),
+            .init(
+                "fk barrel import covid doi:10.5281/zenodo.3763271 -d covid",
+                "the files of a record, with sizes and MD5"),
         ],
         usesSettings: false,
         make: {

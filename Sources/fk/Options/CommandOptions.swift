@@ -23,7 +23,8 @@ struct GetOptions: Sendable {
         let urls = arguments.operands.filter { !NamedSources.isName($0) }
         barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
         if let name = names.first, barrel == nil {
-            throw arguments.error("\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME.")
+            throw arguments.error(
+                "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME.")
         }
         sources = try names.compactMap { try SourceImport($0, arguments, context) }
         input = try TaskInput(arguments, urls: urls, context: context, needsTask: sources.isEmpty)
@@ -100,7 +101,8 @@ struct BarrelAddOptions: Sendable {
                 "folder for the files (default: the barrel's; for a new barrel the current folder, for a bag the bag's own)"
             )
         ] + ListInput.specs + SignatureOptions.specs + [
-            .repeated("include", nil, "GLOB", "only files of the repository or record that match, such as '*.safetensors'"),
+            .repeated(
+                "include", nil, "GLOB", "only files of the repository or record that match, such as '*.safetensors'"),
             .repeated("exclude", nil, "GLOB", "leave out files of the repository or record that match"),
             .value(
                 "layout", nil, "LAYOUT", hint: .choices(HubLayout.Choice.allCases.map(\.rawValue)),
@@ -136,7 +138,8 @@ struct BarrelAddOptions: Sendable {
         if let source {
             for option in ["format", "base", "skip-bad", "signed-by"] where arguments.has(option) {
                 throw arguments.error(
-                    "--\(option) is about the file of a list, and \(Escaping.visible(source.source.title)) names a place.")
+                    "--\(option) is about the file of a list, and \(Escaping.visible(source.source.title)) names a place."
+                )
             }
         } else {
             for option in ["include", "exclude", "layout"] where arguments.has(option) {
@@ -144,46 +147,6 @@ struct BarrelAddOptions: Sendable {
             }
             list = try ListInput(arguments.operands[1], arguments)
         }
-    }
-}
-
-/// A repository of a hub, or a record: `hf:…`, `doi:…`, `zenodo:…` or a URL.
-struct SourceImport: Sendable {
-    let source: any NamedSource
-    private let include: [String]
-    private let exclude: [String]
-    private let layout: HubLayout.Choice
-
-    /// Reads a name; nil for a path.
-    init?(_ text: String, _ arguments: ParsedArguments, _ context: CommandContext) throws {
-        if let fault = InputURL.fault(in: text), text.hasPrefix("magnet:") || text.hasPrefix("torrent:") {
-            throw arguments.error("\(fault).")
-        }
-        do throws(DownloadError) {
-            guard let source = try NamedSources.find(text, in: context.environment) else { return nil }
-            self.source = source
-        } catch {
-            throw arguments.error(error.message)
-        }
-        include = arguments.all("include")
-        exclude = arguments.all("exclude")
-        layout = try arguments.choice("layout", "--layout", of: HubLayout.Choice.self) ?? .plain
-        if layout == .hub, !(source is HubSource) {
-            throw arguments.error("--layout hub is about a repository of a hub: hf:OWNER/REPO.")
-        }
-    }
-
-    /// Asks for the files.
-    ///
-    /// - Parameters:
-    ///   - folder: the folder of the files.
-    ///   - options: the options for the connection.
-    func files(in folder: String, _ options: TaskOptions) async throws -> Manifest {
-        var manifest = try await source.files(include: include, exclude: exclude, options)
-        if layout == .hub, let hub = source as? HubSource {
-            try HubLayout.apply(to: &manifest, of: hub.reference, in: folder)
-        }
-        return manifest
     }
 }
 

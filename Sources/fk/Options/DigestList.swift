@@ -73,7 +73,8 @@ struct DigestList: Sendable {
             do {
                 // Files of one folder share its lists.
                 if read[place] == nil {
-                    do { read[place] = .success(try await digests(of: place, task.url, task.options, signature)) } catch {
+                    do { read[place] = .success(try await digests(of: place, task.url, task.options, signature)) } catch
+                    {
                         read[place] = .failure(error)
                     }
                 }

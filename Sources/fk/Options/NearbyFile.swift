@@ -17,7 +17,8 @@ enum NearbyFile {
     ///
     /// - Parameter subject: the URL of the file that it describes. The header fields of `-H` may be secrets of that server
     ///   and go to no other.
-    static func fetch(_ place: String, beside subject: String?, _ options: TaskOptions, limit: Int) async throws -> [UInt8]
+    static func fetch(_ place: String, beside subject: String?, _ options: TaskOptions, limit: Int) async throws
+        -> [UInt8]
     {
         let transport = try TransportKind.automatic.makeTransport()
         defer { transport.shutdown() }

@@ -79,7 +79,8 @@ struct TaskInput: Sendable {
                     "checksum", nil, "ALG=HEX|HEX|@LIST|auto", hint: .choices([DigestList.auto]),
                     "expected digest of the file: ALG is md5, sha-1, sha-224, sha-256, sha-384 or sha-512, and without it "
                         + "the length decides; @LIST is the path or URL of a checksum list that has the file's name; auto looks "
-                        + "beside the file for URL.sha256, URL.sha512, SHA256SUMS and sha256sum.txt, and fails without one"),
+                        + "beside the file for URL.sha256, URL.sha512, SHA256SUMS and sha256sum.txt, and fails without one"
+                ),
                 .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
                 .value(
                     "pinnedpubkey", nil, "HASHES",

@@ -107,7 +107,8 @@ import Testing
         arguments: [
             ([0x1f, 0x8b, 8, 0], "compressed with gzip"), ([0xff, 0xfe, 0x68, 0], "UTF-16"),
             ([0x3c, 0, 0x6d, 0], "UTF-16"),
-            (Array("PAR1\u{15}\u{4}".utf8), "duckdb -c"), (Array("<html></html>".utf8), "is no Metalink"), ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
+            (Array("PAR1\u{15}\u{4}".utf8), "duckdb -c"), (Array("<html></html>".utf8), "is no Metalink"),
+            ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
         ])
     func others(bytes: [UInt8], reason: String) {
         #expect(Manifest.Form.recognize(bytes) == nil)

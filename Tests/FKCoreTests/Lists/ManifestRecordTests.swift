@@ -47,9 +47,11 @@ import Testing
 
     @Test("Croissant: file objects; git repositories and files in archives are counted") func croissant() throws {
         let manifest = try Self.read(RecordAnswers.croissant)
-        #expect(manifest.names == ["passengers.csv", "genders.csv"] && manifest.entries.map(\.size) == [117_743, 117_743])
+        #expect(
+            manifest.names == ["passengers.csv", "genders.csv"] && manifest.entries.map(\.size) == [117_743, 117_743])
         #expect(manifest.urls[1] == ["https://h/d/data/genders.csv"] && manifest.faults.isEmpty)
-        #expect(manifest.passedOver == ["git repository": 1, "file in an archive": 1] && manifest.facts.commit == "1.0.0")
+        #expect(
+            manifest.passedOver == ["git repository": 1, "file in an archive": 1] && manifest.facts.commit == "1.0.0")
     }
 
     @Test("Link sets: the items of all contexts") func linkset() throws {
@@ -68,7 +70,8 @@ import Testing
             ("{\"key\":\"good\",\"links\":{\"self\":\"http://h/x\"}}", "line 2 has the same name"),
         ])
     func bad(file: String, reason: String) throws {
-        let manifest = try Self.read("{\"files\":[\n{\"key\":\"good\",\"links\":{\"self\":\"http://h/a\"}},\n  \(file)]}")
+        let manifest = try Self.read(
+            "{\"files\":[\n{\"key\":\"good\",\"links\":{\"self\":\"http://h/a\"}},\n  \(file)]}")
         #expect(manifest.names == ["good"])
         #expect(manifest.faults.first?.line == 3 && manifest.faults.first?.column == 3)
         #expect(manifest.faults.first?.reason.contains(reason) == true, "\(manifest.faults)")
@@ -81,11 +84,13 @@ import Testing
             "{\"@graph\":[{\"@id\":\"http://h/a\",\"@type\":\"File\",\"sha256\":\"12\"}]}")
         #expect(crate.faults.first?.reason.contains("a sha-256 digest has 64") == true)
         #expect(Manifest.fault(in: "{\"files\":[{}").hasPrefix("record, line 1, column 13: the document ends"))
-        #expect(Manifest.fault(in: "{\"files\":{}}", as: .record).contains("the object has no array 'files', 'entries'"))
+        #expect(
+            Manifest.fault(in: "{\"files\":{}}", as: .record).contains("the object has no array 'files', 'entries'"))
     }
 
     @Test(
-        "Names of records", arguments: [
+        "Names of records",
+        arguments: [
             ("doi:10.5281/zenodo.1", "doi:10.5281/zenodo.1"), ("DOI:10.1/a(b)<c>", "doi:10.1/a(b)<c>"),
             ("zenodo:123", "zenodo:123"), ("https://zenodo.org/records/1", "https://zenodo.org/records/1"),
             ("doi:11.5/x", nil), ("doi:10.5", nil), ("doi:10.5/", nil), ("zenodo:1a", nil), ("zenodo:", nil),

@@ -33,7 +33,8 @@ import Testing
         arguments: [
             ("ftp://h/a,a,1,", 1, "scheme 'ftp'"), (",a,1,", 1, "it has no URL"),
             ("http://h/a,../a,1,", 12, "its name has '..'"), ("http://h/a,a,x,", 14, "its size is no whole number"),
-            ("http://h/a,a,1,12", 16, "a sha-256 digest has 64"), ("http://h/a,a", 12, "2 fields, and the header has 4"),
+            ("http://h/a,a,1,12", 16, "a sha-256 digest has 64"),
+            ("http://h/a,a", 12, "2 fields, and the header has 4"),
             ("http://h/?token=***,a,1,", 1, "are shown as ***"), ("s3://b/k,,,", 1, "with --base URL"),
         ])
     func badRow(row: String, column: Int, reason: String) throws {
@@ -49,14 +50,19 @@ import Testing
             ("url,a\n\"http://h/a\nb", "CSV list, line 2, column 1: the quote has no end"),
             ("url,a\nhttp://h/a,\"b\"c", "CSV list, line 2, column 15: text follows the closing quote"),
             ("url,size,bytes\n", "CSV list, line 1, column 10: two columns of the header have one meaning"),
-            ("url,a\n\"\(String(repeating: "x\n", count: 600_000))", "line 2, column 1: the quote has no end within 1 MiB"),
+            (
+                "url,a\n\"\(String(repeating: "x\n", count: 600_000))",
+                "line 2, column 1: the quote has no end within 1 MiB"
+            ),
         ])
     func malformed(text: String, reason: String) {
         let fault = Manifest.fault(in: text)
         #expect(fault.contains(reason), "\(fault)")
     }
 
-    @Test("A table without a column of URLs names its columns, and a list of URLs may be named .csv") func header() throws {
+    @Test("A table without a column of URLs names its columns, and a list of URLs may be named .csv") func header()
+        throws
+    {
         #expect(
             Manifest.fault(in: "a,b\n1,2\n", fileName: "list.csv").hasPrefix(
                 "CSV list, line 1: the first line is the header and has no column 'url', but 'a', 'b'"))
@@ -94,10 +100,12 @@ import Testing
         let manifest = try Manifest("{\"url\":\"http://h/a\"}\n\(line)")
         #expect(manifest.entries.count == 1 && manifest.faults.map(\.line) == [2])
         #expect(manifest.faults.first?.reason.contains(reason) == true, "\(manifest.faults)")
-        #expect(Manifest.fault(in: "{\"url\":\"http://h/a\"}\n{\"a\" 1}").hasPrefix("JSON Lines, line 2, column 6: ':'"))
+        #expect(
+            Manifest.fault(in: "{\"url\":\"http://h/a\"}\n{\"a\" 1}").hasPrefix("JSON Lines, line 2, column 6: ':'"))
     }
 
-    @Test("The list of s5cmd gets the addresses of the bucket, and relative URLs those of the base") func base() throws {
+    @Test("The list of s5cmd gets the addresses of the bucket, and relative URLs those of the base") func base() throws
+    {
         let listed = try Manifest(
             """
             {"key":"s3://bucket/d/a ü.bin","etag":"x","type":"file","size":4}

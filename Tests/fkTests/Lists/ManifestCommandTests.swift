@@ -153,14 +153,20 @@ import Testing
         for place in ["a.bin.sha256?v=1", "a.bin.sha512?v=1", "SHA256SUMS?v=1", "sha256sum.txt?v=1"] {
             #expect(none.errors.contains("/x/\(place) (HTTP 404)"), "\(none.errors)")
         }
-        #expect(server.requests.map(\.path).suffix(4) == ["a.bin.sha256", "a.bin.sha512", "SHA256SUMS", "sha256sum.txt"].map { "/x/\($0)" })
+        #expect(
+            server.requests.map(\.path).suffix(4)
+                == ["a.bin.sha256", "a.bin.sha512", "SHA256SUMS", "sha256sum.txt"].map { "/x/\($0)" })
         // A page in place of a list, and a list without the name, are passed over.
         server.route("/x/a.bin.sha256") { _ in .ok(Array("<html>not here</html>".utf8)) }
         server.route("/x/SHA256SUMS") { _ in .ok(Array("\(other)  b.bin\n".utf8)) }
         server.route("/x/sha256sum.txt") { _ in .ok(Array("\(sum) *./a.bin\n\(sum)  b.bin\n".utf8)) }
         let both = try await sandbox.fk("get", "-q", a, b, "-d", "both", "--checksum", "auto")
-        #expect(both.status == 0 && both.errors.contains("fk: a.bin: the sha-256 digest is from \(server.url("/x/sha256sum.txt"))"))
-        #expect(both.errors.contains("fk: b.bin: the sha-256 digest is from \(server.url("/x/SHA256SUMS"))"), "\(both.errors)")
+        #expect(
+            both.status == 0
+                && both.errors.contains("fk: a.bin: the sha-256 digest is from \(server.url("/x/sha256sum.txt"))"))
+        #expect(
+            both.errors.contains("fk: b.bin: the sha-256 digest is from \(server.url("/x/SHA256SUMS"))"),
+            "\(both.errors)")
         #expect(try sandbox.bytes("both/a.bin") == bodies[0])
         // A digest alone is that of the file which the list is named after.
         server.route("/x/b.bin.sha256") { _ in .ok(Array("\(sum)\n".utf8)) }

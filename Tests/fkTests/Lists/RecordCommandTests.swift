@@ -96,8 +96,10 @@ import Testing
 
     @Test("A landing page leads by its links to a crate, a link set or items; JSON-LD and DataCite are asked last")
     func signposting() async throws {
-        let crate = RecordAnswers.crate.replacing("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", with: Bytes.sha256(body))
-            .replacing("\"contentSize\": \"5\"", with: "\"contentSize\": \"\(body.count)\"")
+        let crate = RecordAnswers.crate.replacing(
+            "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", with: Bytes.sha256(body)
+        )
+        .replacing("\"contentSize\": \"5\"", with: "\"contentSize\": \"\(body.count)\"")
         json("/meta/ro-crate-metadata.json", crate)
         json("/meta/links", "{\"linkset\":[{\"anchor\":\"x\",\"item\":[{\"href\":\"\(server.url("/f/one"))\"}]}]}")
         for path in ["/f/one", "/f/two", "/meta/sub/data%20a.csv"] { server.serve(path, body) }
@@ -108,11 +110,13 @@ import Testing
         ]
         for (name, field) in links {
             server.route("/page/\(name)") { _ in
-                .ok(Array("<html></html>".utf8), headers: ["Content-Type": "text/html; charset=utf-8"]).adding("Link", field)
+                .ok(Array("<html></html>".utf8), headers: ["Content-Type": "text/html; charset=utf-8"]).adding(
+                    "Link", field)
             }
         }
         for (name, files) in [("crate", ["sub/data a.csv"]), ("set", ["one"]), ("items", ["one", "two"])] {
-            try await sandbox.done("barrel", "import", name, server.url("/page/\(name)"), "-d", name, "--exclude", "r.xml")
+            try await sandbox.done(
+                "barrel", "import", name, server.url("/page/\(name)"), "-d", name, "--exclude", "r.xml")
             try await sandbox.done("barrel", "run", name)
             for file in files { #expect(try sandbox.bytes("\(name)/\(file)") == body) }
         }
@@ -120,12 +124,15 @@ import Testing
         server.route("/page/plain") { request in
             .ok(Array("<html></html>".utf8), headers: ["Content-Type": "text/html"])
         }
-        json("/datacite/dois/10.5061%2Fa", RecordAnswers.dataCite.replacing("https://example.org/covid19.ttl", with: server.url("/f/two")))
+        json(
+            "/datacite/dois/10.5061%2Fa",
+            RecordAnswers.dataCite.replacing("https://example.org/covid19.ttl", with: server.url("/f/two")))
         try await sandbox.done("barrel", "import", "dc", "doi:10.5061/a", "-d", "dc")
         #expect(try await sandbox.fk("barrel", "export", "dc").output == "\(server.url("/f/two"))\n")
     }
 
-    @Test("A list behind a URL is read in its own form; what names no list says what was asked") func lists() async throws
+    @Test("A list behind a URL is read in its own form; what names no list says what was asked") func lists()
+        async throws
     {
         server.serve("/d/a.bin", body)
         server.route("/d/SHA256SUMS") { [body] _ in .ok(Array("\(Bytes.sha256(body))  a.bin\n".utf8)) }
@@ -141,7 +148,8 @@ import Testing
     }
 
     @Test(
-        "What is wrong on the command line", arguments: [
+        "What is wrong on the command line",
+        arguments: [
             (["get", "zenodo:1"], "stands for several files: name a barrel for them with -b NAME"),
             (["barrel", "import", "x", "magnet:?xt=urn:btih:0"], "links are for BitTorrent"),
             (["barrel", "import", "x", "torrent:a"], "links are for BitTorrent"),

@@ -72,7 +72,8 @@ package struct RecordSource: NamedSource {
             title = url
         default:
             throw DownloadError(
-                .invalidArgument, "'\(Escaping.visible(text))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL.")
+                .invalidArgument,
+                "'\(Escaping.visible(text))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL.")
         }
     }
 
@@ -112,7 +113,8 @@ package struct RecordSource: NamedSource {
         case .url(let url): found = try await search.record(at: url)
         case .doi(let doi):
             let path = BaseURL.encoded(doi)
-            let url = try await search.resolve("\(servers.doi)/api/handles/\(path)?type=URL") ?? "\(servers.doi)/\(path)"
+            let url =
+                try await search.resolve("\(servers.doi)/api/handles/\(path)?type=URL") ?? "\(servers.doi)/\(path)"
             if let record = try await search.record(at: url) {
                 found = record
             } else {
