@@ -101,13 +101,11 @@ package struct RecordSource: NamedSource {
 
     // MARK: The search
 
-    private typealias Found = (form: Manifest.Form, pages: [Manifest], version: String)
-
-    private func search(_ options: TaskOptions, latest: Bool) async throws(DownloadError) -> Found {
+    private func search(_ options: TaskOptions, latest: Bool) async throws(DownloadError) -> RecordSearch.Found {
         let transport = try TransportKind.automatic.makeTransport()
         defer { transport.shutdown() }
         var search = RecordSearch(transport: transport, options: options, latest: latest)
-        let found: Found?
+        let found: RecordSearch.Found?
         switch name {
         case .zenodo(let id): found = try await search.invenio("\(servers.zenodo)/records/\(id)")
         case .url(let url): found = try await search.record(at: url)
@@ -179,7 +177,8 @@ private struct RecordSearch {
             ["record", "records"].contains(parts[parts.count - 2])
         else { return nil }
         let api = "\(parts[0])//\(parts[1])/api/records/\(id)"
-        return try await document(latest ? "\(api)/versions/latest" : api, accept: Self.json)
+        if latest, let found = try await document("\(api)/versions/latest", accept: Self.json) { return found }
+        return try await document(api, accept: Self.json)
     }
 
     /// Dataverse: its pages of datasets have `persistentId`.
@@ -282,7 +281,7 @@ private struct RecordSearch {
 
     /// The answer to a request; nil if the server has none. A web page has no bytes.
     private mutating func get(_ url: String, accept: String) async throws(DownloadError) -> DocumentRequest.Answer? {
-        var request = DocumentRequest(url: url, options: options)
+        var request = DocumentRequest(url: try URLNormalizer.normalize(url), options: options)
         request.headers = [ResponseHead.Field("Accept", accept)]
         request.isWanted = { head in
             let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
