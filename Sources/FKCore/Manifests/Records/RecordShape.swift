@@ -82,7 +82,7 @@ enum RecordShape: String, CaseIterable {
     {
         guard let file = object["dataFile"]?.object else { throw EntryFault("the file has no 'dataFile'") }
         let original = file["originalFileName"]?.string ?? (file["originalFileFormat"] == nil ? nil : "")
-        let own = try object["label"]?.string ?? text(file, "filename")
+        let own = try object["label"] == nil ? text(file, "filename") : text(object, "label")
         var name = original.flatMap { $0.isEmpty ? nil : $0 } ?? own
         if let folder = object["directoryLabel"]?.string, !folder.isEmpty { name = "\(folder)/\(name)" }
         guard let id = file["id"]?.integer else { throw EntryFault("'\(name)' has no 'id'") }
