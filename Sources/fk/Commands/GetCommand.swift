@@ -16,6 +16,8 @@ struct GetCommand: Command {
             if options.input.hasList { try own.take(signer: signer, of: barrel) }
             for source in options.sources {
                 let listed = try await source.listed(options.input.settings, context)
+                // No record is signed.
+                try own.take(signer: nil, of: barrel)
                 if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
                 listed.spool.prepend(try tasks.all())
                 tasks = listed.spool

@@ -26,6 +26,10 @@ struct GetOptions: Sendable {
             throw arguments.error(
                 "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME.")
         }
+        for option in ["output", "mirror", "checksum", "metalink", "signed-by"]
+        where arguments.has(option) && !names.isEmpty {
+            throw arguments.error("--\(option) is about a list or a URL, and \(Escaping.visible(names[0])) is neither.")
+        }
         sources = try names.compactMap { try SourceImport($0, arguments, context) }
         input = try TaskInput(arguments, urls: urls, context: context, needsTask: sources.isEmpty)
         run = try RunOptions(arguments, context)

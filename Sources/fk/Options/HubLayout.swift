@@ -62,7 +62,7 @@ enum HubLayout {
     private static func making(_ path: String, _ make: () throws -> Void) throws {
         do {
             try FileManager.default.createDirectory(
-                atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+                atPath: Paths.split(path).folder ?? "/", withIntermediateDirectories: true)
             try make()
         } catch {
             throw CommandFailure(

@@ -152,6 +152,7 @@ import Testing
         arguments: [
             (["get", "zenodo:1"], "stands for several files: name a barrel for them with -b NAME"),
             (["barrel", "import", "x", "magnet:?xt=urn:btih:0"], "links are for BitTorrent"),
+            (["get", "-b", "x", "zenodo:1", "--checksum", "auto"], "--checksum is about a list or a URL"),
             (["barrel", "import", "x", "torrent:a"], "links are for BitTorrent"),
             (["barrel", "import", "x", "zenodo:1a"], "is no record: write doi:10.X/Y"),
             (["barrel", "import", "x", "zenodo:1", "--base", "http://h/"], "--base is about the file of a list"),
