@@ -440,5 +440,6 @@ package actor Engine {
             diskWork.async { continuation.resume(returning: SyncService.synchronize(files)) }
         }
         synced.forEach { sync.noteSynced($0) }
+        files.forEach { sync.release($0) }
     }
 }

@@ -34,7 +34,10 @@ package enum InputURL {
 
     /// True for a common URL without faults. It is a fast path, because a list may contain a hundred thousand URLs.
     private static func isPlain(_ text: String) -> Bool {
-        let bytes = text.utf8
+        text.utf8.withContiguousStorageIfAvailable { isPlain(bytes: $0) } ?? false
+    }
+
+    private static func isPlain(bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         let prefix = bytes.starts(with: "https://".utf8) ? 8 : bytes.starts(with: "http://".utf8) ? 7 : 0
         guard prefix > 0, bytes.count <= 65_536 else { return false }
         let rest = bytes.dropFirst(prefix)

@@ -67,14 +67,17 @@ package struct FileOwner: Sendable {
     /// Marks a file. Call it after the last write.
     package func mark(_ file: Int32, _ identity: FileIdentity, as id: TaskID) {
         guard let workPath else { return }
-        // Appended one by one: an interpolation takes three times as long, and each finished file has a mark.
-        var text = id.short
-        text.reserveCapacity(Self.room)
-        for part in [workPath, String(identity.inode), String(identity.time)] {
-            text += " "
-            text += part
+        // Joined as bytes: texts take four times as long, and each finished file has a mark.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.room) { text in
+            var count = 0
+            for part in [id.short, workPath, String(identity.inode), String(identity.time)] {
+                guard count + part.utf8.count < text.count else { return }
+                count = text[count...].update(fromContentsOf: part.utf8)
+                text[count] = UInt8(ascii: " ")
+                count += 1
+            }
+            _ = fk_set_attribute(file, Self.pointer(Self.nameText), text.baseAddress, count - 1)
         }
-        _ = Self.write(text, file, Self.nameText)
     }
 
     /// True if a task of this work path wrote the file and it was not written to since. A power cut may have

@@ -101,7 +101,7 @@ package enum InfoFile {
             do {
                 try place(image, at: path, setsMode: setsMode)
             } catch let error as DownloadError where error.code == .notFound {
-                try FileIO.makeFolder((path as NSString).deletingLastPathComponent)
+                try FileIO.makeFolder(path.folderPart)
                 try place(image, at: path, setsMode: setsMode)
             }
         }
@@ -234,7 +234,7 @@ package enum InfoFile {
     /// Syncs the info file, and with `folder` its name as well (after `create`).
     package static func synchronize(_ path: String, folder: Bool = false) throws {
         try FileIO.synchronize(path)
-        if folder { try FileIO.synchronize((path as NSString).deletingLastPathComponent) }
+        if folder { try FileIO.synchronize(path.folderPart) }
     }
 
     /// The current counters, for a process that does not own the engine.

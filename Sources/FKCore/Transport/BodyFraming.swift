@@ -34,7 +34,9 @@ package enum BodyFraming: Sendable, Equatable {
             }
         }
         var length: Int64?
-        for field in fields where field.name.caseInsensitiveEquals("Content-Length") {
+        // By indices: a copy of each field would cost more than the comparison.
+        for index in fields.indices where fields[index].name.caseInsensitiveEquals("Content-Length") {
+            let field = fields[index]
             if length == nil, let value = ContentLength.number(field.value[...]) {
                 length = value
                 continue
@@ -67,7 +69,8 @@ package enum BodyFraming: Sendable, Equatable {
     private static func transferCoding(_ fields: inout [ResponseHead.Field]) -> Result<TransferCoding, Violation> {
         let name = "Transfer-Encoding"
         var found = TransferCoding.none
-        for field in fields where field.name.caseInsensitiveEquals(name) {
+        for index in fields.indices where fields[index].name.caseInsensitiveEquals(name) {
+            let field = fields[index]
             var isAfterChunked = false
             if found == .none { found = .identity }
             for coding in field.value.split(separator: ",").map({ String($0.trimmingBlanks) }) where !coding.isEmpty {

@@ -14,7 +14,7 @@
             init?(_ request: OutgoingRequest, _ options: TransportOptions) {
                 guard request.method == "GET", request.body == nil, request.credentials == nil, !request.usesNetrc
                 else { return nil }
-                isTLS = request.url.hasPrefix("https:")
+                isTLS = request.isTLS
                 headers = request.headers
                 self.options = options
             }
@@ -50,7 +50,7 @@
             if request.usesNetrc { set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue)) }
             set(CURLOPT_HTTP_CONTENT_DECODING, false)
             set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-            configureConnection(options, isTLS: request.url.lowercased().hasPrefix("https:"))
+            configureConnection(options, isTLS: request.isTLS)
             configureTrust(options)
             let cookies = request.headers.filter { $0.isCookie }
             // Sent in one field together with the cookies of redirects, because a second Cookie field is not allowed

@@ -208,7 +208,7 @@
                 touch()
                 meter.framing = head.framing
                 isHTTP2 = head.version == "2"
-                if framing == .untilClose, isTLS { easy.set(CURLOPT_NOPROGRESS, false) }
+                if framing == .untilClose, current.isTLS { easy.set(CURLOPT_NOPROGRESS, false) }
                 if isStream { easy.set(CURLOPT_VERBOSE, true) }
                 return receive(head)
             }
@@ -381,10 +381,8 @@
 
         /// The server whose connections this transfer may share with others at the same time; nil if it cannot share.
         var sharedServer: URLOrigin? {
-            isTLS && request.options.httpVersion != .http1 ? URLOrigin(current.url) : nil
+            current.isTLS && request.options.httpVersion != .http1 ? URLOrigin(current.url) : nil
         }
-
-        private var isTLS: Bool { current.url.lowercased().hasPrefix("https:") }
 
         private var maskedURL: String { URLMasking.mask(current.url) }
     }

@@ -12,12 +12,17 @@ import Foundation
 /// error page, at most 512 bytes, and the places of secrets have at most `maxPlaces` bytes. The slowest input found takes
 /// 5 ms of a processor.
 package struct EchoMasking: Sendable {
-    let request: URLRequest
+    let request: RequestForm
     /// The lower-case names of the secret header fields.
     let secretHeaders: Set<String>
 
     /// Creates a masking of the secrets of a request.
     package init(request: URLRequest, secretHeaders: Set<String>) {
+        self.init(.full(request), secretHeaders: secretHeaders)
+    }
+
+    /// Creates a masking of the secrets of a request.
+    package init(_ request: RequestForm, secretHeaders: Set<String>) {
         self.request = request
         self.secretHeaders = secretHeaders
     }
@@ -32,8 +37,8 @@ package struct EchoMasking: Sendable {
     ///   - text: the beginning of a page; it may end in the middle of a secret.
     ///   - url: the last URL of the transfer, because a redirect may contain a signature of its own.
     package func mask(_ text: String, url: String?) -> String {
-        let urls = [request.url?.absoluteString, url].compactMap(\.self)
-        let fields = (request.allHTTPHeaderFields ?? [:]).filter { name, _ in
+        let urls = [request.url, url].compactMap(\.self)
+        let fields = request.fields.filter { name, _ in
             let name = name.lowercased()
             return HeaderField.alwaysSecret.contains(name) || secretHeaders.contains(name)
         }.values

@@ -98,13 +98,11 @@ package struct HeaderCollector {
             fields[last].value += " " + Self.text(Self.trimmed(line))
             return .more
         }
-        guard let colon = line.firstIndex(of: 0x3a), colon > line.startIndex else {
-            return .violation("a field line has no name")
-        }
+        var colon = 0
+        while colon < line.count, HTTPToken.isTokenByte(line[colon]) { colon += 1 }
+        guard line[colon...].contains(0x3a), line[0] != 0x3a else { return .violation("a field line has no name") }
+        guard line[colon] == 0x3a else { return .violation("a field name has an invalid character") }
         let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
-        guard name.allSatisfy(HTTPToken.isTokenByte) else {
-            return .violation("a field name has an invalid character")
-        }
         let value = Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
         let fieldName = Self.text(name)
         let isLocation = fieldName.caseInsensitiveEquals("Location")

@@ -21,12 +21,16 @@ struct OutgoingRequest {
     /// - Throws: `invalidURL`, `unsupportedScheme`, or `invalidArgument` for body streams and for header fields that
     ///   could add other fields (CR, LF, NUL).
     init(_ request: TransportRequest) throws(DownloadError) {
-        let text = request.urlRequest.url?.absoluteString ?? ""
+        usesNetrc = request.options.netrc
+        if let plain = request.form.plainURL, request.options.userAgent == nil {
+            (url, method, headers) = (plain, "GET", Self.usualHeaders)
+            return
+        }
+        let (text, urlRequest) = (request.form.url, request.urlRequest)
         let parts = URLParts(text)
         guard let origin = URLOrigin(parts) else {
             throw DownloadError(
-                .invalidURL, "The request has no URL with a host.",
-                url: request.urlRequest.url.map { URLMasking.mask($0.absoluteString) })
+                .invalidURL, "The request has no URL with a host.", url: text.isEmpty ? nil : URLMasking.mask(text))
         }
         guard origin.scheme == "http" || origin.scheme == "https" else {
             throw DownloadError(
@@ -35,13 +39,12 @@ struct OutgoingRequest {
         }
         url = parts.userinfo == nil && parts.fragment == nil ? text : parts.requestURL
         credentials = parts.credentials
-        usesNetrc = request.options.netrc
-        method = request.urlRequest.httpMethod ?? "GET"
-        body = request.urlRequest.httpBody
-        headers = (request.urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map {
+        method = urlRequest.httpMethod ?? "GET"
+        body = urlRequest.httpBody
+        headers = request.form.fields.sorted { $0.key < $1.key }.map {
             .init($0.key, $0.value)
         }
-        guard request.urlRequest.httpBodyStream == nil else {
+        guard urlRequest.httpBodyStream == nil else {
             throw DownloadError(
                 .invalidArgument, "A request body must be data; a stream cannot be sent again on a retry.")
         }
@@ -54,11 +57,18 @@ struct OutgoingRequest {
             throw DownloadError(
                 .invalidArgument, "The request was not sent: \(fault).", url: URLMasking.mask(text))
         }
-        addDefault("User-Agent", TransportOptions.defaultUserAgent)
-        addDefault("Accept-Encoding", "identity")
-        // RFC 9530 section 4: a server may send a digest, with which the file is checked.
-        addDefault("Want-Repr-Digest", "sha-256=10, sha-512=5")
+        for field in Self.usualHeaders { addDefault(field.name, field.value) }
     }
+
+    /// The fields of every request that has none of the same name.
+    private static let usualHeaders: [ResponseHead.Field] = [
+        .init("User-Agent", TransportOptions.defaultUserAgent), .init("Accept-Encoding", "identity"),
+        // RFC 9530 section 4: a server may send a digest, with which the file is checked.
+        .init("Want-Repr-Digest", "sha-256=10, sha-512=5"),
+    ]
+
+    /// True if the URL is one of https.
+    var isTLS: Bool { url.utf8.count > 6 && url.utf8.prefix(6).elementsEqual("https:".utf8) { $0 | 0x20 == $1 | 0x20 } }
 
     /// The request that follows a redirect.
     ///

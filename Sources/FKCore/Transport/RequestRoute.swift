@@ -59,5 +59,5 @@ struct RequestRoute {
     var isHead: Bool { current?.method == "HEAD" }
 
     /// The URL for messages.
-    var maskedURL: String { URLMasking.mask(current?.url ?? request.urlRequest.url?.absoluteString ?? "") }
+    var maskedURL: String { URLMasking.mask(current?.url ?? request.form.url) }
 }

@@ -34,7 +34,12 @@ public protocol Transport: Sendable {
 /// One request, with everything the transport must know about it.
 public struct TransportRequest: Sendable {
     /// Method, URL and header fields, after all request middlewares.
-    public var urlRequest: URLRequest
+    public var urlRequest: URLRequest {
+        get { form.urlRequest }
+        set { form = .full(newValue) }
+    }
+    /// The same, as far as it is needed.
+    var form: RequestForm
     /// The lower-case names of header fields that must not follow a redirect to another origin. The default is none.
     /// `Authorization`, `Cookie` and `Proxy-Authorization` never follow such a redirect.
     public var secretHeaders: Set<String>
@@ -49,7 +54,13 @@ public struct TransportRequest: Sendable {
         urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init(),
         prefersHTTP1: Bool = false
     ) {
-        self.urlRequest = urlRequest
+        self.init(
+            .full(urlRequest), secretHeaders: secretHeaders, options: options, prefersHTTP1: prefersHTTP1)
+    }
+
+    /// Creates a request.
+    package init(_ form: RequestForm, secretHeaders: Set<String>, options: TransportOptions, prefersHTTP1: Bool) {
+        self.form = form
         self.secretHeaders = secretHeaders
         self.options = options
         self.prefersHTTP1 = prefersHTTP1

@@ -22,7 +22,7 @@ public final class Digester {
         public init(_ algorithm: Checksum.Algorithm, length: Int64 = 0) {
             self.algorithm = algorithm
             context = EVP_MD_CTX_new()
-            EVP_DigestInit_ex(context, Self.methods[algorithm], nil)
+            EVP_DigestInit_ex(context, Self.method(algorithm), nil)
             if algorithm == .gitBlob { Self.blobHead(length).withUnsafeBytes { update($0) } }
         }
 
@@ -48,12 +48,25 @@ public final class Digester {
             }
         }
 
-        /// Looked up once: each call of `EVP_sha256()` makes libcrypto search its providers, which takes longer than
-        /// the digest of a URL. The values are never freed and never changed, so any thread may use them without a
-        /// lock.
-        private nonisolated(unsafe) static let methods = Checksum.Algorithm.allCases.reduce(
-            into: [Checksum.Algorithm: OpaquePointer]()
-        ) { $0[$1] = EVP_MD_fetch(nil, $1 == .gitBlob ? "sha-1" : $1.rawValue, nil) }
+        /// Looked up once, with the first digest of its kind: libcrypto searches its providers, which takes longer than the
+        /// digest of a URL. The values are never freed and never changed, so any thread may use them without a lock.
+        private static func method(_ algorithm: Checksum.Algorithm) -> OpaquePointer? {
+            switch algorithm {
+            case .md5: md5
+            case .sha1, .gitBlob: sha1
+            case .sha224: sha224
+            case .sha256: sha256
+            case .sha384: sha384
+            case .sha512: sha512
+            }
+        }
+
+        private nonisolated(unsafe) static let md5 = EVP_MD_fetch(nil, "md5", nil)
+        private nonisolated(unsafe) static let sha1 = EVP_MD_fetch(nil, "sha-1", nil)
+        private nonisolated(unsafe) static let sha224 = EVP_MD_fetch(nil, "sha-224", nil)
+        private nonisolated(unsafe) static let sha256 = EVP_MD_fetch(nil, "sha-256", nil)
+        private nonisolated(unsafe) static let sha384 = EVP_MD_fetch(nil, "sha-384", nil)
+        private nonisolated(unsafe) static let sha512 = EVP_MD_fetch(nil, "sha-512", nil)
 
         /// The digest of one complete buffer.
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
@@ -61,7 +74,7 @@ public final class Digester {
             return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
                 var length: UInt32 = 0
                 EVP_Digest(
-                    bytes.baseAddress, bytes.count, buffer.baseAddress, &length, methods[algorithm], nil)
+                    bytes.baseAddress, bytes.count, buffer.baseAddress, &length, method(algorithm), nil)
                 count = Int(length)
             }
         }

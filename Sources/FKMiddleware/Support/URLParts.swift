@@ -35,12 +35,8 @@ package struct URLParts {
         return text[start..<text.utf8.index(start, offsetBy: range.count)]
     }
 
-    /// The path alone, in a third of the time.
-    package static func path(of text: String) -> Substring {
-        var text = text
-        let bounds = text.withUTF8 { Bounds($0) }
-        return part(bounds.path, of: text)
-    }
+    /// The place of the path alone, in a third of the time.
+    package static func path(of text: UnsafeBufferPointer<UInt8>) -> Range<Int> { Bounds(text).path }
 
     /// The components as byte offsets. All delimiters are ASCII, and comparing characters takes ten times as long.
     private struct Bounds {

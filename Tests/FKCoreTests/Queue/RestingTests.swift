@@ -99,4 +99,17 @@ struct RestingTests {
         let states = try await bench.messager.barrelInfo("all").states
         #expect(states[.complete] == Self.count - 1, "\(states)")
     }
+
+    @Test("finished files that wait for their sync stay in memory, so that their records are only written")
+    func awaitingSync() async throws {
+        let count = 400
+        let bench = try await Bench(scope: .chosen, content: Self.content, settings: { $0.maxAction = 16 })
+        let added = try await bench.engine.add((0..<count).map { bench.task("f\($0)") }, barrel: nil, run: true)
+        await bench.engine.waitUntilSettled(added.map(\.id))
+        #expect(await bench.engine.taskCounts.known == count)
+        let last = try #require(added.last).id
+        try await bench.advance(by: 1) { try bench.stored(last).synced == true }
+        try await bench.turn { $0.taskCounts.known <= TaskBook.tasksInMemory / 4 }
+        #expect(try added.allSatisfy { try bench.stored($0.id).synced == true })
+    }
 }

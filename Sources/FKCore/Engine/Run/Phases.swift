@@ -48,11 +48,11 @@ final class Phases {
     /// Runs slow disk work on another thread.
     func onDisk(_ work: @escaping @Sendable () -> Void) { diskWork.async(execute: work) }
 
+    /// A task is about to be complete. Its file waits to be synced from now on.
+    func completes(_ entry: TaskEntry) { sync.add(entry) }
+
     /// A task is complete.
-    func completed(_ entry: TaskEntry) {
-        sync.add(entry)
-        reuse.add(entry.record)
-    }
+    func completed(_ entry: TaskEntry) { reuse.add(entry.record) }
 }
 
 extension Reporter {

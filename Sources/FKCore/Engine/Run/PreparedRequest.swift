@@ -7,12 +7,17 @@ import Foundation
 
 /// A request after the request chain.
 struct PreparedRequest: Sendable {
-    var request: URLRequest
+    var form: RequestForm
+    var request: URLRequest {
+        get { form.urlRequest }
+        set { form = .full(newValue) }
+    }
     /// The lower-case names of fields that are only sent to the first origin and never displayed.
     var secretHeaders: Set<String> = []
 
     /// The request without everything that only the task's own servers may see.
     var withoutSecrets: PreparedRequest {
+        guard case .full(let request) = form else { return self }
         var prepared = self
         let secret = secretHeaders.union(HeaderField.alwaysSecret)
         for name in request.allHTTPHeaderFields?.keys.map(\.self) ?? [] where secret.contains(name.lowercased()) {
@@ -54,7 +59,7 @@ struct PreparedRequest: Sendable {
                     ))
             }
         }
-        return .success(PreparedRequest(request: request, secretHeaders: secret))
+        return .success(PreparedRequest(form: .full(request), secretHeaders: secret))
     }
 }
 

@@ -22,13 +22,12 @@ struct SyncBacklog {
     private var files: [File] = []
     private var isFlooded = false
 
-    mutating func add(_ file: File) {
-        if isFlooded { return }
+    /// - Returns: the files that will not be synced.
+    mutating func add(_ file: File) -> [File] {
+        if isFlooded { return [file] }
         files.append(file)
-        if files.count > Self.limit {
-            files = []
-            isFlooded = true
-        }
+        isFlooded = files.count > Self.limit
+        return isFlooded ? takeAll() : []
     }
 
     /// Returns all files, once the oldest has waited long enough.

@@ -25,7 +25,9 @@ final class SyncService {
         guard schedule.configure.durability == .process, entry.record.synced != true, entry.record.isForeign != true,
             let path = entry.record.path
         else { return }
+        entry.awaitsSync = true
         backlog.add(.init(id: entry.id, path: path, written: entry.record.written, since: schedule.clock.now))
+            .forEach(release)
     }
 
     /// Returns the files that are due.
@@ -70,6 +72,12 @@ final class SyncService {
         entry.record.noteSynced()
         entry.record.finish(received: entry.received, at: entry.record.finished ?? schedule.clock.date)
         book.write(entry)
+    }
+
+    /// A file was synced, or is not synced any more.
+    func release(_ file: SyncBacklog.File) {
+        guard let entry = book[file.id] else { return }
+        entry.awaitsSync = false
         book.retire(entry)
     }
 }

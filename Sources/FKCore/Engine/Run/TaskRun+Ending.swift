@@ -14,6 +14,7 @@ extension TaskRun {
         counters?.store(0, entry.record.expected ?? 0)
         entry.record.forgetPart()
         entry.limiter = nil
+        phases.completes(entry)
         end(as: .complete, isRecorded: isRecorded)
         phases.completed(entry)
     }

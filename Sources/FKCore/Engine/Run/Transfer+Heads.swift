@@ -106,11 +106,10 @@ extension Transfer {
     private func adoptValidator(of head: ResponseHead) {
         let source = url == entry.record.task.url ? nil : url
         let digest = entry.record.validator?.digest
-        if entry.record.validator == nil || entry.record.source != source {
-            entry.record.adopt(Validator(head), of: source)
-        }
+        let sent = Validator(head)
+        if entry.record.validator == nil || entry.record.source != source { entry.record.adopt(sent, of: source) }
         // A server may send it only with a part of the file.
-        if let digest = ServerDigest.stronger(digest, ServerDigest.parse(head)) {
+        if let digest = ServerDigest.stronger(digest, sent.digest) {
             entry.record.adopt(digest)
         }
         noteCoding()

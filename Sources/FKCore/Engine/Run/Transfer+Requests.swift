@@ -34,11 +34,11 @@ extension Transfer {
         lane.known = known
         let request = request(lane.mirror ?? url, ask: ask)
         let chain = entry.middlewares(of: book.chains.request, url: lane.mirror ?? url)
-        guard !chain.isEmpty, let context = entry.context else { return send(.init(request: request), with: lane) }
+        guard !chain.isEmpty, let context = entry.context else { return send(.init(form: request), with: lane) }
         let secret = entry.record.task.option { $0.secretHeaders } ?? []
         lane.chain = Task { [inbox, id = entry.id, number = lane.number] in
             let (result, notes) = await MiddlewareCall.inChain(of: inbox.engine, id) {
-                await PreparedRequest.run(chain, request, context, secret: secret)
+                await PreparedRequest.run(chain, request.urlRequest, context, secret: secret)
             }
             inbox.post(.request(id, lane: number, result, notes))
         }
@@ -64,17 +64,18 @@ extension Transfer {
         return range.position == range.start ? before.map { range.start - $0.start } ?? 0 : 0
     }
 
-    private func request(_ url: String, ask: RangeAsk) -> URLRequest {
+    private func request(_ url: String, ask: RangeAsk) -> RequestForm {
         // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
-        var request = URLRequest(url: URL(string: url) ?? URL(fileURLWithPath: "/"))
+        let plain = RequestForm.url(url)
+        guard ask.usesRange || entry.record.task.hasOptions else { return plain }
+        var request = plain.urlRequest
         if entry.record.task.hasOptions {
             for field in entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url)) {
                 request.add(field)
             }
         }
-        // A request without fields has none to remove.
-        if ask.usesRange || entry.record.task.hasOptions { ask.apply(to: &request) }
-        return request
+        ask.apply(to: &request)
+        return .full(request)
     }
 
     func requestChainEnded(_ result: Result<PreparedRequest, DownloadError>, _ lane: Lane) {
@@ -94,7 +95,7 @@ extension Transfer {
         let source = lane.mirror ?? url
         let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
         let prepared = isStranger ? prepared.withoutSecrets : prepared
-        let request = prepared.request
+        let request = prepared.form
         do throws(DownloadError) { try request.checkFields() } catch {
             return laneFailed(lane, error)
         }
@@ -105,11 +106,11 @@ extension Transfer {
         lane.asked = clock.now
         lane.operation = transport.start(
             TransportRequest(
-                urlRequest: request, secretHeaders: secret,
+                request, secretHeaders: secret,
                 options: task.hasOptions
                     ? task.options.transportOptions(over: configure.transport) : configure.transport,
                 prefersHTTP1: lane.prefersHTTP1),
-            handler: handler(for: lane, EchoMasking(request: request, secretHeaders: secret)))
+            handler: handler(for: lane, EchoMasking(request, secretHeaders: secret)))
     }
 
     /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no

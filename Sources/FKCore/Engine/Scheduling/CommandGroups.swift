@@ -41,6 +41,7 @@ package struct CommandGroups: Sendable {
     package static let none: Int32 = 0
 
     private struct Group {
+        let number: Int32
         var limits: OwnLimits
         var limiter: RateLimiter?
         /// Barrels whose own, later limit replaces the command's.
@@ -51,7 +52,8 @@ package struct CommandGroups: Sendable {
         var running = 0
     }
 
-    private var groups: [Int32: Group] = [:]
+    /// In the order of creation. There are few, and each task asks for its own several times.
+    private var groups: [Group] = []
     private var numbers: [String: Int32] = [:]
     private var last = none
     /// The number of tasks that hold a shared slot.
@@ -66,14 +68,15 @@ package struct CommandGroups: Sendable {
     package mutating func number(for limits: OwnLimits, now: Int64) -> Int32 {
         if let number = numbers[limits.name] { return number }
         last += 1
-        groups[last] = Group(limits: limits, limiter: limits.rateLimit.map { RateLimiter(rate: $0, now: now) })
+        groups.append(
+            Group(number: last, limits: limits, limiter: limits.rateLimit.map { RateLimiter(rate: $0, now: now) }))
         numbers[limits.name] = last
         return last
     }
 
     /// Changes the number of a group's tasks that can still run.
     package mutating func count(_ group: Int32, open difference: Int) {
-        groups[group]?.open += difference
+        if let index = index(group) { groups[index].open += difference }
         removeIfIdle(group)
     }
 
@@ -81,8 +84,8 @@ package struct CommandGroups: Sendable {
     ///
     /// - Parameter shared: the number of shared slots.
     package func hasSlot(_ group: Int32, shared: Int) -> Bool {
-        guard let own = groups[group], let maxAction = own.limits.maxAction else { return sharing < shared }
-        return own.running < maxAction
+        guard let index = index(group), let maxAction = groups[index].limits.maxAction else { return sharing < shared }
+        return groups[index].running < maxAction
     }
 
     /// The slots of all groups with waiting tasks, if all of those are taken; nil while one is free.
@@ -93,7 +96,7 @@ package struct CommandGroups: Sendable {
     package func taken(shared: Int, open: Int) -> Int? {
         var sum = 0
         var sharingOpen = open
-        for group in groups.values {
+        for group in groups {
             guard let maxAction = group.limits.maxAction else { continue }
             sharingOpen -= group.open
             guard group.open > group.running else { continue }
@@ -109,54 +112,59 @@ package struct CommandGroups: Sendable {
 
     /// Acquires a slot for a task of the group.
     package mutating func began(_ group: Int32) {
-        groups[group]?.running += 1
+        if let index = index(group) { groups[index].running += 1 }
         if maxAction(of: group) == nil { sharing += 1 }
     }
 
     /// Releases the slot that a task acquired in this group.
     package mutating func ended(_ group: Int32) {
-        groups[group]?.running -= 1
+        if let index = index(group) { groups[index].running -= 1 }
         if maxAction(of: group) == nil { sharing -= 1 }
         removeIfIdle(group)
     }
 
     /// The rate limiter for a task of this group and these barrels; nil for none.
     package func limiter(of group: Int32, barrels: [String] = []) -> RateLimiter? {
-        guard let group = groups[group], let limiter = group.limiter else { return nil }
+        guard let group = index(group).map({ groups[$0] }), let limiter = group.limiter else { return nil }
         return barrels.contains { group.lifted.contains(ExactText($0)) } ? nil : limiter
     }
 
     /// The connections for one file of the group; nil if the command sets none.
-    package func connections(of group: Int32) -> ConnectionLimit? { groups[group]?.limits.connections }
+    package func connections(of group: Int32) -> ConnectionLimit? {
+        index(group).flatMap { groups[$0].limits.connections }
+    }
     /// The group's own number of tasks at once; nil if it uses the shared slots.
-    package func maxAction(of group: Int32) -> Int? { groups[group]?.limits.maxAction }
+    package func maxAction(of group: Int32) -> Int? { index(group).flatMap { groups[$0].limits.maxAction } }
 
     /// Ends the rate limits of all groups.
     ///
     /// - Returns: the number of limits that ended.
     @discardableResult
     package mutating func liftRates() -> Int {
-        let limited = groups.filter { $0.value.limiter != nil }.keys
-        for number in limited {
-            groups[number]?.limiter = nil
-            groups[number]?.limits.rateLimit = nil
+        let limited = groups.indices.filter { groups[$0].limiter != nil }
+        for index in limited {
+            groups[index].limiter = nil
+            groups[index].limits.rateLimit = nil
         }
         return limited.count
     }
 
     /// Ends the rate limits of all groups for the members of a barrel.
     package mutating func liftRates(ofBarrel name: String) {
-        for number in groups.keys { groups[number]?.lifted.insert(ExactText(name)) }
+        for index in groups.indices { groups[index].lifted.insert(ExactText(name)) }
     }
 
     /// The groups with tasks that can still run and the number of those tasks, in the order of creation.
     package var all: [(limits: OwnLimits, open: Int)] {
-        groups.sorted { $0.key < $1.key }.map { ($0.value.limits, $0.value.open) }.filter { $0.1 > 0 }
+        groups.map { ($0.limits, $0.open) }.filter { $0.1 > 0 }
     }
 
     private mutating func removeIfIdle(_ number: Int32) {
-        guard let group = groups[number], group.open <= 0, group.running <= 0 else { return }
-        numbers[group.limits.name] = nil
-        groups[number] = nil
+        guard let index = index(number), groups[index].open <= 0, groups[index].running <= 0 else { return }
+        numbers[groups.remove(at: index).limits.name] = nil
+    }
+
+    private func index(_ number: Int32) -> Int? {
+        number == Self.none ? nil : groups.firstIndex { $0.number == number }
     }
 }

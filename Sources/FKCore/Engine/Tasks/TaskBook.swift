@@ -337,9 +337,11 @@ package final class TaskBook {
         tasks[entry.id] = nil
     }
 
-    /// Removes a task from the memory that has ended, is suspended, or may not run.
+    /// Removes a task from the memory that has ended, is suspended, or may not run. One whose record is written again soon
+    /// stays longer.
     func retire(_ entry: TaskEntry) {
-        guard isCrowdedForEnded, entry.run == nil, canRest(entry), !entry.awaitsProof, !entry.isDirty,
+        guard entry.awaitsSync ? isCrowded : isCrowdedForEnded, entry.run == nil, canRest(entry), !entry.awaitsProof,
+            !entry.isDirty,
             !entry.isRecovered,
             !entry.isOpen, tasks[entry.id] === entry
         else { return }

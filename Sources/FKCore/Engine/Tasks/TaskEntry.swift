@@ -27,6 +27,8 @@ package final class TaskEntry {
     /// True if the task was complete in another boot and its file is to be compared. Until then the record on disk says
     /// `complete` with the other boot, and the task is queued or running only in memory.
     var awaitsProof = false
+    /// True while its finished file waits to be synced, which the record will say.
+    var awaitsSync = false
     /// True if it was requested again while its file is missing and the comparison has begun.
     var isMissed = false
     /// The task is being forgotten, and its finished file stays.

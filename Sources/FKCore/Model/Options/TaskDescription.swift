@@ -176,35 +176,86 @@ public struct TaskOptions: Codable, Sendable, Hashable {
 }
 
 /// A task without an info file, as `Builder` creates it and as other processes post it.
+///
+/// Copies share their values until one of them changes, so a copy costs one reference.
 package struct TaskDescription: Codable, Sendable, Hashable {
+    /// The values of a description.
+    fileprivate struct Fields: Sendable, Hashable {
+        var url: String
+        var mirrors: [String] = []
+        var directory: String?
+        var fileName: String?
+        var type: DownloadType = .background
+        var priority: Int = 0
+        var startsSuspended: Bool?
+        var attributes: [String: String] = [:]
+        /// nil if no option is set, which is usual.
+        @Boxed var ownOptions: TaskOptions?
+        var hasOptions: Bool { _ownOptions.isThere }
+
+        init(url: String) { self.url = url }
+    }
+
+    private var shared: SharedFields<Fields>
+
+    private var own: Fields {
+        @inline(__always)
+        _read { yield shared.fields }
+        @inline(__always)
+        _modify { yield &SharedFields.only(&shared).fields }
+    }
+
     /// The URL, percent-encoded.
-    package var url: String
+    package var url: String {
+        get { own.url }
+        set { own.url = newValue }
+    }
     /// The URLs to try after `url`, in order: url = A with mirrors = [A, B] is tried as A, A, B. The default is none.
-    package var mirrors: [String] = []
+    package var mirrors: [String] {
+        get { own.mirrors }
+        set { own.mirrors = newValue }
+    }
     /// The folder for the finished file, an absolute path; nil, the default, keeps the file inside the work path.
-    package var directory: String?
+    package var directory: String? {
+        get { own.directory }
+        set { own.directory = newValue }
+    }
     /// The name of the finished file; nil, the default, takes it from the server or the URL.
-    package var fileName: String?
+    package var fileName: String? {
+        get { own.fileName }
+        set { own.fileName = newValue }
+    }
     /// Whether the task continues automatically in a new engine. The default is `.background`.
-    package var type: DownloadType = .background
+    package var type: DownloadType {
+        get { own.type }
+        set { own.type = newValue }
+    }
     /// Tasks with a higher priority start earlier. The default is 0.
-    package var priority: Int = 0
+    package var priority: Int {
+        get { own.priority }
+        set { own.priority = newValue }
+    }
     /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task and is not stored. nil,
     /// the default, means false.
-    package var startsSuspended: Bool?
+    package var startsSuspended: Bool? {
+        get { own.startsSuspended }
+        set { own.startsSuspended = newValue }
+    }
     /// The application's own key-value pairs. Middlewares and the info file get them. The default is none.
-    package var attributes: [String: String] = [:]
+    package var attributes: [String: String] {
+        get { own.attributes }
+        set { own.attributes = newValue }
+    }
     /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
     package var options: TaskOptions {
-        get { ownOptions ?? TaskOptions() }
-        set { ownOptions = newValue == TaskOptions() ? nil : newValue }
+        get { own.ownOptions ?? TaskOptions() }
+        set { own.ownOptions = newValue == TaskOptions() ? nil : newValue }
     }
-    /// nil if no option is set, which is usual.
-    @Boxed private var ownOptions: TaskOptions?
     /// True if any option is set. It does not allocate default options, unlike `options`.
-    package var hasOptions: Bool { _ownOptions.isThere }
+    package var hasOptions: Bool { own.hasOptions }
 
     /// One option; nil if it is not set. Nothing is made for a task without options, unlike by `options`.
+    @inlinable
     package func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { hasOptions ? read(options) : nil }
 
     /// Decodes a description.
@@ -228,18 +279,32 @@ package struct TaskDescription: Codable, Sendable, Hashable {
     /// Creates a description of a URL with default values.
     ///
     /// - Parameter url: percent-encoded, as `Builder` returns it.
-    package init(url: String) { self.url = url }
+    package init(url: String) { shared = SharedFields(Fields(url: url)) }
 
     /// The task's id. Two descriptions with the same URL and destination are one task.
     package var id: TaskID {
         TaskID(url: url, destination: directory.map { "\($0)/\(fileName ?? "")" })
     }
+
+    /// Compares the values.
+    package static func == (one: Self, other: Self) -> Bool { one.shared == other.shared }
+
+    /// Hashes the values.
+    package func hash(into hasher: inout Hasher) { shared.hash(into: &hasher) }
 }
 
 extension TaskDescription: RecordObject {
     static let blank = TaskDescription(url: "")
 
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        if Visitor.isReading { return try own.visit(&visitor) }
+        var copy = own
+        try copy.visit(&visitor)
+    }
+}
+
+extension TaskDescription.Fields {
+    fileprivate mutating func visit<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("url", &url)
         try visitor.field("mirrors", &mirrors)
         try visitor.field("directory", &directory)

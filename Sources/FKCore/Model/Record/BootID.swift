@@ -49,7 +49,7 @@ package enum BootID {
             guard let handle = FileHandle(forReadingAtPath: "/proc/sys/kernel/random/boot_id"),
                 let data = try? handle.read(upToCount: 128)
             else { return nil }
-            let id = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            let id = String(decoding: data.prefix { $0 > 0x20 }, as: UTF8.self)
         #endif
         return id.isEmpty ? nil : id
     }

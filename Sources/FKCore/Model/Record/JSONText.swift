@@ -1,3 +1,4 @@
+import FKMiddleware
 import Foundation
 
 /// Writes JSON (RFC 8259) into its own memory. It is for values that are written at least once per task: records, and
@@ -98,6 +99,18 @@ package struct JSONText: ~Copyable {
             "\\u00".utf8.forEach { put($0) }
             for digit in [byte >> 4, byte & 15] { put(digit < 10 ? 0x30 + digit : 0x57 + digit) }
         }
+    }
+
+    /// Writes an id as its 64 digits.
+    mutating func value(_ id: TaskID) {
+        reserve(67)
+        separate()
+        put(0x22)
+        id.writeHex(
+            into: UnsafeMutableBufferPointer(start: (memory + end).assumingMemoryBound(to: UInt8.self), count: 64))
+        end &+= 64
+        put(0x22)
+        needsComma = true
     }
 
     /// Writes a whole number.

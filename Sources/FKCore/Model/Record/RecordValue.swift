@@ -58,7 +58,7 @@ extension DownloadError.Code: RecordValue {}
 extension Waiting.Reason: RecordValue {}
 
 extension TaskID: RecordValue {
-    func write(to text: inout JSONText) { text.value(hex) }
+    func write(to text: inout JSONText) { text.value(self) }
 
     static func read(_ scanner: inout JSONScanner) throws -> Self {
         guard let id = TaskID(hexDigits: try scanner.plainText()) else { throw JSONScanner.Unexpected() }
@@ -193,6 +193,16 @@ extension ResponseHead: RecordObject {
 
 extension ResponseHead.Field: RecordObject {
     static var blank: Self { Self("", "") }
+
+    /// As any object, without a copy: a record has several.
+    func write(to text: inout JSONText) {
+        text.beginObject()
+        text.key("name")
+        text.value(name)
+        text.key("value")
+        text.value(value)
+        text.endObject()
+    }
 
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("name", &name)

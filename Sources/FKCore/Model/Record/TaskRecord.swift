@@ -10,24 +10,21 @@ import Foundation
 /// one other owner: `state` (`TaskEntry.set`, which reports it), `task` (`TaskControl`), `barrels` (`TaskBook`), and
 /// `bootID` and `bytesPerSecond` (the writing of a record).
 package struct TaskRecord: Sendable, Hashable {
-    private var shared: Shared
+    private var shared: SharedFields<Fields>
 
     /// The values for a change.
     var own: Fields {
         @inline(__always)
         _read { yield shared.fields }
         @inline(__always)
-        _modify {
-            if !isKnownUniquelyReferenced(&shared) { shared = Shared(shared.fields) }
-            yield &shared.fields
-        }
+        _modify { yield &SharedFields.only(&shared).fields }
     }
 
     /// The task's id.
     package var id: TaskID { own.id }
     /// The description of the task.
     package var task: TaskDescription {
-        _read { yield own.task }
+        get { own.task }
         set { own.task = newValue }
     }
     /// The submission number: unique in the work path, ascending.
@@ -116,8 +113,8 @@ package struct TaskRecord: Sendable, Hashable {
     /// - Parameter id: the task's id, if it was computed already; nil, the default, computes it.
     package init(task: TaskDescription, id: TaskID? = nil, number: UInt64, created: Date) {
         var own = task
-        own.startsSuspended = nil
-        shared = Shared(
+        if task.startsSuspended != nil { own.startsSuspended = nil }
+        shared = SharedFields(
             Fields(
                 id: id ?? task.id, task: own, number: number, state: task.startsSuspended == true ? .suspend : .idle,
                 created: created))
@@ -144,24 +141,14 @@ package struct TaskRecord: Sendable, Hashable {
     }
 }
 
-/// The values that copies of a record share.
-private final class Shared: @unchecked Sendable {
-    /// Changed only while one record has the object.
-    var fields: TaskRecord.Fields
-
-    init(_ fields: TaskRecord.Fields) { self.fields = fields }
-}
-
 extension TaskRecord: Codable {
-    init(_ fields: Fields) { shared = Shared(fields) }
+    init(_ fields: Fields) { shared = SharedFields(fields) }
 
     package init(from decoder: any Decoder) throws { self.init(try Fields(from: decoder)) }
 
     package func encode(to encoder: any Encoder) throws { try own.encode(to: encoder) }
 
-    package static func == (one: Self, other: Self) -> Bool {
-        one.shared === other.shared || one.own == other.own
-    }
+    package static func == (one: Self, other: Self) -> Bool { one.shared == other.shared }
 
-    package func hash(into hasher: inout Hasher) { own.hash(into: &hasher) }
+    package func hash(into hasher: inout Hasher) { shared.hash(into: &hasher) }
 }

@@ -90,13 +90,14 @@ public struct ResponseHead: Sendable, Hashable, Codable {
 
 extension String {
     /// Compares header names: ASCII letters without case (RFC 9110 section 5.1).
-    @inline(__always)
+    @inlinable
     package func caseInsensitiveEquals(_ other: String) -> Bool {
         // Most names differ in length, which needs no call.
         utf8.count == other.utf8.count && hasSameLetters(as: other)
     }
 
-    private func hasSameLetters(as other: String) -> Bool {
+    @usableFromInline
+    func hasSameLetters(as other: String) -> Bool {
         var one = self
         var other = other
         return one.withUTF8 { one in

@@ -1,0 +1,49 @@
+import FKMiddleware
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What a request asks for. Most are a URL alone: Foundation's types are made where somebody needs them, such as a
+/// middleware.
+package enum RequestForm: Sendable {
+    /// A GET of a URL as `URLNormalizer` writes it, without fields.
+    case url(String)
+    /// Any request.
+    case full(URLRequest)
+
+    /// The request as middlewares know it.
+    package var urlRequest: URLRequest {
+        switch self {
+        case .url(let text): URLRequest(url: URL(string: text) ?? URL(fileURLWithPath: "/"))
+        case .full(let request): request
+        }
+    }
+
+    /// The text of the URL; empty without one.
+    var url: String {
+        switch self {
+        case .url(let text): text
+        case .full(let request): request.url?.absoluteString ?? ""
+        }
+    }
+
+    /// The header fields.
+    var fields: [String: String] {
+        if case .full(let request) = self { request.allHTTPHeaderFields ?? [:] } else { [:] }
+    }
+
+    /// The same as `URLRequest.checkFields`.
+    package func checkFields() throws(DownloadError) {
+        if case .full(let request) = self { try request.checkFields() }
+    }
+
+    /// The URL of a request without fields, user, password and fragment, which needs no parsing; nil for any other.
+    var plainURL: String? {
+        guard case .url(let text) = self, text.hasPrefix("http://") || text.hasPrefix("https://"),
+            !text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") })
+        else { return nil }
+        return text
+    }
+}
