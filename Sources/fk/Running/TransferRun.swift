@@ -32,7 +32,7 @@ struct TransferRun: Sendable {
         let note = options.followerNote(goal)
         self.requests = []
         let chains = MiddlewareChains()
-        if let token = HubTokenMiddleware(context.environment) { chains.register(request: token, for: token.scope) }
+        for token in HubTokenMiddleware.all(context.environment) { chains.register(request: token, for: token.scope) }
         let keys = PauseKeys()
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,

@@ -116,6 +116,11 @@ import Testing
                 let again = try HubReference(parsing: reference.description)
                 if again != reference { return "\(text): \(reference), then \(again)" }
             }
+            let record = random.pick(["doi:10.1/", "doi:10.", "zenodo:", "http://h/", "https://doi.org/10.1/"])
+            if let source = try? RecordSource(record + NastyText.make(&random), RecordSource.Servers([:])) {
+                let again = try RecordSource(source.title, RecordSource.Servers([:]))
+                if again.title != source.title { return "\(source.title), then \(again.title)" }
+            }
             var pattern = ""
             for _ in 0..<random.below(12) {
                 pattern += random.pick(["*", "?", "[", "]", "!", "a-", "a", "/", "\\", "**", NastyText.make(&random)])

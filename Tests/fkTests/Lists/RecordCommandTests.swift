@@ -75,6 +75,30 @@ import Testing
         #expect(again.status == 2 && again.errors.contains("at version 1, and the list is of 2"), "\(again)")
     }
 
+    @Test("The token of Zenodo goes to its server alone, and stays nowhere") func token() async throws {
+        let storage = try FaultServer()
+        storage.serve("/bytes", body)
+        let (record, target) = (zenodo(1, body), storage.url("/bytes"))
+        server.route("/api/records/1") { request in
+            request["Authorization"] == "Bearer z-secret"
+                ? .ok(Array(record.utf8), headers: ["Content-Type": "application/json"]) : .status(403)
+        }
+        server.route(Self.file) { request in
+            request["Authorization"] == "Bearer z-secret" ? .redirect(to: target) : .status(403)
+        }
+        let without = try await sandbox.fk("barrel", "import", "z", "zenodo:1")
+        #expect(without.status == 4 && without.errors.contains("no server lists its files"), "\(without)")
+        let own = try Sandbox(environment: ["FK_ZENODO_ENDPOINT": server.base, "ZENODO_TOKEN": "z-secret"])
+        try await own.done("get", "-b", "z", "zenodo:1")
+        #expect(try own.bytes("covid19.ttl") == body)
+        #expect(!storage.requests.isEmpty && storage.requests.allSatisfy { $0["Authorization"] == nil })
+        let names = FileManager.default.enumerator(atPath: own.folder.path)?.allObjects as? [String] ?? []
+        for name in names {
+            let data = FileManager.default.contents(atPath: "\(own.folder.path)/\(name)") ?? Data()
+            #expect([UInt8](data).firstRange(of: Array("z-secret".utf8)) == nil, "\(name)")
+        }
+    }
+
     @Test("A dataset of Dataverse behind its DOI, page by page, at its latest version") func dataverse() async throws {
         resolve("10.70122/FK2/YAAX1R", to: server.url("/citation") + "?persistentId=doi:10.70122/FK2/YAAX1R")
         json(

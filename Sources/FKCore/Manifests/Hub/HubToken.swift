@@ -44,27 +44,36 @@ package enum HubToken {
     }
 
     /// The token without line ends; nil if a header field cannot hold it.
-    private static func clean(_ text: String) -> String? {
+    static func clean(_ text: String) -> String? {
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         return token.isEmpty || !token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) ? nil : token
     }
 }
 
-/// Sends the token of a hub with requests to the hub itself. It is added to each request and never stored, and it does
-/// not follow the redirect to the server of the bytes.
+/// Sends the token of a hub, or of Zenodo, with requests to that server. It is added to each request and never stored, and
+/// it does not follow the redirect to the server of the bytes.
 package struct HubTokenMiddleware: RequestMiddleware {
     /// The name in `fk why`.
-    package let name = "hub-token"
+    package let name: String
     private let token: String
     private let origin: URLOrigin
     private let host: String
 
+    /// The middlewares for the tokens of an environment.
+    package static func all(_ environment: [String: String]) -> [HubTokenMiddleware] {
+        let servers = RecordSource.Servers(environment)
+        return [
+            Self("hub-token", HubToken.find(in: environment), HubToken.endpoint(in: environment)),
+            Self("zenodo-token", servers.zenodoToken, servers.zenodo),
+        ].compactMap(\.self)
+    }
+
     /// Creates the middleware; nil if there is no token, or the endpoint is no URL.
-    package init?(_ environment: [String: String]) {
-        guard let token = HubToken.find(in: environment),
-            let endpoint = try? URLNormalizer.normalize(HubToken.endpoint(in: environment)),
-            let origin = URLOrigin(endpoint)
-        else { return nil }
+    private init?(_ name: String, _ token: String?, _ endpoint: String) {
+        guard let token, let endpoint = try? URLNormalizer.normalize(endpoint), let origin = URLOrigin(endpoint) else {
+            return nil
+        }
+        self.name = name
         self.token = token
         self.origin = origin
         host = String(URLParts(endpoint).hostPort)

@@ -21,6 +21,8 @@ package struct RecordSource: NamedSource {
         package var zenodo = "https://zenodo.org"
         /// DataCite's API.
         package var dataCite = "https://api.datacite.org"
+        /// The token of Zenodo, `ZENODO_TOKEN`, which goes to that server alone; nil for none.
+        package var zenodoToken: String?
 
         /// The servers, or those that `FK_DOI_ENDPOINT`, `FK_ZENODO_ENDPOINT` and `FK_DATACITE_ENDPOINT` name.
         package init(_ environment: [String: String]) {
@@ -31,6 +33,7 @@ package struct RecordSource: NamedSource {
             doi = server("FK_DOI_ENDPOINT", doi)
             zenodo = server("FK_ZENODO_ENDPOINT", zenodo)
             dataCite = server("FK_DATACITE_ENDPOINT", dataCite)
+            zenodoToken = environment["ZENODO_TOKEN"].flatMap(HubToken.clean)
         }
     }
 
@@ -104,7 +107,7 @@ package struct RecordSource: NamedSource {
     private func search(_ options: TaskOptions, latest: Bool) async throws(DownloadError) -> RecordSearch.Found {
         let transport = try TransportKind.automatic.makeTransport()
         defer { transport.shutdown() }
-        var search = RecordSearch(transport: transport, options: options, latest: latest)
+        var search = RecordSearch(transport: transport, servers: servers, options: options, latest: latest)
         let found: RecordSearch.Found?
         switch name {
         case .zenodo(let id): found = try await search.invenio("\(servers.zenodo)/records/\(id)")
@@ -130,6 +133,7 @@ private struct RecordSearch {
     typealias Found = (form: Manifest.Form, pages: [Manifest], version: String)
 
     let transport: any Transport
+    let servers: RecordSource.Servers
     let options: TaskOptions
     /// True asks for the latest version of a record, not the one that is named.
     let latest: Bool
@@ -283,6 +287,10 @@ private struct RecordSearch {
     private mutating func get(_ url: String, accept: String) async throws(DownloadError) -> DocumentRequest.Answer? {
         var request = DocumentRequest(url: try URLNormalizer.normalize(url), options: options)
         request.headers = [ResponseHead.Field("Accept", accept)]
+        if let token = servers.zenodoToken, URLOrigin(request.url) == URLOrigin(servers.zenodo) {
+            request.headers.append(ResponseHead.Field("Authorization", "Bearer \(token)"))
+            request.secretHeaders = ["authorization"]
+        }
         request.isWanted = { head in
             let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
             return type != "text/html" && type != "application/xhtml+xml"
