@@ -163,9 +163,9 @@ public struct Manifest: Sendable, Hashable {
     public struct Facts: Sendable, Hashable {
         /// The name of the barrel from which it was exported.
         public var barrel: String?
-        /// The origin of the list or its files: the URL of a Metalink, or `hf:OWNER/REPO`.
+        /// The origin of the list or its files: the URL of a Metalink, `hf:OWNER/REPO`, or the name of a record.
         public var origin: String?
-        /// The commit that a repository is pinned to.
+        /// The commit that a repository is pinned to, or the version of a record.
         public var commit: String?
         /// The signer of the list (`SignatureKey.verify`), as proven by `Manifest.verified` or as written in a lock file.
         public var signedBy: String?
