@@ -7,8 +7,8 @@ import Foundation
 let downloader = try Downloader(Configure(workPath: URL(fileURLWithPath: CommandLine.arguments[3])))
 downloader.activateQueue()
 var builder = try Builder(CommandLine.arguments[1])
-builder.directory = CommandLine.arguments[2]
+builder.folder = URL(fileURLWithPath: CommandLine.arguments[2])
 let id = try await builder.prepare(in: downloader)
 let info = await downloader.messager.finished(id)
-print(info?.state ?? .unknown, info?.path ?? "")
+print(info?.state ?? .unknown, info?.fileURL?.path ?? "")
 await downloader.close()

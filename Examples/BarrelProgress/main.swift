@@ -38,12 +38,13 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Bool {
 
     // The sum never decreases, because finished members stay in it. The sequence ends when no member can continue.
     downloader.activateQueue()
-    for await barrel in downloader.messager.barrelInfos("example") {
+    let group = try await downloader.barrel("example")
+    for await barrel in group.progress {
         print("barrel    \(describe(barrel))")
     }
 
-    let barrel = try await downloader.messager.barrelInfo("example")
-    let members = await downloader.messager.all(.barrel("example"))
+    let barrel = try await group.info
+    let members = await group.memberInfos
     // A task that failed before a server answered has no name yet.
     let names = members.map { $0.fileName ?? URL(string: $0.url)?.lastPathComponent ?? $0.url }
     let width = names.map(\.count).max() ?? 0

@@ -95,7 +95,7 @@ func download(
             failures += 1
             continue
         }
-        print("complete  \(url) -> \(info.path ?? "?")")
+        print("complete  \(url) -> \(info.fileURL?.path ?? "?")")
     }
     // Returns when every callback has run.
     await downloader.close()

@@ -25,7 +25,7 @@ let isWhole = try await withDownloader(configure, middlewares: register) { downl
         let silent = await model.memberInfos.filter { $0.state == .action && ($0.lastByteAt ?? .now) < .now - 2 }
         print(sum.count.received, "of", sum.count.expected ?? 0, "bytes,", silent.count, "files without data for 2 s")
     }
-    for info in await model.memberInfos { print(info.state, info.error?.description ?? info.path ?? "") }
+    for info in await model.memberInfos { print(info.state, info.error?.description ?? info.fileURL?.path ?? "") }
     return try await model.info.isComplete
 }
 exit(isWhole ? 0 : 1)

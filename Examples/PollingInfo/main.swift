@@ -42,9 +42,9 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
         }
 
         // 3. A query, at any time. The callback is no longer needed.
-        await messager.removeInfo(registration)
+        registration.cancel()
         let info = await messager.info(.id(id))
-        print("one-shot  \(info?.state.rawValue ?? "unknown"), file \(info?.path ?? "-")")
+        print("one-shot  \(info?.state.rawValue ?? "unknown"), file \(info?.fileURL?.path ?? "-")")
         if let error = info?.error { print("failed    \(url): \(error.message)") }
         if info?.state != .complete { failures += 1 }
     }

@@ -32,7 +32,7 @@ do {
         defer { owners.cancel() }
         let builders = try arguments.dropFirst().map { url in
             var builder = try Builder(url)
-            builder.directory = folder.path
+            builder.folder = folder
             return builder
         }
         let barrel = try await downloader.barrel("files")

@@ -1,9 +1,9 @@
 # A formula for Homebrew. Written, but not run by the maintainers, who have no macOS.
-# Replace REPOSITORY and the digest, which `make dist` prints for fkdownloader-1.0.0.tar.gz.
+# Replace REPOSITORY and the digest, which `make dist` prints for fkdownloader-2.0.0.tar.gz.
 class Fk < Formula
   desc "Downloads that resume after interruptions"
   homepage "https://REPOSITORY"
-  url "https://REPOSITORY/releases/download/1.0.0/fkdownloader-1.0.0.tar.gz"
+  url "https://REPOSITORY/releases/download/2.0.0/fkdownloader-2.0.0.tar.gz"
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license "MIT"
 

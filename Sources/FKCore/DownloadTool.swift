@@ -1,27 +1,30 @@
 import FKMiddleware
+import Foundation
 
 /// One-line calls on `Downloader.shared` for simple programs. Each throws the errors of `Downloader.shared`, such as
 /// `.workPathBusy`, and those of the verb or question itself.
 ///
 /// ```swift
-/// let id = try await DownloadTool.download("https://example.com/file.zip", to: "/tmp")
+/// let id = try await DownloadTool.download("https://example.com/file.zip", to: URL(fileURLWithPath: "/tmp"))
 /// ```
 public enum DownloadTool {
     /// Creates a task and queues it.
     ///
-    /// - Parameter directory: the folder for the file, created if missing; nil, the default, keeps the file inside
+    /// - Parameter folder: the folder for the file, created if missing; nil, the default, keeps the file inside
     ///   the work path.
     /// - Returns: the task's id.
     @discardableResult
-    public static func download(_ url: String, to directory: String? = nil) async throws(DownloadError) -> TaskID {
+    public static func download(_ url: String, to folder: URL? = nil) async throws(DownloadError) -> TaskID {
         var builder = try Builder(url)
-        builder.directory = directory
+        builder.folder = folder
         return try await builder.prepare(in: Downloader.shared)
     }
 
-    /// The task of that URL as it is now; nil if there is none.
-    public static func info(_ url: String) async throws(DownloadError) -> DownloadInfo? {
-        try await Downloader.shared.messager.info(.url(url))
+    /// Calls `callback` now and at every interval, until `Downloader.shared.messager.removeInfo(url)` (`Messager.addInfo`).
+    public static func info(
+        _ url: String, _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) async throws(DownloadError) {
+        try await Downloader.shared.messager.addInfo(url, callback).keep()
     }
 
     /// Stops the task and keeps its bytes.

@@ -38,7 +38,7 @@ public final class Downloader: Sendable {
     public convenience init(
         _ configure: Configure = Configure(), role: DownloaderRole = .owner, transport: (any Transport)? = nil
     ) throws(DownloadError) {
-        let makeTransport = { @Sendable in try transport ?? configure.transportKind.makeTransport() }
+        let makeTransport = { @Sendable in try transport ?? configure.makeTransport() }
         let engine: any EngineAccess = try typedNow {
             switch role {
             case .owner: try Engine(configure: configure, scope: .all, transport: makeTransport())
@@ -133,8 +133,8 @@ public final class Downloader: Sendable {
     public func waitUntilDrained() async { await engine.waitUntilDrained() }
 
     /// Problems since the last call that a log should contain: files that could not be read, repaired or saved, for
-    /// example quarantined info files. Each text occurs once; at most 1,000 are kept.
-    public func takeProblems() async -> [String] { await engine.takeProblems() }
+    /// example quarantined info files. Each message occurs once; at most 1,000 are kept.
+    public func takeProblems() async -> [DownloadError] { await engine.takeProblems() }
 
     /// Shortens `close()` where this process runs the tasks (`Engine.hurry`).
     package func hurry() { (engine as? Engine ?? (engine as? SharedEngine)?.engine)?.hurry() }

@@ -161,7 +161,7 @@ extension RPCService {
     /// - Returns: true if nothing else is concerned.
     func takeRefused(_ verb: Verb, _ selector: TaskSelector) -> Bool {
         let found: [TaskID]
-        switch selector {
+        switch selector.kind {
         case .all, .state(.error): found = refused
         case .id(let id): found = refused.filter { $0 == id }
         default: found = []
@@ -170,7 +170,7 @@ extension RPCService {
             for id in found { note(table.remove(id)) }
             refused.removeAll { found.contains($0) }
         }
-        if case .id = selector { return !found.isEmpty }
+        if case .id = selector.kind { return !found.isEmpty }
         return false
     }
 

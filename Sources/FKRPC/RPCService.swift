@@ -82,7 +82,7 @@ package actor RPCService {
     /// Ends notifications. The downloader stays open.
     package func stop() async {
         ticker?.cancel()
-        if let registration { await downloader.messager.removeInfo(registration) }
+        registration?.cancel()
     }
 
     // MARK: Peers

@@ -85,7 +85,7 @@ public final class MiddlewareHarness: Sendable {
             if let until = info.waitingUntil { clock.advance(seconds: until.timeIntervalSince(clock.date) + 0.001) }
         }
         await downloader.messager.waitForReports()
-        await downloader.messager.removeInfo(registration)
+        registration.cancel()
         guard let info = await task.info else { throw DownloadError(.notFound, "The task was trashed.") }
         return Outcome(
             info: info, states: states.withLock(\.self), requests: Array(transport.requests[before...]),

@@ -83,12 +83,13 @@ final class ScriptedTransfer: TransportOperation, @unchecked Sendable {
     private func perform(_ step: ScriptedTransport.Answer.Step) {
         switch step {
         case .head(let head):
-            if case .fail(let error) = handler.transport(didReceive: head) { end(.failure(error)) }
+            if let error = handler.refusal(of: head) { end(.failure(error)) }
         case .bytes(let bytes):
             guard !bytes.isEmpty else { return }
             switch bytes.withUnsafeBytes({ handler.transport(didReceive: $0) }) {
             case .consumed: delivered += Int64(bytes.count)
-            case .pause(let seconds):
+            case .pause(let time):
+                let seconds = time?.inSeconds
                 steps.append(step)
                 halt = .paused(until: seconds.map { clock.now + Int64(($0 * 1e9).rounded(.up)) })
                 if let seconds { onPause(seconds) }

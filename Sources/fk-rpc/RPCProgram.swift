@@ -59,7 +59,7 @@ enum RPCProgram {
         let problems = Task {
             while !Task.isCancelled {
                 try await Task.sleep(for: .seconds(2))
-                for problem in await downloader.takeProblems() { say(problem) }
+                for problem in await downloader.takeProblems() { say(problem.message) }
             }
         }
         var end = End.client(isForced: false)

@@ -130,9 +130,11 @@ private final class MemoryTransfer: TransportOperation {
         queue.async { [self] in
             guard !isOver else { return }
             rest = answer.body
-            switch handler.transport(didReceive: answer.head) {
-            case .deliver: deliver()
-            case .fail(let error): finish(.failure(error))
+            do throws(DownloadError) {
+                try handler.transport(didReceive: answer.head)
+                deliver()
+            } catch {
+                finish(.failure(error))
             }
         }
     }
@@ -151,8 +153,8 @@ private final class MemoryTransfer: TransportOperation {
             case .consumed:
                 rest = rest.dropFirst(piece.count)
                 sent += piece.count
-            case .pause(let seconds):
-                if let seconds { queue.asyncAfter(deadline: .now() + seconds) { [self] in deliver() } }
+            case .pause(let time):
+                if let time { queue.asyncAfter(deadline: .now() + time / .seconds(1)) { [self] in deliver() } }
                 return
             case .enough:
                 sent += piece.count

@@ -11,37 +11,6 @@ import Testing
 struct PublicBadInputTests {
     // MARK: Folders
 
-    @Test("a relative folder is made absolute when it is set, and ~ is the home folder")
-    func folders() throws {
-        var builder = try Builder("https://h.example/a")
-        let current = FileManager.default.currentDirectoryPath
-        let home = FileManager.default.homeDirectoryForCurrentUser.path
-        for (path, absolute) in [
-            ("x/y", "\(current)/x/y"), ("./x", "\(current)/x"), (".", current), ("x/../y/", "\(current)/y"),
-            ("./~", "\(current)/~"), ("~", home), ("~/x", "\(home)/x"), ("/tmp//x/", "/tmp/x"),
-            ("/tmp/caf\u{e9}", "/tmp/caf\u{e9}"), ("/tmp/a://b", "/tmp/a://b".replacing("//", with: "/")),
-        ] {
-            builder.directory = path
-            #expect(builder.directory == absolute)
-            #expect(builder.folder?.path == absolute)
-        }
-        builder.folder = URL(fileURLWithPath: "/tmp/x y", isDirectory: true)
-        #expect(builder.directory == "/tmp/x y")
-        builder.folder = nil
-        #expect(builder.directory == nil)
-    }
-
-    @Test(
-        "a folder that cannot be is refused by name, and nothing is made",
-        arguments: ["", "~no-such-user-\(getpid())/x", "/tmp/a\0b", "file:///tmp/x", "https://h.example/x"])
-    func impossible(_ path: String) async throws {
-        let bench = try PublicBench()
-        var builder = try Builder("https://h.example/a")
-        builder.directory = path
-        await expectRefusal(builder, bench)
-        await bench.downloader.close()
-    }
-
     @Test(
         "a folder URL that is no file URL, or not UTF-8, is refused",
         arguments: ["https://h.example/x", "file:///tmp/%FF", "file:///tmp/a%C3/b"])
@@ -56,7 +25,7 @@ struct PublicBadInputTests {
     private func expectRefusal(_ builder: Builder, _ bench: PublicBench) async {
         let error = await #expect(throws: DownloadError.self) { try await builder.prepare(in: bench.downloader) }
         #expect(error?.code == .invalidArgument)
-        #expect(error?.message.contains("`directory`") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("its folder is") == true, "\(error?.message ?? "")")
         #expect(await bench.downloader.messager.all().isEmpty)
     }
 
@@ -83,8 +52,7 @@ struct PublicBadInputTests {
             for await _ in messager.attempts(selector) { Issue.record("an attempt of nothing") }
         }
         #expect(await messager.finished(id) == nil)
-        for await _ in messager.barrelInfos("none") { Issue.record("a sum of nothing") }
-        await #expect(throws: DownloadError.self) { try await messager.barrelInfo("none") }
+        await #expect(throws: DownloadError.self) { try await messager.addBarrelInfo("none") { _ in } }
         await #expect(throws: DownloadError.self) { try await control.suspend("not a url") }
         await bench.downloader.close()
     }
@@ -142,8 +110,10 @@ struct PublicBadInputTests {
         }
         #expect(ids.count == 20_000)
         #expect(await downloader.messager.all().count == 20_000)
-        #expect(try await downloader.messager.barrelInfo("many").total == 20_000)
+        #expect(try await downloader.barrel("many").info.total == 20_000)
         await downloader.close()
-        #expect(try RecordReader(workPath: folder.appendingPathComponent("work")).records().total == 20_000)
+        let reader = try Downloader(Configure(workPath: folder.appendingPathComponent("work")), role: .client)
+        #expect(try await reader.messager.records().total == 20_000)
+        await reader.close()
     }
 }

@@ -27,7 +27,7 @@ final class PublicBench: Sendable {
     /// A description with a destination of its own.
     func builder(_ path: String) throws -> Builder {
         var builder = try Builder(Self.url(path))
-        builder.directory = folder.appendingPathComponent("files").path
+        builder.folder = folder.appendingPathComponent("files")
         return builder
     }
 

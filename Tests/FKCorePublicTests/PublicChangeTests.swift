@@ -69,7 +69,7 @@ struct PublicChangeTests {
             if info.state == .complete { break }
         }
         #expect(states.first == .idle && states.contains(.action))
-        await downloader.messager.removeInfo(registration)
+        registration.cancel()
         await downloader.close()
     }
 }

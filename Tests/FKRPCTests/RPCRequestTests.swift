@@ -70,7 +70,7 @@ struct RPCRequestTests {
         #expect(replies.count == 2)
         #expect(replies[0]["error"]?["message"] == "No such method: nope")
         #expect(replies[1]["id"] == .members(["x": [1]]))
-        #expect(replies[1]["result"]?["version"]?.string == "1.0.0")
+        #expect(replies[1]["result"]?["version"]?.string == "2.0.0")
         #expect(try await fixture.send("[]").json == [])
         await fixture.close()
     }

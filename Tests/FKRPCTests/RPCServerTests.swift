@@ -93,7 +93,7 @@ struct RPCServerTests {
             let client = try RawClient(port: server.port)
             #expect(client.upgrade().hasPrefix("HTTP/1.1 101"))
             client.sendMessage(Self.version)
-            #expect(client.receiveMessage()?.contains(#""version":"1.0.0""#) == true)
+            #expect(client.receiveMessage()?.contains(#""version":"2.0.0""#) == true)
             let bytes = Array(Self.version.utf8)
             client.send(RawClient.frame(Array(bytes.prefix(5)), isLast: false))
             client.send(RawClient.frame(Array(bytes.dropFirst(5)), opcode: 0))
@@ -384,7 +384,7 @@ struct RPCServerTests {
                     "https://127.0.0.1:\(server.port)/jsonrpc",
                 ])
         }
-        #expect(answer.contains(#""version":"1.0.0""#))
+        #expect(answer.contains(#""version":"2.0.0""#))
         try await server.end()
     }
 }

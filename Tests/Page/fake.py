@@ -150,7 +150,7 @@ class Fake:
         for task in tasks:
             if task["waiting"]:
                 waits[task["waiting"]["reason"]] = waits.get(task["waiting"]["reason"], 0) + 1
-        return {"version": "1.0.0", "revision": self.revision, "folders": ["/home/a/Downloads"], "rateLimit": self.limits.get(None), "total": len(tasks),
+        return {"version": "2.0.0", "revision": self.revision, "folders": ["/home/a/Downloads"], "rateLimit": self.limits.get(None), "total": len(tasks),
                 "bytesPerSecond": sum(task["bytesPerSecond"] or 0 for task in tasks), "states": self.states(tasks), "waiting": waits, **self.mode}
 
     def list(self, barrel=None, states=None, text="", sort="queue", ascending=True, offset=0, limit=100):

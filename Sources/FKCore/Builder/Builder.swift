@@ -5,7 +5,7 @@ import Foundation
 ///
 /// ```swift
 /// var builder = try Builder("https://example.com/图片.png")
-/// builder.directory = "/home/me/Downloads"
+/// builder.folder = URL(fileURLWithPath: "/home/me/Downloads")
 /// let id = try await builder.prepare(in: downloader)
 /// ```
 public struct Builder: Sendable {
@@ -46,20 +46,18 @@ public struct Builder: Sendable {
         description.mirrors = try urls.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
     }
 
-    /// The folder for the finished file, created if missing. nil, the default, keeps the file inside the work path. A
-    /// relative path is relative to the current folder, and a leading `~` is the home folder. The folder is made absolute
-    /// when it is set.
+    /// The folder for the finished file, created if missing. nil, the default, keeps the file inside the work path. A relative file
+    /// URL is relative to the current folder, when it is set.
     ///
-    /// `prepare` refuses an empty path, the home folder of an unknown user, a path with a zero byte, and a relative path
-    /// if the current folder no longer exists or has a name that is not UTF-8.
-    public var directory: String? {
-        get { description.directory }
+    /// `prepare` refuses a URL that is not a file URL or whose path is not UTF-8, an empty path, and a path with a zero byte.
+    public var folder: URL? {
+        get { directory.map { URL(fileURLWithPath: $0, isDirectory: true) } }
         set { description.directory = newValue.map(TaskDescription.directory) }
     }
 
-    /// `directory` as a URL. `prepare` refuses a URL that is not a file URL, or whose path is not UTF-8.
-    public var folder: URL? {
-        get { directory.map { URL(fileURLWithPath: $0, isDirectory: true) } }
+    /// The path of `folder`. A leading `~` is the home folder, `~name` another user's. `prepare` refuses an unknown user.
+    package var directory: String? {
+        get { description.directory }
         set { description.directory = newValue.map(TaskDescription.directory) }
     }
 
@@ -170,13 +168,5 @@ public struct Builder: Sendable {
         _ url: String, in downloader: Downloader
     ) async throws(DownloadError) -> [DownloadInfo] {
         try await typed { try await downloader.engine.snapshot { try $0.infos(.url(url)) } }
-    }
-
-    /// Loads every task of the work path from disk into memory, in the order of submission. Unreadable info files are
-    /// left out and reported by `Downloader.takeProblems()`.
-    ///
-    /// - Throws: `.cancelled` for a closed downloader.
-    public static func loadAll(in downloader: Downloader) async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await downloader.engine.snapshot { try $0.infos(.all) } }
     }
 }

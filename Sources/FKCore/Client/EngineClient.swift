@@ -98,7 +98,7 @@ package struct EngineClient: Sendable {
         } catch {
             replied(.failed(DownloadError(wrapping: error, code: .disk, message: "The request failed.")), [])
         }
-        let problems = await engine.takeProblems()
+        let problems = await engine.takeProblems().map(\.message)
         await engine.close()
         if !problems.isEmpty { replied(.verbs([]), problems) }
     }
@@ -110,7 +110,7 @@ package struct EngineClient: Sendable {
         do {
             while let request = try addition.next(isMessage: false) {
                 let reply = await engine.answer(EngineMessage(request, own: own))
-                replied(reply, await engine.takeProblems())
+                replied(reply, await engine.takeProblems().map(\.message))
                 if case .failed = reply { return .success(false) }
             }
             return .success(true)
@@ -147,7 +147,7 @@ package struct EngineClient: Sendable {
             if let reply = try await here(inquiry?.id) { return (reply, []) }
             if opensEngine, let engine = try Self.open(configure) {
                 let reply = await engine.answer(request, posted: inquiry?.id)
-                let problems = await engine.takeProblems()
+                let problems = await engine.takeProblems().map(\.message)
                 await engine.close()
                 return (reply, problems)
             }
@@ -173,7 +173,7 @@ package struct EngineClient: Sendable {
     private static func open(_ configure: Configure) throws -> Engine? {
         do {
             return try Engine(
-                configure: configure, scope: .chosen, transport: configure.transportKind.makeTransport())
+                configure: configure, scope: .chosen, transport: configure.makeTransport())
         } catch let error as DownloadError where error.code == .workPathBusy {
             return nil
         }

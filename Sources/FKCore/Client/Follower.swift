@@ -268,7 +268,7 @@ final class Follower {
     }
 
     func stopObserving(_ selector: TaskSelector) {
-        switch selector {
+        switch selector.kind {
         case .url, .id:
             guard let target = try? Observers.Target(selector) else { return }
             end(observers.removeAll(target))

@@ -125,7 +125,7 @@ package actor RunSession {
         reporter.cancel()
         await report(access)
         let settled = await settledInfos(access)
-        for problem in await access.takeProblems() { onEvent(.problem(problem)) }
+        for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
         await access.close()
         // Download middlewares hear of the last changes before the command ends.
         await access.callbacks.drained()
@@ -145,7 +145,7 @@ package actor RunSession {
         return try SharedEngine(
             configure: configure, scope: scope, takesOver: true, chains: chains, own: own,
             crowd: TaskBook.tasksInMemory, hooks: hooks
-        ) { [kind = configure.transportKind] in try kind.makeTransport() }
+        ) { [configure] in try configure.makeTransport() }
     }
 
     private func owner() -> Int32 { EngineLock.holder(WorkPath(configure.workPath))?.pid ?? 0 }
@@ -258,7 +258,7 @@ package actor RunSession {
     }
 
     private func report(_ access: SharedEngine) async {
-        for problem in await access.takeProblems() { onEvent(.problem(problem)) }
+        for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
         // A task may have ended since the engine answered. Its end was reported, and must not be reported again.
         let running = await access.snapshot { $0.runningInfos() }.filter {
             tracker.counts($0.id) && !tracker.hasSettled($0.id)

@@ -40,7 +40,7 @@ actor SharedEngine: EngineAccess {
     nonisolated var unownedExecutor: UnownedSerialExecutor { maker.thread.executor.asUnownedSerialExecutor() }
     private var presence: FollowerLock?
     private var isStarted = false
-    private var problems: [String] = []
+    private var problems: [DownloadError] = []
     var lastOwner: EngineOwner?
     private var loop: Task<Void, Never>?
     /// Ends when the owner writes its changes for this process, or does not answer.
@@ -249,7 +249,8 @@ actor SharedEngine: EngineAccess {
         return pause
     }
 
-    private func note(_ problem: String) {
+    private func note(_ text: String) {
+        let problem = DownloadError(.disk, text)
         if !problems.contains(problem), problems.count < 1_000 { problems.append(problem) }
     }
 
@@ -272,7 +273,7 @@ actor SharedEngine: EngineAccess {
         self.configure = configure
     }
 
-    func takeProblems() async -> [String] {
+    func takeProblems() async -> [DownloadError] {
         defer { problems = [] }
         return problems + (await engine?.takeProblems() ?? [])
     }

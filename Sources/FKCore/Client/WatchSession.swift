@@ -56,7 +56,7 @@ package actor WatchSession {
             onEvent(.engineNews(news, pid: holder?.pid ?? 0))
         })
         access = try SharedEngine(configure: configure, scope: .chosen, takesOver: false, hooks: hooks) {
-            [kind = configure.transportKind] in try kind.makeTransport()
+            try configure.makeTransport()
         }
     }
 
@@ -72,7 +72,7 @@ package actor WatchSession {
             await reportOwner()
             try await reportTasks()
             reportLimit()
-            for problem in await access.takeProblems() { onEvent(.problem(problem)) }
+            for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
             onEvent(.progress(await access.snapshot { $0.runningInfos() }))
             try? await Task.sleep(for: .seconds(interval))
         }

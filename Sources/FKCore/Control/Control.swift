@@ -133,8 +133,4 @@ public struct Control: Sendable {
     public func trash(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
         try await engine.perform(.verb(.trash, selector.selector))
     }
-
-    /// Forgets every task of the work path and deletes every file they wrote, also finished ones.
-    @discardableResult
-    public func trashAll() async throws(DownloadError) -> [VerbResult] { try await trash(.all) }
 }

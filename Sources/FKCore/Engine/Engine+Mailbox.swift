@@ -39,7 +39,7 @@ extension Engine {
     private func handle(_ id: MessageID, _ message: Result<EngineMessage, DownloadError>, isLast: Bool) async {
         switch message {
         case .failure(let error):
-            problems.append(error.message)
+            problems.append(error)
             do {
                 try post.mailbox.reply(to: id, .failed(error))
             } catch {

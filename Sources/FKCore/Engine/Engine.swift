@@ -193,7 +193,7 @@ package actor Engine {
     }
 
     /// Returns problems with reading or repair since the last call, at most 1,000 texts.
-    package func takeProblems() -> [String] { problems.take() }
+    package func takeProblems() -> [DownloadError] { problems.take() }
 
     // MARK: Closing
 
@@ -267,7 +267,7 @@ package actor Engine {
     private func programEnded(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
         guard !tenure.isClosed, let entry = try? book.find(id) else { return }
         entry.noteDecision(of: name, error?.message ?? Verdict.told + state.rawValue, at: clock.date)
-        if let error { problems.append(error.message) }
+        if let error { problems.append(error) }
         book.write(entry)
     }
 
@@ -387,7 +387,8 @@ package actor Engine {
         if tenure.noticesLoss() {
             // Another process may own the work path now: this engine stops without writing.
             problems.append(
-                "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.")
+                "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.",
+                code: .workPathBusy)
             return beginClosing()
         }
         tenure.beat()

@@ -17,7 +17,7 @@ extension Barrel {
     ///   - readsFiles: true, the default, reads finished files whose SHA-256 is not known, on all processors.
     ///   - leftOut: receives the members that the format cannot represent, with the reasons, before the last part.
     /// - Returns: the parts of the text in UTF-8. The sequence throws `.notFound` if the barrel is gone.
-    public func exported(
+    package func exported(
         as output: Manifest.Output, readsFiles: Bool = true,
         leftOut: @escaping @Sendable (ManifestError) -> Void = { _ in }
     ) -> AsyncThrowingStream<[UInt8], any Error> {

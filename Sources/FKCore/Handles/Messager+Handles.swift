@@ -20,7 +20,7 @@ extension Messager {
     public func remove(_ selector: some TaskSelecting, fromBarrel name: String) async throws(DownloadError) {
         _ = try await typed {
             let texts: [String] =
-                switch selector.selector {
+                switch selector.selector.kind {
                 case .url(let url): [url]
                 case .id(let id): [id.hex]
                 case .barrel, .state, .all:

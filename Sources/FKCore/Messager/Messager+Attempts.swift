@@ -3,12 +3,11 @@ import Foundation
 
 /// Reports on the start, progress and end of each attempt (ZFRetryDownloader).
 extension Messager {
-    /// Registers a callback for the attempts of a task. The task need not exist yet. An attempt that is already
-    /// running is reported from its next report on. `removeInfo` removes the callback.
+    /// Registers a callback for the attempts of a task, as `addInfo`. The task need not exist yet. An attempt that is already
+    /// running is reported from its next report on.
     ///
     /// - Parameter queue: same as for `addInfo`.
     /// - Throws: same as `addInfo`.
-    @discardableResult
     public func addAttempts(
         _ selector: some TaskSelecting, on queue: DispatchQueue? = nil,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void

@@ -1,8 +1,8 @@
 import FKMiddleware
 
 extension Messager {
-    /// Registers a callback for every change of state of every task of the work path, whichever process runs it; `removeInfo`
-    /// removes it. A new task is a change. A task that was forgotten has the state `.unknown`. Progress is no change:
+    /// Registers a callback for every change of state of every task of the work path, whichever process runs it, as
+    /// `addInfo`. A new task is a change. A task that was forgotten has the state `.unknown`. Progress is no change:
     /// ask `running()` for it.
     ///
     /// - Parameters:
@@ -15,7 +15,7 @@ extension Messager {
         let target = CallbackTarget(queue: nil, callbacks: engine.callbacks)
         let whenMissed = target.calling { (_: Void) in missed() }
         let number = await engine.observeStates(missed: { whenMissed(()) }, target.calling(callback))
-        return Registration(number: number, calls: target.calls)
+        return Registration(number, target.calls, at: engine)
     }
 
     /// Returns when the callbacks of all changes up to now have run on the library's serial queue.

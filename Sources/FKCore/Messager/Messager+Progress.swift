@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Foundation's `Progress` for tasks and barrels (MCDownloadManager).
+/// Foundation's `Progress` for tasks, barrels and all tasks (MCDownloadManager).
 extension Messager {
     /// A `Progress` that follows a task and can control it. Its unit is bytes.
     ///
@@ -21,41 +21,40 @@ extension Messager {
     /// on `queue`: pass the queue on which the progress and its parents are read, for example `.main`.
     ///
     /// - Parameters:
-    ///   - selector: for several tasks of one URL, the oldest is followed.
+    ///   - selector: for several tasks of one URL, the oldest is followed. For a barrel and for `.all` it is their sum, see below.
     ///   - queue: a serial queue; nil, the default, uses one queue of the library for all progresses.
-    /// - Throws: `.notFound` if there is no such task, `.invalidURL` for an invalid URL, `.cancelled` for a closed
+    /// - Throws: `.notFound` if there is no such task or barrel, `.invalidURL` for an invalid URL, `.cancelled` for a closed
     ///   downloader.
+    ///
+    /// The progress of a barrel or of all tasks is indeterminate until the lengths of all of them are known. Then it shows
+    /// `BarrelInfo.fraction`, which never decreases: after bytes were discarded, its completed units exceed the stored bytes. It is
+    /// finished if every task is complete, paused if none is running or waiting and one is suspended, and cancelled if all that
+    /// are not complete are cancelled. `userInfo` counts the files. Verbs apply to all of them.
     public func progress(
         _ selector: some TaskSelecting, on queue: DispatchQueue? = nil
     ) async throws(DownloadError) -> Progress {
-        let selector = selector.selector
-        guard let info = try await typed({ try await engine.snapshot { try $0.infos(selector).first } }) else {
-            throw DownloadError(.notFound, "There is no task \(selector.name).")
+        let asked = selector.selector
+        let target: TaskSelector
+        let first: ProgressSnapshot
+        switch asked.kind {
+        case .barrel(let name): (target, first) = (asked, .init(try await barrelInfo(name)))
+        case .all: (target, first) = (asked, .init(BarrelInfo(name: "")))
+        case .url, .id, .state:
+            guard let info = try await typed({ try await engine.snapshot { try $0.infos(asked).first } }) else {
+                throw DownloadError(.notFound, "There is no task \(asked.name).")
+            }
+            (target, first) = (.id(info.id), .init(info))
         }
-        let link = ProgressLink(engine, .id(info.id), queue)
-        let progress = await link.begin(.init(info))
+        let link = ProgressLink(engine, target, queue)
+        let progress = await link.begin(first)
         let number = try await typed {
-            try await engine.observe(.id(info.id)) { [weak link] info in link?.update(.init(info)) }
-        }
-        await link.follow(number)
-        return progress
-    }
-
-    /// A `Progress` for the sum of a barrel; otherwise like `progress(_:on:)`.
-    ///
-    /// It is indeterminate until the lengths of all members are known. Then it shows `BarrelInfo.fraction`, which
-    /// never decreases: after bytes were discarded, its completed units exceed the stored bytes. It is finished if
-    /// every member is complete, paused if no member is running or waiting and one is suspended, and cancelled if all
-    /// members that are not complete are cancelled. `userInfo` counts the files. Verbs apply to all members.
-    ///
-    /// - Throws: `.notFound` if there is no such barrel, `.cancelled` for a closed downloader.
-    public func barrelProgress(
-        _ name: String, on queue: DispatchQueue? = nil
-    ) async throws(DownloadError) -> Progress {
-        let link = ProgressLink(engine, .barrel(name), queue)
-        let progress = await link.begin(.init(try await barrelInfo(name)))
-        let number = try await typed {
-            try await engine.observeBarrel(name) { [weak link] info in link?.update(.init(info)) }
+            switch target.kind {
+            case .barrel(let name):
+                return try await engine.observeBarrel(name) { [weak link] info in link?.update(.init(info)) }
+            case .all: return try await engine.observeTotal { [weak link] info in link?.update(.init(info)) }
+            case .url, .id, .state:
+                return try await engine.observe(target) { [weak link] info in link?.update(.init(info)) }
+            }
         }
         await link.follow(number)
         return progress

@@ -35,13 +35,6 @@ extension Messager {
             }
         }
     }
-
-    /// The members of a barrel that are not complete, in the order in which they joined.
-    ///
-    /// - Throws: `.notFound` if there is no such barrel.
-    public func missing(inBarrel name: String) async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await engine.snapshot { try $0.infos(.barrel(name)) }.filter { $0.state != .complete } }
-    }
 }
 
 extension Control {
@@ -65,7 +58,7 @@ extension Control {
     public func refresh(_ selector: some TaskSelecting) async throws(DownloadError) -> [RefreshedFile] {
         try await typed {
             let configure = await engine.currentConfigure
-            let refresher = FileRefresher(configure, engine.chains, try configure.transportKind.makeTransport())
+            let refresher = FileRefresher(configure, engine.chains, try configure.makeTransport())
             defer { refresher.close() }
             var files: [RefreshedFile] = []
             await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) {
@@ -98,7 +91,7 @@ extension StoreReader {
     ///
     /// - Throws: `.notFound` for a barrel, a URL or a task that is unknown.
     package func taskIDs(matching selector: TaskSelector) throws -> [TaskID] {
-        switch selector {
+        switch selector.kind {
         case .all: return try workPath.allTaskIDs()
         case .barrel(let name): return try barrelIDs(name).ids
         case .state: return try records(matching: selector).map(\.id)

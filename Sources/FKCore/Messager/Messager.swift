@@ -8,10 +8,31 @@ import Foundation
 public struct Messager: Sendable {
     let engine: any EngineAccess
 
-    /// Identifies a registered callback.
-    public struct Registration: Sendable, Hashable {
-        let number: UInt64
-        let calls: CallbackSwitch
+    /// Holds a registered callback. It is removed when the registration is released, unless `keep()` was called.
+    public final class Registration: Sendable {
+        private let calls: CallbackSwitch
+        private let stop: @Sendable () -> Void
+        private let isKept = Locked(false)
+
+        /// It does not keep the engine in memory.
+        init(_ number: UInt64, _ calls: CallbackSwitch, at engine: any EngineAccess) {
+            self.calls = calls
+            stop = { [weak engine] in
+                if let engine { Task { await engine.stopObserving(number) } }
+            }
+        }
+
+        deinit { if !isKept.withLock(\.self) { cancel() } }
+
+        /// Removes the callback. It does not wait for a call that is running, and no other one begins.
+        public func cancel() {
+            calls.turnOff()
+            stop()
+        }
+
+        /// Keeps the callback until `cancel()`, `Messager.removeInfo(_:)` or the end of the downloader, also after the registration
+        /// is released.
+        public func keep() { isKept.withLock { $0 = true } }
     }
 
     // MARK: Lookups
@@ -51,7 +72,8 @@ public struct Messager: Sendable {
 
     // MARK: Polled info
 
-    /// Registers a polled callback. It is called once immediately if the task exists.
+    /// Registers a polled callback, which stays until the registration is released. It is called once immediately if the task
+    /// exists.
     ///
     /// - Parameters:
     ///   - selector: a URL or an id; the task need not exist yet. Use `addBarrelInfo` for barrels.
@@ -60,7 +82,6 @@ public struct Messager: Sendable {
     ///     `Downloader.close()` waits for calls on the library's queue, and not for those on a queue of the application.
     /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for `.barrel` and `.all`, `.cancelled` for a
     ///   closed downloader.
-    @discardableResult
     public func addInfo(
         _ selector: some TaskSelecting, on queue: DispatchQueue? = nil,
         _ callback: @escaping @Sendable (DownloadInfo) -> Void
@@ -73,13 +94,7 @@ public struct Messager: Sendable {
         on queue: DispatchQueue?, _ observe: (CallbackTarget) async throws -> UInt64
     ) async throws(DownloadError) -> Registration {
         let target = CallbackTarget(queue: queue, callbacks: engine.callbacks)
-        return try await typed { Registration(number: try await observe(target), calls: target.calls) }
-    }
-
-    /// Removes a callback. It does not wait for a call that is running, and no other one begins.
-    public func removeInfo(_ registration: Registration) async {
-        registration.calls.turnOff()
-        await engine.stopObserving(registration.number)
+        return try await typed { Registration(try await observe(target), target.calls, at: engine) }
     }
 
     /// Removes all callbacks of a task that were added with the same URL or id. Calls that wait on a queue still run.
@@ -138,15 +153,14 @@ public struct Messager: Sendable {
     /// The sum over the members as it is now.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
-    public func barrelInfo(_ name: String) async throws(DownloadError) -> BarrelInfo {
+    package func barrelInfo(_ name: String) async throws(DownloadError) -> BarrelInfo {
         try await typed { try await engine.snapshot { try $0.barrelInfo(name) } }
     }
 
-    /// Registers a polled callback for the sum. It is called once immediately.
+    /// Registers a polled callback for the sum, as `addInfo`. It is called once immediately.
     ///
     /// - Parameter queue: same as for `addInfo`.
     /// - Throws: `.notFound` if there is no such barrel.
-    @discardableResult
     public func addBarrelInfo(
         _ name: String, on queue: DispatchQueue? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) async throws(DownloadError) -> Registration {
@@ -156,7 +170,7 @@ public struct Messager: Sendable {
     /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends
     /// when all members are complete, in error, cancelled or gone, and goes on while one is suspended. For an empty barrel
     /// it ends after one sum. It ends at once if there is no such barrel.
-    public func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
+    package func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
         sequence(.firstAndNewest) { engine, yield, end in try await engine.observeBarrel(name, end: end, yield) }
     }
 }

@@ -20,6 +20,13 @@ extension Messager {
             return try source.records(query).records.first
         }
     }
+
+    /// The head of the response that the task's file comes from, as its record has it; nil before the first one, and if there is no
+    /// such task. For several tasks of one URL, the oldest.
+    public func response(_ selector: some TaskSelecting) async -> ResponseHead? {
+        guard let id = await info(selector)?.id else { return nil }
+        return try? StoreReader(engine.workPath).record(id).response
+    }
 }
 
 extension Control {

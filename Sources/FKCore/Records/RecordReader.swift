@@ -8,7 +8,7 @@ import Foundation
 /// stay in memory until the reader is released.
 ///
 /// It is safe to use from any thread. Queries run one after the other and block the calling thread.
-public final class RecordReader: Sendable {
+package final class RecordReader: Sendable {
     private struct Known {
         /// nil if the file had just been written, because another write may have the same time.
         var stamp: FileStamp?
@@ -28,7 +28,7 @@ public final class RecordReader: Sendable {
     ///
     /// - Parameter workPath: a file URL; nil, the default, uses the default of `Configure`.
     /// - Throws: `.notFound` if there is no work path, `.workPathUnusable` or `.laterVersion`.
-    public init(workPath: URL? = nil) throws(DownloadError) {
+    package init(workPath: URL? = nil) throws(DownloadError) {
         let path = WorkPath(Configure(workPath: workPath).workPath)
         try typedNow { try path.open(create: false) }
         reader = StoreReader(path)
@@ -37,7 +37,7 @@ public final class RecordReader: Sendable {
     /// The records that match a query. Unreadable info files are left out.
     ///
     /// - Throws: `.invalidArgument` for an invalid query, `.notFound` for a missing barrel.
-    public func records(_ query: RecordQuery = .init()) throws(DownloadError) -> RecordPage {
+    package func records(_ query: RecordQuery = .init()) throws(DownloadError) -> RecordPage {
         try typedNow { try read(query) }
     }
 

@@ -90,7 +90,7 @@ package struct StoreReader: Sendable {
     ///
     /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel.
     package func records(matching selector: TaskSelector) throws -> [TaskRecord] {
-        switch selector {
+        switch selector.kind {
         case .all: try records()
         case .state(let state): try records().filter { $0.state == state }
         case .id(let id): records([id])

@@ -230,17 +230,15 @@
             }
             head.carried = rules.carried
             if !head.carriesFile { setAside() }
-            switch handler.transport(didReceive: head) {
-            case .deliver:
-                guard !meter.endsHere || current.method == "HEAD" else {
-                    outcome = .success(())
-                    return false
-                }
-                return announceWait()
-            case .fail(let error):
+            if let error = handler.refusal(of: head) {
                 outcome = .failure(error)
                 return false
             }
+            guard !meter.endsHere || current.method == "HEAD" else {
+                outcome = .success(())
+                return false
+            }
+            return announceWait()
         }
 
         /// Tells the handler that all bytes that were read are delivered. The first call, after the head, tells it that it
@@ -284,8 +282,8 @@
                 guard meter.endsHere else { return bytes.count }
                 outcome = .success(())
                 return 0
-            case .pause(let seconds):
-                watch.pausedUntil = seconds.map { clock.after(seconds: $0) } ?? .max
+            case .pause(let time):
+                watch.pausedUntil = time.map { clock.after(seconds: $0.inSeconds) } ?? .max
                 clock.note(deadline)
                 return Int(CURL_WRITEFUNC_PAUSE)
             case .enough:

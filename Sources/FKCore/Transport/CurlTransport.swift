@@ -15,7 +15,7 @@
     /// - `TransportOptions.stallTimeout` starts when the request is sent. The complete head must arrive within it,
     ///   whatever interim responses (1xx) come first; then each byte of the body must arrive within it after the
     ///   previous one. Paused time does not count.
-    public final class CurlTransport: Transport {
+    package final class CurlTransport: Transport {
         /// The size of libcurl's receive buffer in bytes.
         static let receiveBufferSize = 512 << 10
 
@@ -24,14 +24,14 @@
         private let running = DispatchGroup()
 
         /// Creates a transport. The thread starts with the first transfer.
-        public init() {}
+        package init() {}
 
         deinit {
             inbox.stop()
         }
 
         /// Same as `Transport.start`. After `shutdown`, the transfer ends with `.cancelled`.
-        public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
+        package func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
             var request = request
             if request.prefersHTTP1, request.options.httpVersion == .automatic { request.options.httpVersion = .http1 }
             guard let (id, isFirst) = inbox.start(.init(request: request, handler: handler), onFirst: running.enter)
@@ -45,7 +45,7 @@
 
         /// Cancels all transfers and waits until every handler has been finished and the thread has ended. Called
         /// from a callback, it does not wait.
-        public func shutdown() {
+        package func shutdown() {
             inbox.stop()
             guard !thread.isCurrent else { return }
             running.wait()

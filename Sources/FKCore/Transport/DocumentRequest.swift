@@ -100,21 +100,17 @@ package struct DocumentRequest: Sendable {
             self.onEnd = onEnd
         }
 
-        func transport(didReceive head: ResponseHead) -> HeadVerdict {
+        func transport(didReceive head: ResponseHead) throws(DownloadError) {
             self.head = head
             guard head.status == 200 || head.status == 203 else {
                 refusal = RetryRules.error(for: head, now: Date())
-                return .deliver
+                return
             }
-            if let length = try? ContentLength.parse(head), length > Int64(limit) {
-                return isWanted(head) ? .fail(tooLarge) : unwanted()
+            guard isWanted(head) else {
+                isUnwanted = true
+                throw DownloadError(.cancelled, "The document was not needed.")
             }
-            return isWanted(head) ? .deliver : unwanted()
-        }
-
-        private func unwanted() -> HeadVerdict {
-            isUnwanted = true
-            return .fail(DownloadError(.cancelled, "The document was not needed."))
+            if let length = try? ContentLength.parse(head), length > Int64(limit) { throw tooLarge }
         }
 
         private var tooLarge: DownloadError {

@@ -47,7 +47,7 @@ public struct TransportRequest: Sendable {
     public var options: TransportOptions
     /// True if its own connection and HTTP/1.1 suit the request best, for `TransportOptions.HTTPVersion.automatic`.
     /// The default is false. A transport without that choice may ignore it.
-    public var prefersHTTP1: Bool
+    package var prefersHTTP1: Bool
 
     /// Creates a request for tests of a transport. The engine creates its own.
     public init(
@@ -71,7 +71,9 @@ public struct TransportRequest: Sendable {
 /// a disk write takes.
 public protocol TransportHandler: AnyObject, Sendable {
     /// The head of the final response has arrived, with any status.
-    func transport(didReceive head: ResponseHead) -> HeadVerdict
+    ///
+    /// - Throws: the error that ends the transfer. No body is delivered then.
+    func transport(didReceive head: ResponseHead) throws(DownloadError)
     /// A piece of the body has arrived. The buffer is valid only during the call.
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
     /// All bytes that the transport has read were delivered, and it now waits for more. A handler may keep bytes to itself
@@ -88,14 +90,16 @@ public protocol TransportHandler: AnyObject, Sendable {
 extension TransportHandler {
     /// Does nothing.
     public func transportWillWait() throws(DownloadError) {}
-}
 
-/// The handler's decision about a head.
-public enum HeadVerdict: Sendable {
-    /// Deliver the body.
-    case deliver
-    /// End the transfer with this error. No body is delivered.
-    case fail(DownloadError)
+    /// Delivers a head. Returns the error that ends the transfer; nil for none.
+    package func refusal(of head: ResponseHead) -> DownloadError? {
+        do throws(DownloadError) {
+            try transport(didReceive: head)
+            return nil
+        } catch {
+            return error
+        }
+    }
 }
 
 /// The handler's decision about a piece of the body.
@@ -103,8 +107,8 @@ public enum BodyVerdict: Sendable {
     /// The handler has consumed the whole buffer.
     case consumed
     /// The handler has consumed none of the buffer. The transport delivers the same bytes again after `resume()`, or
-    /// after this many seconds (above 0) if they are given.
-    case pause(seconds: Double?)
+    /// after this time (above 0) if it is given.
+    case pause(Duration?)
     /// The handler has all the bytes it needs: end the transfer with success and discard the rest.
     case enough
     /// End the transfer with this error.

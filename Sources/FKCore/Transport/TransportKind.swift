@@ -12,13 +12,13 @@ public enum TransportKind: String, Sendable, Hashable, Codable, CaseIterable {
     /// Creates a transport of this kind. It uses no resources before its first transfer.
     ///
     /// - Throws: `.invalidArgument` for `.curl` if libcurl is not compiled in.
-    package func makeTransport() throws(DownloadError) -> any Transport {
+    package func makeTransport(_ networks: Networks = Networks()) throws(DownloadError) -> any Transport {
         switch self {
         #if canImport(CLibcurl)
             case .automatic, .curl: return CurlTransport()
-            case .urlSession: return URLSessionTransport()
+            case .urlSession: return URLSessionTransport(networks: networks)
         #else
-            case .automatic, .urlSession: return URLSessionTransport()
+            case .automatic, .urlSession: return URLSessionTransport(networks: networks)
             case .curl:
                 throw DownloadError(
                     .invalidArgument,

@@ -21,7 +21,7 @@ final class URLSessionHub: Sendable {
         var isWatching = false
     }
 
-    init(networks: URLSessionTransport.Networks) {
+    init(networks: Networks) {
         pool = URLSessionPool(networks: networks, queue: queue)
     }
 

@@ -41,7 +41,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     /// Creates a line; nil if this Foundation's URLSession has no queue that can be suspended.
     ///
     /// - Parameter commands: the queue on which tasks are created and cancelled.
-    init?(origin: URLOrigin, networks: URLSessionTransport.Networks, commands: DispatchQueue) {
+    init?(origin: URLOrigin, networks: Networks, commands: DispatchQueue) {
         self.origin = origin
         self.commands = commands
         super.init()
@@ -75,7 +75,7 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     #endif
 
     /// No cache, no cookies, no saved passwords and no time-outs, because the transfer has its own.
-    static func configuration(_ networks: URLSessionTransport.Networks) -> URLSessionConfiguration {
+    static func configuration(_ networks: Networks) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData

@@ -20,13 +20,13 @@ final class URLSessionPool: Sendable {
     private static let idleSeconds = 60.0
 
     private let state = Locked(State())
-    private let networks: URLSessionTransport.Networks
+    private let networks: Networks
     private let queue: DispatchQueue
 
     /// Creates an empty pool.
     ///
     /// - Parameter queue: where sessions are used and closed. It is never the queue of a callback.
-    init(networks: URLSessionTransport.Networks, queue: DispatchQueue) {
+    init(networks: Networks, queue: DispatchQueue) {
         self.networks = networks
         self.queue = queue
     }

@@ -182,7 +182,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         self.head = head
         let isAside = !head.carriesFile
         flow.withLock { $0.answered(isAside: isAside) }
-        if case .fail(let error) = CallbackThreads.run({ handler.transport(didReceive: head) }) { throw error }
+        if let error = CallbackThreads.run({ handler.refusal(of: head) }) { throw error }
         // Foundation has decoded the body, so the bytes to come are not those that the head describes.
         if let coding = head.contentCoding, head.carriesFile, !route.isHead, line?.keepsCoding != true {
             throw DownloadError(
@@ -230,8 +230,8 @@ final class URLSessionTransfer: @unchecked Sendable {
         case .consumed:
             meter.take(share)
             if meter.endsHere { endNow(.success(())) }
-        case .pause(let seconds):
-            pause(seconds)
+        case .pause(let time):
+            pause(time?.inSeconds)
             return false
         case .enough:
             meter.take(share)

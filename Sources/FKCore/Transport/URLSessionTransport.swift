@@ -15,31 +15,11 @@ import Foundation
 ///   report the connection, so `connectTimeout` has no effect of its own.
 /// - `ResponseHead.httpVersion` is always `1.1`, and the fields are sorted by name and joined if repeated, because
 ///   URLSession does not report more. A body without a length therefore counts as not verified, also over HTTP/2.
-public final class URLSessionTransport: Transport {
-    /// The networks that may be used. It has no effect on Linux, which does not tell networks apart.
-    ///
-    /// FKDownloader's background sessions are not supported: the system performs them with download tasks, which
-    /// deliver a finished file instead of bytes, so the engine could not resume, join or verify anything.
-    public struct Networks: Sendable, Hashable {
-        /// Whether mobile networks may be used. The default is true.
-        public var allowsCellular = true
-        /// Whether networks in Low Data Mode may be used. The default is true.
-        public var allowsConstrained = true
-        /// Whether networks that the system counts as expensive may be used, such as mobile ones and personal
-        /// hotspots. The default is true.
-        public var allowsExpensive = true
-        /// Whether transfers have low urgency: the system gives them the background class of traffic and lets them
-        /// wait for a connection instead of failing at once. The default is false.
-        public var isBackground = false
-
-        /// Creates the default: all networks.
-        public init() {}
-    }
-
+package final class URLSessionTransport: Transport {
     private let hub: URLSessionHub
 
     /// Creates a transport. The first session is created with the first transfer.
-    public init(networks: Networks = Networks()) {
+    package init(networks: Networks = Networks()) {
         hub = URLSessionHub(networks: networks)
     }
 
@@ -48,7 +28,7 @@ public final class URLSessionTransport: Transport {
     }
 
     /// Same as `Transport.start`. After `shutdown`, the transfer ends with `.cancelled`.
-    public func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
+    package func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
         let transfer = URLSessionTransfer(request, handler: handler, hub: hub)
         hub.start(transfer)
         return URLSessionOperation(transfer)
@@ -56,10 +36,30 @@ public final class URLSessionTransport: Transport {
 
     /// Cancels all transfers and waits until every handler has been finished. Called from a callback, it does not
     /// wait.
-    public func shutdown() {
+    package func shutdown() {
         hub.stop()
         hub.wait()
     }
+}
+
+/// The networks that transfers over URLSession may use (`Configure.networks`). It has no effect on libcurl, and none on Linux, which
+/// does not tell networks apart.
+///
+/// FKDownloader's background sessions are not supported: the system performs them with download tasks, which
+/// deliver a finished file instead of bytes, so the engine could not resume, join or verify anything.
+public struct Networks: Sendable, Hashable {
+    /// Whether mobile networks may be used. The default is true.
+    public var allowsCellular = true
+    /// Whether networks in Low Data Mode may be used. The default is true.
+    public var allowsConstrained = true
+    /// Whether networks that the system counts as expensive may be used, such as mobile ones and personal
+    /// hotspots. The default is true.
+    public var allowsExpensive = true
+    /// Whether transfers have low urgency: the system gives them the background class of traffic and lets them
+    /// wait for a connection instead of failing at once. The default is false.
+    public var isBackground = false
+
+    package init() {}
 }
 
 /// It does not retain a transfer that has ended.

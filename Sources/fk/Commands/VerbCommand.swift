@@ -22,7 +22,7 @@ struct VerbCommand: Command {
         var forAll = true
         if case .tasks = targets { forAll = false }
         let answers = Locked(VerbAnswers(global, context, forAll: forAll))
-        let ids = selectors.compactMap { if case .id(let id) = $0 { id } else { nil } }
+        let ids = selectors.compactMap { if case .id(let id) = $0.kind { id } else { nil } }
         if ids.count > 1, ids.count == selectors.count {
             // One request, because another process takes its time for each.
             let (reply, problems) = try await client.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))

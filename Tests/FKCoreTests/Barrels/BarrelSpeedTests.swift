@@ -49,7 +49,7 @@ struct BarrelSpeedTests {
         try await bench.messager.addBarrel("b", urls: [])
         try await bench.messager.addBarrelInfo("b") { info in
             rates.update { $0.append((info.states[.complete], info.bytesPerSecond)) }
-        }
+        }.keep()
         for number in 0..<100 { try await bench.add("\(number)", barrel: "b") }
         try await bench.advance(by: 0.05) { bench.names.count { !$0.hasPrefix(".") } == 100 }
         await bench.engine.callbacks.drained()

@@ -32,7 +32,7 @@ struct BarrelSumTests {
         #expect(info.count == ByteCount(received: 102_000, expected: 302_000, isLowerBound: true))
         #expect(!info.isExpectedKnown && info.fraction == nil && info.count.fraction == nil)
         #expect(info.fileFraction == 0.5)
-        let progress = try await bench.messager.barrelProgress("b")
+        let progress = try await bench.messager.progress(.barrel("b"))
         #expect(progress.isIndeterminate && progress.fractionCompleted == 0)
         #expect(progress.userInfo[.fileCompletedCountKey] as? Int == 2)
         #expect(progress.userInfo[.estimatedTimeRemainingKey] == nil)
@@ -54,7 +54,7 @@ struct BarrelSumTests {
         }
         let rates = Observed<[Double]>([])
         try await bench.add("large", barrel: "b")
-        try await bench.messager.addBarrelInfo("b") { info in rates.update { $0.append(info.bytesPerSecond) } }
+        try await bench.messager.addBarrelInfo("b") { info in rates.update { $0.append(info.bytesPerSecond) } }.keep()
         await first.reached()
         await bench.advance(1)
         first.open()
@@ -120,9 +120,9 @@ struct BarrelSumTests {
         try await bench.add("other", barrel: "b")
         for gate in gates { await gate.reached() }
         await bench.sync()
-        let progress = try await bench.messager.barrelProgress("b")
+        let progress = try await bench.messager.progress(.barrel("b"))
         let seen = Observed<[Double?]>([])
-        try await bench.messager.addBarrelInfo("b") { info in seen.update { $0.append(info.fraction) } }
+        try await bench.messager.addBarrelInfo("b") { info in seen.update { $0.append(info.fraction) } }.keep()
         let before = try await bench.messager.barrelInfo("b")
         #expect(before.fraction == 0.5 && progress.fractionCompleted == 0.5)
         try await bench.control.suspend(.id(id))

@@ -40,7 +40,7 @@ struct BarrelTests {
         }
         let seen = Observed<[BarrelInfo]>([])
         for index in 0..<4 { try await bench.add("f\(index)", barrel: "b") }
-        try await bench.messager.addBarrelInfo("b") { info in seen.update { $0.append(info) } }
+        try await bench.messager.addBarrelInfo("b") { info in seen.update { $0.append(info) } }.keep()
         for (index, gate) in gates.enumerated() {
             await gate.reached()
             await bench.advance(1)

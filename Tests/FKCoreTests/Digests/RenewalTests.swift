@@ -109,7 +109,7 @@ struct RenewalTests {
         _ = await bench.engine.answer(.renew([Renewal(id)]))
         #expect(await bench.finished(id)?.path == bench.out + "/a")
         #expect(try bench.out("a") == Self.new && bench.out("a.1") == mine)
-        #expect(await bench.downloader.takeProblems().contains { $0.contains("kept as \(bench.out)/a.1") })
+        #expect(await bench.downloader.takeProblems().contains { $0.message.contains("kept as \(bench.out)/a.1") })
     }
 
     @Test(

@@ -148,7 +148,7 @@ struct RepairEndTests {
         gate.open()
         #expect(await bench.finished(id)?.path == path)
         #expect(try bench.out("a") == Self.content && bench.out("a.1") == Self.damaged && bench.names.count == 2)
-        #expect(await bench.downloader.takeProblems().contains { $0.contains("kept as \(path).1") })
+        #expect(await bench.downloader.takeProblems().contains { $0.message.contains("kept as \(path).1") })
     }
 
     /// Where a repair ends before it is whole.

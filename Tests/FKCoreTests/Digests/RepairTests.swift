@@ -115,10 +115,8 @@ struct RepairTests {
         #expect(await bench.finished(id)?.state == .complete)
         #expect(await bench.finished(failed)?.state == .error)
         #expect(try await verify(bench, .barrel("x")).map(\.id) == [id])
-        #expect(try await bench.messager.missing(inBarrel: "x").map(\.id) == [failed])
         await #expect(throws: DownloadError.self) { try await verify(bench, .barrel("none")) }
-        await #expect(throws: DownloadError.self) { try await verify(bench, "http://h.example/other") }
-        await #expect(throws: DownloadError.self) { try await bench.messager.missing(inBarrel: "none") }
+        await #expect(throws: DownloadError.self) { try await verify(bench, .url("http://h.example/other")) }
         #expect(bench.transport.requests.count == 2)
     }
 

@@ -156,7 +156,8 @@ struct ComparisonTests {
         await scene.bench.engine.activate()
         await scene.bench.engine.waitUntilDrained()
         #expect(await scene.bench.state(scene.id) == .complete)
-        #expect(await scene.bench.downloader.takeProblems().contains { $0.contains("/a could not be compared") })
+        #expect(
+            await scene.bench.downloader.takeProblems().contains { $0.message.contains("/a could not be compared") })
         #expect(try scene.bench.stored(scene.id).bootID == "another boot")
         chmod(scene.bench.out + "/a", 0o600)
     }

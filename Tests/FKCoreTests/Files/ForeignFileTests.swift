@@ -138,7 +138,8 @@ struct ForeignFileTests {
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.isEmpty && bench.names == names)
         if let bytes { #expect(try bench.out("a") == bytes) }
-        #expect(await bench.downloader.takeProblems().contains { $0.contains("\(bench.out)/a is not the file") })
+        #expect(
+            await bench.downloader.takeProblems().contains { $0.message.contains("\(bench.out)/a is not the file") })
     }
 
     @Test("other bytes at the very time of our own are moved aside and kept where the mark is gone")
@@ -156,7 +157,7 @@ struct ForeignFileTests {
         let kept = FileNameRules.oldName(for: "a", id: id)
         #expect(bench.names == [kept, "a"])
         #expect(try bench.out(kept) == [1, 2] && bench.out("a") == Self.content)
-        #expect(await bench.downloader.takeProblems().contains { $0.contains(kept) })
+        #expect(await bench.downloader.takeProblems().contains { $0.message.contains(kept) })
     }
 
     @Test("a process killed before the last record takes no other file for its own", arguments: [false, true])
@@ -189,7 +190,7 @@ struct ForeignFileTests {
         #expect(await bench.finished(id)?.path == target.path + "/a")
         #expect(try bench.out("a") == [UInt8](repeating: 7, count: 1_000))
         #expect(try bench.folder.read("moved/a") == Self.content)
-        #expect(await bench.downloader.takeProblems().contains { $0.contains("\(bench.out)/a stays") })
+        #expect(await bench.downloader.takeProblems().contains { $0.message.contains("\(bench.out)/a stays") })
     }
 
     @Test("cancelled in the response chain, a task deletes no file that took its file's place")
@@ -207,7 +208,7 @@ struct ForeignFileTests {
         _ = await isReplaced.wait { $0 }
         try await bench.control.cancel(.id(id))
         #expect(try bench.out("a") == [UInt8](repeating: 7, count: 1_000))
-        #expect(await bench.downloader.takeProblems().contains { $0.contains("\(bench.out)/a stays") })
+        #expect(await bench.downloader.takeProblems().contains { $0.message.contains("\(bench.out)/a stays") })
     }
 }
 

@@ -38,7 +38,7 @@ struct FakeTransportTests {
     func resume(_ seconds: Double?) async throws {
         let transport = transport { .file([1, 2, 3], to: $0) }
         let handler = RecordingHandler(onBody: { _, record in
-            record.pieces == 0 ? .pause(seconds: seconds) : .consumed
+            record.pieces == 0 ? .pause(seconds.map { .seconds($0) }) : .consumed
         })
         let operation = try start(transport, handler)
         await transport.idle()
@@ -69,7 +69,7 @@ struct FakeTransportTests {
         let gate = FakeGate()
         let transport = transport { .file([1, 2, 3], to: $0, gate: gate, pauseAt: 1) }
         let handlers = [
-            RecordingHandler(), RecordingHandler(onBody: { _, _ in .pause(seconds: nil) }), .pausing(once: 5),
+            RecordingHandler(), RecordingHandler(onBody: { _, _ in .pause(nil) }), .pausing(once: 5),
         ]
         for handler in handlers { _ = try start(transport, handler) }
         await transport.idle()

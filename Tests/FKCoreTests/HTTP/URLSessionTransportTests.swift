@@ -65,7 +65,7 @@ struct URLSessionTransportTests {
         // Pauses again and again: whatever each of them lets through would add up.
         let handler = RecordingHandler(
             keepsBody: false,
-            onBody: { _, record in record.pieces % 2 == 0 ? .pause(seconds: 0.01) : .consumed })
+            onBody: { _, record in record.pieces % 2 == 0 ? .pause(.milliseconds(10)) : .consumed })
         let operation = transport.start(
             try TransportConformance.Context.request(server.url("/a")), handler: handler)
         _ = await handler.record.wait { $0.pieces >= 60 }
@@ -84,7 +84,7 @@ struct URLSessionTransportTests {
         defer { transport.shutdown() }
         let error = DownloadError(.tooLarge, "Too much.")
         let handler = RecordingHandler(
-            onBody: { _, record in record.pieces == 0 ? .pause(seconds: 0.01) : fails ? .fail(error) : .enough })
+            onBody: { _, record in record.pieces == 0 ? .pause(.milliseconds(10)) : fails ? .fail(error) : .enough })
         _ = transport.start(try TransportConformance.Context.request(server.url("/a")), handler: handler)
         let record = await handler.finished()
         #expect(record.violations == [] && record.pieces == 2)

@@ -33,7 +33,7 @@ struct ClientRoleTests {
         let heard = Observed<[DownloadState]>([])
         try await downloader.messager.addInfo(.id(id)) { info in
             heard.update { if $0.last != info.state { $0.append(info.state) } }
-        }
+        }.keep()
         return heard
     }
 
@@ -68,7 +68,7 @@ struct ClientRoleTests {
         let isOver = try await eventually { await downloader.owner == .nobody ? true : nil }
         #expect(isOver == true)
         await #expect { try await downloader.add("http://h/a") } throws: { ($0 as? DownloadError)?.code == .cancelled }
-        #expect(await downloader.takeProblems().contains { $0.contains("lock of the work path") })
+        #expect(await downloader.takeProblems().contains { $0.message.contains("lock of the work path") })
         other.release()
         await downloader.close()
     }
@@ -173,6 +173,7 @@ struct ClientRoleTests {
         let client = try join(bench)
         let counts = Observed<Set<Int64>>([])
         try await client.messager.addBarrelInfo("b") { info in counts.update { _ = $0.insert(info.count.received) } }
+            .keep()
         await gate.reached()
         _ = await counts.wait { $0.contains(250_000) }
         gate.open()

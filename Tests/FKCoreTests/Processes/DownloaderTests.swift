@@ -201,15 +201,16 @@ struct DownloaderTests {
             let two = try Downloader.shared
             #expect(one === two)
             #expect(await one.configure.workPath.path == folder.path + "/state")
-            let id = try await DownloadTool.download("http://127.0.0.1:1/none", to: folder.path)
-            #expect(try await DownloadTool.info("http://127.0.0.1:1/none")?.id == id)
+            let id = try await DownloadTool.download("http://127.0.0.1:1/none", to: URL(fileURLWithPath: folder.path))
             let url = "http://127.0.0.1:1/none"
+            let heard = Observed<[TaskID]>([])
+            try await DownloadTool.info(url) { info in heard.update { $0.append(info.id) } }
+            #expect(await heard.wait { !$0.isEmpty }.first == id)
             #expect(try await DownloadTool.suspend(url).map(\.after) == [.suspend])
             #expect(try await DownloadTool.resume(url).map(\.after) == [.idle])
             #expect(try await DownloadTool.suspendAll().map(\.applied) == [true])
             #expect(try await DownloadTool.resumeAll().map(\.applied) == [true])
             #expect(try await DownloadTool.cancelAndDelete("http://127.0.0.1:1/none").count == 1)
-            #expect(try await DownloadTool.info("http://127.0.0.1:1/none") == nil)
             #expect(await one.messager.all().isEmpty)
             await one.close()
         }

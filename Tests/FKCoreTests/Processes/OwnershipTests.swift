@@ -43,7 +43,7 @@ struct OwnershipTests {
         #expect(await messager.record(.id(id))?.state == .action)
         #expect(try await messager.records().records.count == 1)
         #expect(try await messager.waiting().isEmpty)
-        #expect(try await Builder.loadAll(in: closed.downloader).count == 1)
+        #expect(await closed.downloader.messager.all().count == 1)
         #expect(await closed.finished(id)?.state == .action)
         #expect(try file(id, bench) == before)
         gate.open()
@@ -131,7 +131,7 @@ struct OwnershipTests {
         await bench.downloader.close()
         #expect(bench.transport.isShutDown)
         #expect(try file(id, bench) == before)
-        #expect(await bench.downloader.takeProblems().contains { $0.contains("lock of the work path") })
+        #expect(await bench.downloader.takeProblems().contains { $0.message.contains("lock of the work path") })
         await #expect(throws: DownloadError.self) { try await bench.add("b") }
         other.release()
         gate.open()

@@ -25,7 +25,7 @@ struct CallbackQueueTests {
         let folder = URL(fileURLWithPath: bench.out)
         let gate = DispatchSemaphore(value: 0)
         let first = try await downloader.add("http://h.example/first", to: folder)
-        try await bench.messager.addInfo(.id(first.id)) { _ in gate.wait() }
+        try await bench.messager.addInfo(.id(first.id)) { _ in gate.wait() }.keep()
         #expect(try await first.file.lastPathComponent == "first")
         #expect(try await downloader.download("http://h.example/second", to: folder).lastPathComponent == "second")
         let barrel = try await downloader.barrel("all")
@@ -56,7 +56,7 @@ struct CallbackQueueTests {
                 isDone.signal()
             }
             isDone.wait()
-        }
+        }.keep()
         _ = await names.wait { !$0.isEmpty }
         #expect(names.value == ["second"])
         await downloader.close()
@@ -67,11 +67,11 @@ struct CallbackQueueTests {
         let bench = try await Bench(content: [1, 2, 3])
         let gate = DispatchSemaphore(value: 0)
         let first = try await bench.add("first")
-        try await bench.messager.addInfo(.id(first)) { _ in gate.wait() }
+        try await bench.messager.addInfo(.id(first)) { _ in gate.wait() }.keep()
         let states = Observed<[DownloadState]>([])
         try await bench.messager.addInfo(.id(first), on: DispatchQueue(label: "app")) { info in
             states.update { $0.append(info.state) }
-        }
+        }.keep()
         _ = await states.wait { $0.contains(.complete) }
         for _ in 0..<100 { gate.signal() }
         await bench.downloader.close()

@@ -112,7 +112,7 @@ struct InfoValueTests {
         #expect(configure.progressInterval == .milliseconds(200 * speed))
         configure.progressInterval = .milliseconds(200 * speed)
         #expect(configure.distributeSpeed == speed)
-        #expect(abs(configure.distributeInterval - Double(speed) * 0.2) < 1e-9)
+        #expect(abs(configure.progressInterval.inSeconds - Double(speed) * 0.2) < 1e-9)
     }
 
     @Test("an interval between two steps stays, and its number of steps is the nearest from 1 to 10")

@@ -67,8 +67,8 @@ struct MessagerAttemptTests {
                 .progressed(ByteCount(received: 1_000, previousReceived: 1_000, expected: 400_000)), .stopped,
             ])
         #expect(infos.last?.kept == 1_000)
-        await bench.messager.removeInfo(registration)
-        #expect(await !bench.engine.hasAttemptListeners)
+        registration.cancel()
+        try await bench.turn { !$0.hasAttemptListeners }
         gate.open()
     }
 
@@ -99,7 +99,7 @@ struct MessagerAttemptTests {
                 : .file(Self.content, etag: "\"2\"", to: request, cut: 100_000)
         }
         let seen = Observed<[AttemptInfo]>([])
-        try await bench.messager.addAttempts("http://h.example/a") { info in seen.update { $0.append(info) } }
+        try await bench.messager.addAttempts("http://h.example/a") { info in seen.update { $0.append(info) } }.keep()
         try await bench.add("a")
         await bench.reached("a", .idle, times: 2)
         await bench.advance(60)
@@ -120,7 +120,7 @@ struct MessagerAttemptTests {
         await #expect(throws: DownloadError.self) { try await bench.messager.addAttempts(.all) { _ in } }
         await bench.downloader.close()
         await #expect(throws: DownloadError.self) {
-            try await bench.messager.addAttempts("http://h.example/a") { _ in }
+            try await bench.messager.addAttempts("http://h.example/a") { _ in }.keep()
         }
         for await info in bench.messager.attempts("http://h.example/a") { Issue.record("\(info)") }
     }

@@ -12,14 +12,17 @@ struct MessagerCallbackTests {
         let states = Observed<[DownloadState]>([])
         let counts = Observed<[[Int64]]>([])
         let ends = Observed<[Result<URL, DownloadError>]>([])
-        var callbacks: TaskCallbacks {
-            TaskCallbacks(
+
+        func register(_ selector: some TaskSelecting, in bench: Bench) async throws {
+            try await bench.messager.addCallbacks(
+                selector,
                 stateChanged: { state in self.states.update { $0.append(state) } },
                 progress: { received, expected, fraction in
                     #expect(fraction == expected.map { Double(received) / Double($0) })
                     self.counts.update { $0.append([received, expected ?? -1]) }
                 },
-                completion: { end in self.ends.update { $0.append(end) } })
+                completion: { end in self.ends.update { $0.append(end) } }
+            ).keep()
         }
     }
 
@@ -35,11 +38,10 @@ struct MessagerCallbackTests {
             try await messager.addInfo(.id(id), on: queue) { _ in calls.withLock { $0 += 1 } },
             try await messager.addAttempts(.id(id), on: queue) { _ in calls.withLock { $0 += 1 } },
             try await messager.addBarrelInfo("b", on: queue) { _ in calls.withLock { $0 += 1 } },
-            try await messager.addCallbacks(
-                .id(id), on: queue, TaskCallbacks(stateChanged: { _ in calls.withLock { $0 += 1 } })),
+            try await messager.addCallbacks(.id(id), on: queue, stateChanged: { _ in calls.withLock { $0 += 1 } }),
         ]
         await messager.waitForReports()
-        for registration in registrations { await messager.removeInfo(registration) }
+        registrations.forEach { $0.cancel() }
         queue.resume()
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)
@@ -53,7 +55,7 @@ struct MessagerCallbackTests {
         let gate = FakeGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         let seen = Seen()
-        try await bench.messager.addCallbacks("http://h.example/a", seen.callbacks)
+        try await seen.register("http://h.example/a", in: bench)
         let id = try await bench.add("a")
         await gate.reached()
         await bench.advance(1)
@@ -74,7 +76,7 @@ struct MessagerCallbackTests {
         }
         let seen = Seen()
         let id = try await bench.add("a")
-        try await bench.messager.addCallbacks(.id(id), seen.callbacks)
+        try await seen.register(.id(id), in: bench)
         await bench.reached("a", .idle, times: 2)
         await bench.advance(60)
         _ = await bench.finished(id)
@@ -93,7 +95,7 @@ struct MessagerCallbackTests {
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
         let seen = Seen()
         let id = try await bench.add("a")
-        try await bench.messager.addCallbacks(.id(id), seen.callbacks)
+        try await seen.register(.id(id), in: bench)
         _ = try await bench.engine.apply(verb, to: .id(id))
         #expect(await seen.ends.wait { $0.count == 1 }[0].error?.code == .cancelled)
     }
@@ -108,23 +110,23 @@ struct MessagerCallbackTests {
         let waiting = try await first.add("b")
         await gate.reached()
         await first.sync()
-        #expect(await first.messager.totalLength(.id(id)) == 400_000)
-        #expect(await first.messager.fraction(.id(id)) == 0.25)
-        #expect(await !first.messager.isComplete(.id(id)))
-        #expect(await first.messager.totalLength(.id(waiting)) == nil)
-        #expect(await first.messager.fraction(.id(waiting)) == nil)
+        #expect(await first.messager.info(.id(id))?.count.expected == 400_000)
+        #expect(await first.messager.info(.id(id))?.fraction == 0.25)
+        #expect(await first.messager.state(.id(id)) != .complete)
+        #expect(await first.messager.info(.id(waiting))?.count.expected == nil)
+        #expect(await first.messager.info(.id(waiting))?.fraction == nil)
         // A pause of all is written down.
         try await first.control.suspendAll()
         await first.downloader.close()
         let second = try await Bench(in: first.folder, content: Self.content)
         #expect(await second.messager.all().map(\.state) == [.suspend, .suspend])
-        #expect(await second.messager.totalLength(.id(id)) == 400_000)
-        #expect(await second.messager.fraction(.id(id)) == 0.25)
+        #expect(await second.messager.info(.id(id))?.count.expected == 400_000)
+        #expect(await second.messager.info(.id(id))?.fraction == 0.25)
         try await second.control.resumeAll()
         await second.engine.waitUntilDrained()
-        #expect(await second.messager.isComplete(.id(id)))
-        #expect(await second.messager.fraction(.id(waiting)) == 1)
-        try await second.control.trashAll()
+        #expect(await second.messager.state(.id(id)) == .complete)
+        #expect(await second.messager.info(.id(waiting))?.fraction == 1)
+        try await second.control.trash(.all)
         #expect(await second.messager.all().isEmpty)
         #expect(second.names.isEmpty)
     }

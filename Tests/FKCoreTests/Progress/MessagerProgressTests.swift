@@ -229,7 +229,7 @@ struct MessagerProgressTests {
         for name in ["a", "b"] { _ = try await bench.add(name, barrel: "set") }
         await bench.transport.started(2)
         await gate.reached()
-        let progress = try await bench.messager.barrelProgress("set", on: queue)
+        let progress = try await bench.messager.progress(.barrel("set"), on: queue)
         try await wait(reporting: bench) {
             progress.completedUnitCount == 200_000 && progress.totalUnitCount == 800_000
         }
@@ -248,7 +248,7 @@ struct MessagerProgressTests {
         try await wait { progress.isFinished && progress.completedUnitCount == 800_000 }
         queue.sync { #expect(progress.userInfo[.fileCompletedCountKey] as? Int == 2) }
         try await bench.unobserved()
-        await #expect(throws: DownloadError.self) { try await bench.messager.barrelProgress("none") }
+        await #expect(throws: DownloadError.self) { try await bench.messager.progress(.barrel("none")) }
     }
 
     @Test("a cancelled parent cancels the members of a barrel")
@@ -256,7 +256,7 @@ struct MessagerProgressTests {
         let gate = FakeGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         for name in ["a", "b"] { try await bench.add(name, barrel: "set") }
-        let child = try await bench.messager.barrelProgress("set", on: queue)
+        let child = try await bench.messager.progress(.barrel("set"), on: queue)
         let queue = queue
         queue.sync {
             let parent = Progress.discreteProgress(totalUnitCount: 1)

@@ -20,7 +20,7 @@ struct ReportTests {
         let two = try await bench.add("a") { $0.directory = bench.folder.path + "/other" }
         await gates[1].reached()
         let heard = Observed<[DownloadInfo]>([])
-        try await bench.messager.addInfo("http://h.example/a") { info in heard.update { $0.append(info) } }
+        try await bench.messager.addInfo("http://h.example/a") { info in heard.update { $0.append(info) } }.keep()
         for _ in 0..<3 { await bench.advance(1) }
         let infos = await heard.wait { $0.count { $0.id == one } >= 3 && $0.count { $0.id == two } >= 3 }
         for (id, received) in [(one, Int64(1_000)), (two, 2_000)] {
@@ -61,7 +61,7 @@ struct ReportTests {
             problems.append("problem \(number)")
             problems.append("problem 0")
         }
-        let texts = problems.take()
+        let texts = problems.take().map(\.message)
         #expect(texts.count == 1_001)
         #expect(texts.first == "problem 0" && texts[999] == "problem 999")
         #expect(texts.last?.contains("2000 more") == true)

@@ -77,7 +77,7 @@ struct SequenceTests {
         if isClosed { await bench.downloader.close() }
         let messager = bench.messager
         let selectors: [TaskSelector] = [
-            .id(Self.unknown), "http://h.example/none", "not a url", .barrel("none"), .all,
+            .id(Self.unknown), .url("http://h.example/none"), .url("not a url"), .barrel("none"), .all,
         ]
         for selector in selectors {
             for await info in messager.infos(selector) { Issue.record("\(info)") }
@@ -91,7 +91,7 @@ struct SequenceTests {
     func gone() async throws {
         let (bench, id, gate) = try await running()
         try await bench.control.trash(.id(id))
-        for selector in [TaskSelector.id(id), "http://h.example/a"] {
+        for selector in [TaskSelector.id(id), .url("http://h.example/a")] {
             for await info in bench.messager.infos(selector) { Issue.record("\(info)") }
             for await info in bench.messager.attempts(selector) { Issue.record("\(info)") }
         }
@@ -114,7 +114,7 @@ struct SequenceTests {
             try await bench.control.cancel(.id(id))
         }
         let state = await bench.state(id)
-        for selector in [TaskSelector.id(id), "http://h.example/a"] {
+        for selector in [TaskSelector.id(id), .url("http://h.example/a")] {
             var states: [DownloadState] = []
             for await info in bench.messager.infos(selector) { states.append(info.state) }
             #expect(states == [state])
@@ -157,7 +157,7 @@ struct SequenceTests {
         _ = await first.wait { $0 }
         switch leaving {
         case .trash: try await bench.control.trash(.barrel("x"))
-        case .trashAll: try await bench.control.trashAll()
+        case .trashAll: try await bench.control.trash(.all)
         case .remove:
             for name in ["a", "b"] { try await bench.messager.remove("http://h.example/\(name)", fromBarrel: "x") }
         case .delete: try await bench.messager.removeBarrel("x")
@@ -177,7 +177,7 @@ struct SequenceTests {
     func attemptsTrashed(_ byURL: Bool) async throws {
         let bench = try await Bench(isActive: false, content: Self.content)
         let id = try await bench.add("a")
-        let selector: TaskSelector = byURL ? "http://h.example/a" : .id(id)
+        let selector: TaskSelector = byURL ? .url("http://h.example/a") : .id(id)
         let reader = Task { [messager = bench.messager] in
             var count = 0
             for await _ in messager.attempts(selector) { count += 1 }
@@ -276,7 +276,7 @@ struct SequenceTests {
             let two = try Downloader.shared
             #expect(one !== two)
             #expect(try two === Downloader.shared)
-            _ = try await Builder.loadAll(in: two)
+            _ = try await two.messager.records()
             try await two.control.suspendAll()
             await two.close()
         }

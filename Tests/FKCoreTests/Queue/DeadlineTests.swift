@@ -31,6 +31,7 @@ struct DeadlineTests {
             }
         }
         try await bench.messager.addAttempts("http://h.example/a") { info in ends.update { $0.append(info.phase) } }
+            .keep()
         let id = try await bench.add("a", deadline(10, bench))
         await gate.reached()
         await bench.advance(9.999)

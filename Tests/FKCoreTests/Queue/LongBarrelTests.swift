@@ -40,7 +40,7 @@ struct LongBarrelTests {
         var left = 0
         switch way {
         case 0: _ = try await bench.control.trash(.barrel("big"))
-        case 1: _ = try await bench.control.trashAll()
+        case 1: _ = try await bench.control.trash(.all)
         case 2:
             for name in names {
                 let urls = (0..<Self.count).map { "http://h.example/f\($0)" }

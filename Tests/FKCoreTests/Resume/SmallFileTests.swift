@@ -53,7 +53,7 @@ struct SmallFileTests {
         let middlewares = Observed<[ByteCount]>([])
         let (bench, id, gate) = try await running()
         bench.chains.register(download: DownloadStep(onCount: { _, count in middlewares.update { $0.append(count) } }))
-        try await bench.messager.addInfo(.id(id)) { info in counts.update { $0.append(info.count) } }
+        try await bench.messager.addInfo(.id(id)) { info in counts.update { $0.append(info.count) } }.keep()
         await bench.advance(1)
         #expect(await counts.wait { !$0.isEmpty }.first?.expected == 119_000)
         #expect(await middlewares.wait { !$0.isEmpty } == [ByteCount(received: 20_000, expected: 119_000)])

@@ -47,7 +47,7 @@ private final class HeldOperation: TransportOperation, @unchecked Sendable {
         steps.removeFirst()
         switch step {
         case .head(let head):
-            if case .fail(let error) = handler.transport(didReceive: head) { end(.failure(error)) }
+            if let error = handler.refusal(of: head) { end(.failure(error)) }
         case .bytes(let bytes) where bytes.isEmpty: break
         case .bytes(let bytes):
             switch bytes.prefix(count).withUnsafeBytes({ handler.transport(didReceive: $0) }) {

@@ -19,7 +19,7 @@ struct ParityTests {
         configure.maxAction = number
         configure.distributeSpeed = number
         #expect(configure.maxAction == maxAction && configure.distributeSpeed == distributeSpeed)
-        #expect(abs(configure.distributeInterval - Double(distributeSpeed) * 0.2) < 1e-9)
+        #expect(abs(configure.progressInterval.inSeconds - Double(distributeSpeed) * 0.2) < 1e-9)
     }
 
     @Test(
@@ -134,7 +134,7 @@ struct ParityTests {
 
     @Test("where the system does not tell networks apart, their settings change nothing")
     func networks() async throws {
-        var networks = URLSessionTransport.Networks()
+        var networks = Networks()
         #expect(networks.allowsCellular && networks.allowsConstrained && networks.allowsExpensive)
         #expect(!networks.isBackground)
         networks.allowsCellular = false
@@ -160,7 +160,7 @@ struct ParityTests {
     func trashAll() async throws {
         let bench = try await Bench(content: Self.content)
         for name in ["a", "b", "c"] { _ = await bench.finished(try await bench.add(name)) }
-        #expect(try await bench.control.trashAll().count == 3)
+        #expect(try await bench.control.trash(.all).count == 3)
         #expect(bench.names.isEmpty)
         #expect(await bench.messager.all().isEmpty)
         #expect(try bench.workPath.allTaskIDs().isEmpty)

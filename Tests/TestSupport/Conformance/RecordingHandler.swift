@@ -28,7 +28,7 @@ package final class RecordingHandler: TransportHandler {
     package let record = Observed(Record())
     private let keepsBody: Bool
     private let body = Locked<[UInt8]>([])
-    private let onHead: @Sendable (ResponseHead) -> HeadVerdict
+    private let onHead: @Sendable (ResponseHead) -> DownloadError?
     private let onBody: @Sendable (UnsafeRawBufferPointer, Record) -> BodyVerdict
     private let onWait: @Sendable (Record) -> DownloadError?
     private let onFinish: @Sendable () -> Void
@@ -37,7 +37,7 @@ package final class RecordingHandler: TransportHandler {
     ///   - keepsBody: false only counts the bytes.
     ///   - onBody: gets a piece and the record without it.
     package init(
-        keepsBody: Bool = true, onHead: @escaping @Sendable (ResponseHead) -> HeadVerdict = { _ in .deliver },
+        keepsBody: Bool = true, onHead: @escaping @Sendable (ResponseHead) -> DownloadError? = { _ in nil },
         onBody: @escaping @Sendable (UnsafeRawBufferPointer, Record) -> BodyVerdict = { _, _ in .consumed },
         onWait: @escaping @Sendable (Record) -> DownloadError? = { _ in nil },
         onFinish: @escaping @Sendable () -> Void = {}
@@ -49,14 +49,14 @@ package final class RecordingHandler: TransportHandler {
         self.onFinish = onFinish
     }
 
-    package func transport(didReceive head: ResponseHead) -> HeadVerdict {
+    package func transport(didReceive head: ResponseHead) throws(DownloadError) {
         enter("head") { record in
             if record.head != nil { record.violations.append("a second head") }
             if record.pieces > 0 { record.violations.append("head after body") }
             record.head = head
         }
         defer { leave() }
-        return onHead(head)
+        if let error = onHead(head) { throw error }
     }
 
     package func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
@@ -100,12 +100,12 @@ package final class RecordingHandler: TransportHandler {
 
     /// A handler that answers every piece with `.pause` for as long as the flag is true.
     package static func pausing(while flag: Locked<Bool>) -> RecordingHandler {
-        RecordingHandler(onBody: { _, _ in flag.withLock { $0 } ? .pause(seconds: nil) : .consumed })
+        RecordingHandler(onBody: { _, _ in flag.withLock { $0 } ? .pause(nil) : .consumed })
     }
 
     /// A handler that answers the first piece with a pause of so many seconds.
     package static func pausing(once seconds: Double) -> RecordingHandler {
-        RecordingHandler(onBody: { _, record in record.pieces == 0 ? .pause(seconds: seconds) : .consumed })
+        RecordingHandler(onBody: { _, record in record.pieces == 0 ? .pause(.seconds(seconds)) : .consumed })
     }
 
     /// Waits for the end.

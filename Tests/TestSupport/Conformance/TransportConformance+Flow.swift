@@ -42,7 +42,8 @@ extension TransportConformance {
             let server = try FaultServer()
             let body = Bytes.pattern(count: 100_000)
             server.route("/a") { _ in .ok(body) }
-            let handler = RecordingHandler(onBody: { _, record in record.pieces < 3 ? .pause(seconds: 0.05) : .consumed
+            let handler = RecordingHandler(onBody: { _, record in
+                record.pieces < 3 ? .pause(.milliseconds(50)) : .consumed
             })
             let start = ContinuousClock.now
             let record = try await context.perform(try Context.request(server.url("/a")), handler: handler)
@@ -64,7 +65,7 @@ extension TransportConformance {
             server.route("/a") { _ in .ok([1, 2, 3]) }
             var options = Context.options
             options.stallTimeout = .seconds(1)
-            let handler = RecordingHandler(onBody: { _, record in record.pieces == 0 ? .pause(seconds: 1.5) : .consumed
+            let handler = RecordingHandler(onBody: { _, record in record.pieces == 0 ? .pause(.seconds(1.5)) : .consumed
             })
             let record = try await context.perform(
                 try Context.request(server.url("/a"), options: options), handler: handler)
@@ -74,7 +75,7 @@ extension TransportConformance {
             let server = try FaultServer()
             server.route("/a") { _ in .ok(Bytes.pattern(count: 8 << 20)) }
             server.route("/b") { _ in .ok([1, 2, 3]) }
-            let handler = RecordingHandler(keepsBody: false, onBody: { _, _ in .pause(seconds: nil) })
+            let handler = RecordingHandler(keepsBody: false, onBody: { _, _ in .pause(nil) })
             let operation = context.transport.start(try Context.request(server.url("/a")), handler: handler)
             _ = await handler.record.wait { $0.pieces == 1 }
             try context.expectSuccess(try await context.get(server.url("/b")), body: [1, 2, 3])
@@ -105,7 +106,7 @@ extension TransportConformance {
             let server = try FaultServer()
             server.route("/a") { _ in .ok(Bytes.pattern(count: 100_000)) }
             let mine = DownloadError(.badRange, "Mine.", status: 206, isRetryable: true, retryAfter: .seconds(7))
-            let atHead = RecordingHandler(onHead: { _ in .fail(mine) })
+            let atHead = RecordingHandler(onHead: { _ in mine })
             var record = try await context.perform(try Context.request(server.url("/a")), handler: atHead)
             try context.equal(record.error, mine, "error")
             try context.equal(record.pieces, 0, "pieces of body")

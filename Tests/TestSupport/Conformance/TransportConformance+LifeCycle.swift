@@ -59,7 +59,7 @@ extension TransportConformance {
         .init("cancel while paused") { context in
             let server = try FaultServer()
             server.route("/a") { _ in .ok([1, 2, 3]) }
-            let handler = RecordingHandler(onBody: { _, _ in .pause(seconds: nil) })
+            let handler = RecordingHandler(onBody: { _, _ in .pause(nil) })
             let operation = context.transport.start(try Context.request(server.url("/a")), handler: handler)
             _ = await handler.record.wait { $0.pieces == 1 }
             operation.cancel()

@@ -25,7 +25,7 @@ struct TakeoverTests {
         let states = Observed<[DownloadState]>([])
         try await downloader.messager.addInfo(.id(record.id)) { info in
             states.update { if $0.last != info.state { $0.append(info.state) } }
-        }
+        }.keep()
         downloader.activateQueue()
         var owners = downloader.owners.makeAsyncIterator()
         guard case .process(let pid, _) = await owners.next() else {

@@ -3,8 +3,7 @@ import Foundation
 
 /// A barrel in the engine's memory: its members in order, and their sum.
 ///
-/// `insert` and `remove` are O(1) on average, whatever the number of members. The sum is counted once, on first use,
-/// and then updated by the difference for each change of a member.
+/// `insert` and `remove` are O(1) on average, whatever the number of members.
 package struct BarrelEntry {
     package let name: String
     package let created: Date
@@ -17,19 +16,7 @@ package struct BarrelEntry {
     /// True if options have changed since the last save. No task record contains them.
     private(set) var hasNewOptions = false
 
-    private(set) var isCounted = false
-    package private(set) var received: Int64 = 0
-    package private(set) var expected: Int64 = 0
-    /// The number of members of unknown length.
-    package private(set) var unknownLengths = 0
-    /// Those of them that can still run.
-    private var openUnknownLengths = 0
-    package private(set) var states: [DownloadState: Int] = [:]
-    /// The highest fraction that was reported.
-    private var shownFraction: Double?
-    /// The bytes that arrived for members since the sum was counted, also for members that have ended since.
-    private var fetched: Int64 = 0
-    private var speed = SpeedMeter()
+    package private(set) var sum = TaskSum()
 
     package init(record: BarrelRecord) { self.init(record, BarrelMembers(record.members)) }
 
@@ -57,9 +44,7 @@ package struct BarrelEntry {
     /// - Throws: same as `BarrelFile.read`.
     package mutating func readAgain(in workPath: WorkPath) throws {
         var newer = try BarrelEntry(name, in: workPath)
-        newer.shownFraction = shownFraction
-        newer.fetched = fetched
-        newer.speed = speed
+        newer.sum = sum.uncounted
         self = newer
     }
 
@@ -107,9 +92,10 @@ package struct BarrelEntry {
     }
 
     private var presentSums: BarrelSums {
-        guard isCounted else { return sums }
+        guard sum.isCounted else { return sums }
         return BarrelSums(
-            complete: states[.complete] ?? 0, error: states[.error] ?? 0, received: received, expected: expected)
+            complete: sum.states[.complete] ?? 0, error: sum.states[.error] ?? 0, received: sum.received,
+            expected: sum.expected)
     }
 
     mutating func setOptions(_ options: BarrelOptions) {
@@ -121,8 +107,7 @@ package struct BarrelEntry {
     /// Adds a member. Returns false if it is one already.
     package mutating func insert(_ member: BarrelMember) -> Bool {
         guard list.insert(member) else { return false }
-        // The progress of a complete barrel begins at 0 again.
-        if shownFraction == 1 { shownFraction = nil }
+        sum.joined()
         pending += 1
         return true
     }
@@ -137,71 +122,13 @@ package struct BarrelEntry {
     // MARK: The sum
 
     /// Counts all members.
-    package mutating func count(_ accounts: some Sequence<TaskEntry.Account>) {
-        received = 0
-        expected = 0
-        unknownLengths = 0
-        openUnknownLengths = 0
-        states = [:]
-        isCounted = true
-        for account in accounts { replace(TaskEntry.Account(), by: account) }
-    }
+    package mutating func count(_ accounts: some Sequence<TaskEntry.Account>) { sum.count(accounts) }
 
     /// Updates the sum for a change of one member.
-    package mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
-        guard isCounted else { return }
-        // The bytes that a task brings along when it joins did not arrive now.
-        if old.state != nil, new.state != nil { fetched &+= max(0, new.received &- old.received) }
-        // Servers report any length. If a sum overflows, it is wrong, which is harmless.
-        received &+= new.received &- old.received
-        expected &+= new.expected &- old.expected
-        unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
-        openUnknownLengths += (new.isOpenLengthUnknown ? 1 : 0) - (old.isOpenLengthUnknown ? 1 : 0)
-        if old.state != new.state {
-            if let state = old.state {
-                states[state, default: 1] -= 1
-                if states[state] == 0 { states[state] = nil }
-            }
-            if let state = new.state { states[state, default: 0] += 1 }
-        }
-    }
+    package mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) { sum.replace(old, by: new) }
 
-    // MARK: What is shown
-
-    /// The present sums. The returned fraction counts as reported and does not decrease later. The speed is that of all
-    /// bytes since earlier calls, so that small files count which begin and end between two of them.
-    ///
-    /// - Parameters:
-    ///   - now: the time of the monotonic clock; nil, the default, measures no speed.
-    ///   - first: the speed at the first call, which has nothing to compare with; the default is 0.
+    /// The present sums, as `TaskSum.info`.
     package mutating func info(now: Int64? = nil, first: Double = 0) -> BarrelInfo {
-        var info = BarrelInfo(name: name, states: states, total: count)
-        let isKnown = unknownLengths == 0 && info.total > 0
-        info.count = ByteCount(
-            received: received, expected: expected > 0 || isKnown ? expected : nil, isLowerBound: !isKnown)
-        info.unknownLengths = openUnknownLengths
-        // A member that has failed may never get a length. The fraction is that of the others.
-        var shown = info.count
-        shown.isLowerBound = openUnknownLengths > 0 || info.total == 0
-        shownFraction = ProgressFraction.next(after: shownFraction, of: shown, isComplete: info.isComplete)
-        info.fraction = shownFraction
-        if let now { speed.add(time: now, bytes: fetched) }
-        info.bytesPerSecond = states[.action] == nil ? 0 : speed.isMeasured ? speed.bytesPerSecond : first
-        return info
-    }
-}
-
-/// The progress of several files as a number that never decreases.
-package enum ProgressFraction {
-    /// The fraction to report after `last`; nil if there was none and the total is unknown.
-    ///
-    /// - Parameter isComplete: true if all files are complete. Until then, one byte is held back.
-    package static func next(after last: Double?, of count: ByteCount, isComplete: Bool) -> Double? {
-        if isComplete { return 1 }
-        // A barrel that is no longer complete begins at 0 again.
-        let last = last == 1 ? nil : last
-        guard let expected = count.expected, !count.isLowerBound else { return last }
-        let whole = Double(max(1, expected))
-        return max(last ?? 0, max(0, min(Double(count.received), whole - 1)) / whole)
+        sum.info(name, total: count, now: now, first: first)
     }
 }

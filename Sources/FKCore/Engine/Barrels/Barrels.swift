@@ -54,7 +54,7 @@ package final class Barrels {
         } catch let error as DownloadError where error.code == .corruptInfo {
             let path = workPath.barrelPath(name)
             let report = Quarantine.move(path, in: workPath, because: error)
-            problems.append(report.message)
+            problems.append(report)
             throw report
         }
         if BarrelFile.isMarked(name, in: workPath) {

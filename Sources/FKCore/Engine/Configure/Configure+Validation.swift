@@ -6,7 +6,7 @@ extension Configure {
     ///
     /// - Throws: `.invalidArgument` with the first setting outside its range, its value and the range. A work path that is
     ///   no file URL is such a setting.
-    public func validate() throws(DownloadError) {
+    package func validate() throws(DownloadError) {
         guard workPath.isFileURL else {
             throw DownloadError(
                 .invalidArgument, "workPath is \(URLMasking.mask(workPath.absoluteString)), and must be a file URL.")

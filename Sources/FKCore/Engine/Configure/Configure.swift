@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// The events that a completed file survives.
-public enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
+package enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
     /// Nothing is lost when processes are killed. After a power cut, bytes that had not reached the disk are detected
     /// and fetched again. The default.
     case process
@@ -13,7 +13,7 @@ public enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
 /// All settings of a downloader. They take effect when a `Downloader` is created from them (FKDownloader's
 /// `takeSession`).
 ///
-/// Each setting documents its range. `validate()` throws for a value outside. Only `maxAction` and `distributeSpeed` are
+/// Each setting documents its range. A value outside is refused with `.invalidArgument` when the settings are used. Only `maxAction` and `distributeSpeed` are
 /// clamped, as in FKDownloader.
 public struct Configure: Sendable {
     /// The folder of all info files, and of files without a destination of their own. It cannot change while a
@@ -65,11 +65,22 @@ public struct Configure: Sendable {
     /// The transport. The default is `.automatic`. Changing it has no effect on a live downloader.
     public var transportKind: TransportKind = .automatic
 
+    /// The networks that URLSession may use on Apple's systems (FKDownloader's `allowsCellularAccess`). The default is all. Changing
+    /// it has no effect on a live downloader.
+    public var networks = Networks()
+
     /// The default transport options. A task's own options override them.
     public var transport = TransportOptions()
 
-    /// The data that is synced before a task is complete. The default is `.process`.
-    public var durability: Durability = .process
+    /// The data that is synced before a task is complete.
+    package var durability: Durability = .process
+
+    /// True syncs each file, its info file and its folder before the task is complete, so a power cut loses nothing. The default is
+    /// false: bytes that had not reached the disk are detected after a power cut, and fetched again.
+    public var syncsFiles: Bool {
+        get { durability == .power }
+        set { durability = newValue ? .power : .process }
+    }
 
     /// Bytes to keep free on the file system of the files, in addition to what the files need; at least 0. The
     /// default is 64 MiB; 0 allows a full disk.
@@ -84,12 +95,13 @@ public struct Configure: Sendable {
 
     /// Creates default settings.
     ///
-    /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`. `validate()` throws for another
-    ///   URL.
+    /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`. Another URL is refused later.
     public init(workPath: URL? = nil) {
         self.workPath = workPath ?? WorkPath.standard.url
     }
 
-    /// FKDownloader's name for `progressInterval` in seconds.
-    public var distributeInterval: Double { progressInterval.inSeconds }
+    /// A new transport of this kind.
+    ///
+    /// - Throws: `.invalidArgument` if it is not compiled in.
+    package func makeTransport() throws(DownloadError) -> any Transport { try transportKind.makeTransport(networks) }
 }

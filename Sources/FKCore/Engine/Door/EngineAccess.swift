@@ -32,7 +32,7 @@ package protocol EngineAccess: AnyObject, Sendable {
 
     var currentConfigure: Configure { get async }
     func update(_ configure: Configure) async throws
-    func takeProblems() async -> [String]
+    func takeProblems() async -> [DownloadError]
 
     // MARK: Requests
 

@@ -9,7 +9,7 @@ import Foundation
 /// try await downloader.programs.add(sign)                             // in the work path, for every process
 /// downloader.middlewares.register(request: sign.middleware())   // only in this process
 /// ```
-public struct MiddlewareProgram: Sendable, Hashable, Identifiable {
+public struct MiddlewareProgram: Sendable, Hashable {
     /// The chain that the program stands in.
     public enum Stage: String, Codable, Sendable, Hashable, CaseIterable {
         /// Before each request: may change the URL and the header fields.
@@ -29,19 +29,16 @@ public struct MiddlewareProgram: Sendable, Hashable, Identifiable {
     /// The chain that it stands in.
     public let stage: Stage
     /// The position in the chain, at least 1. Lower values run earlier. The default is 100.
-    public let priority: Int
+    package let priority: Int
     /// The barrel whose members it handles; nil, the default, for all tasks.
-    public let barrel: String?
+    package let barrel: String?
     /// The time that one run may take, 0.1 s to 1 hour. The default is 10 s. A program that takes longer is killed.
-    public let timeLimit: Duration
+    package let timeLimit: Duration
     /// The program and its arguments, passed without a shell: at most 1,000 texts of 16 KiB in all. A program without a
     /// slash in its name is looked up in `PATH`.
-    public let arguments: [String]
+    package let arguments: [String]
     /// The folder that the program runs in, and that a relative path of the program starts from.
-    public let directory: String
-
-    /// The name.
-    public var id: String { name }
+    package let directory: String
 
     /// Describes a program. It may be missing: tasks then fail until it is there.
     ///

@@ -5,14 +5,14 @@ import Foundation
 /// Everything stored about a task, as a value to show, search and sort (`RecordQuery`), to store and to send.
 ///
 /// All of it is in the task's info file, so a record is available at any time: while the task runs, after it has
-/// completed or failed, after a restart, and in another process (`RecordReader`).
+/// completed or failed, after a restart, and in another process.
 public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// The task's id.
     public var id: TaskID
     /// The submission number: unique in the work path, ascending.
     public var number: UInt64
     /// The URL that the task was created with, percent-encoded.
-    public var url: String
+    package var url: String
     /// The URLs that are tried after `url`.
     public var mirrors: [String]
     /// The host of `url`, in lower case and without its port; empty if the URL has none.
@@ -25,15 +25,15 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// The media type that the server reported, in lower case and without parameters; nil while unknown.
     public var mimeType: String?
     /// The length of the file in bytes; nil until a server has reported it.
-    public var size: Int64?
+    package var size: Int64?
     /// Bytes in the part file or the finished file.
-    public var received: Int64
+    package var received: Int64
     /// False if nothing marked the end of the body, so that the file may be cut; else nil.
     public var lengthVerified: Bool?
     /// The state of the task.
-    public var state: DownloadState
+    package var state: DownloadState
     /// The last error, in state `.error` and while a retry is due; else nil.
-    public var error: DownloadError?
+    package var error: DownloadError?
     /// Whether the task continues automatically in a new engine.
     public var downloadType: DownloadType
     /// Tasks with a higher priority start earlier.
@@ -41,9 +41,9 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// The application's own key-value pairs.
     public var attributes: [String: String]
     /// The barrels that the task is a member of.
-    public var barrels: [String]
+    package var barrels: [String]
     /// The number of attempts started so far.
-    public var attempts: Int
+    package var attempts: Int
     /// Bytes per second: smoothed while the task runs, otherwise the average of its last attempt; 0 before the first.
     public var bytesPerSecond: Int64
     /// When the task was created.
@@ -55,19 +55,28 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     /// When the application last marked the file as used (`Control.markUsed`); nil if it never did.
     public var lastUsed: Date?
     /// The path of the finished file; nil until the task is complete.
-    public var path: String?
+    package var path: String?
     /// The path of the unfinished file, for a preview of its first bytes; nil while there is none.
-    public var partPath: String?
+    package var partPath: String?
 
-    /// The finished file; nil until the task is complete.
-    public var fileURL: URL? { path.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+    /// The unfinished file, for a preview of its first bytes; nil while there is none.
+    public var partURL: URL? { partPath.map { URL(fileURLWithPath: $0, isDirectory: false) } }
+
+    /// The URL, state, byte counts, error and file of the task, as `Messager.info` reports them.
+    public var info: DownloadInfo {
+        var info = DownloadInfo(id: id, url: url, state: state, count: ByteCount(received: received, expected: size))
+        (info.error, info.attempts, info.barrels) = (error, attempts, barrels)
+        (info.path, info.fileName) = (path, name)
+        if state == .action { info.bytesPerSecond = Double(bytesPerSecond) }
+        return info
+    }
 
     /// `received / size`, in 0...1; nil while the length is unknown. An empty file counts as 1.
-    public var fraction: Double? { ByteCount(received: received, expected: size).fraction }
+    package var fraction: Double? { ByteCount(received: received, expected: size).fraction }
 
     /// Creates the public record of a stored one.
     ///
-    /// - Parameter workPath: tells where an unfinished file without a folder is; nil, the default, leaves out `partPath`.
+    /// - Parameter workPath: tells where an unfinished file without a folder is; nil, the default, leaves out `partURL`.
     package init(_ record: TaskRecord, in workPath: WorkPath? = nil) {
         id = record.id
         number = record.number
@@ -97,22 +106,6 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         started = record.started
         finished = record.finished
         lastUsed = record.lastUsed
-    }
-
-    // MARK: Archive
-
-    /// The record as JSON. Times are seconds since 1970, with milliseconds.
-    ///
-    /// - Throws: `DownloadError` if JSON cannot represent a value; no such value is known.
-    public func archive() throws(DownloadError) -> Data {
-        try typedNow { Data(try StoreJSON.encode(self)) }
-    }
-
-    /// Decodes a record from the JSON of `archive()`.
-    ///
-    /// - Throws: `.corruptInfo` for any other data.
-    public init(archive: Data) throws(DownloadError) {
-        self = try typedNow { try StoreJSON.decode(DownloadRecord.self, from: [UInt8](archive)) }
     }
 
     /// The host of a URL, without userinfo and port.

@@ -189,7 +189,7 @@ public struct RecordPage: Codable, Sendable, Hashable {
     /// The number of all matching records.
     public var total: Int
     /// The query that this page answers.
-    public var query: RecordQuery
+    package var query: RecordQuery
 
     /// The query for the next page; nil on the last page.
     public var next: RecordQuery? {

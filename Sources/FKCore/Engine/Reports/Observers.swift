@@ -25,7 +25,7 @@ package final class Observers: @unchecked Sendable {
 
         /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for several tasks.
         package init(_ selector: TaskSelector) throws {
-            switch selector {
+            switch selector.kind {
             case .url(let url): self = .url(try URLNormalizer.normalize(url))
             case .id(let id): self = .id(id)
             case .barrel, .state, .all:

@@ -61,7 +61,7 @@ final class Reporter {
     /// - Throws: `.notFound` if there is no such barrel, or an error if a file cannot be read.
     func barrelInfo(_ name: String) throws -> BarrelInfo {
         var barrel = try barrels.open(name, creating: false)
-        if !barrel.isCounted {
+        if !barrel.sum.isCounted {
             let accounts = try barrel.ids.map { id in
                 let isInMemory = book[id] != nil
                 defer { if !isInMemory { book.rest(id) } }
@@ -253,7 +253,7 @@ final class Reporter {
     }
 
     func stopObserving(_ selector: TaskSelector) {
-        switch selector {
+        switch selector.kind {
         case .url(let text):
             if let url = try? URLNormalizer.normalize(text) { endListeners(observers.removeAll(.url(url))) }
         case .id(let id): endListeners(observers.removeAll(.id(id)))

@@ -34,7 +34,8 @@ extension Preparation {
         case .complete: return "the file was taken away after the task was complete"
         case .anothers:
             book.problems.append(
-                "\(path) is not the file as the task left it: it stays as it is, and was not compared.")
+                "\(path) is not the file as the task left it: it stays as it is, and was not compared.",
+                code: .fileExists)
             return "\(path) is not the file as the task left it: it stays as it is"
         case .compare:
             let isSame: Bool
@@ -90,7 +91,7 @@ extension Preparation {
             }
         } else {
             let kept = try entry.keep(name, in: folder, for: name)
-            book.problems.append("The file that had the name \(path) was kept as \(kept).")
+            book.problems.append("The file that had the name \(path) was kept as \(kept).", code: .fileExists)
         }
         try begin()
     }

@@ -183,7 +183,7 @@ struct Preparation {
         part.close()
         let final = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         let kept = try entry.keep(name, in: folder, for: final)
-        book.problems.append("A part file without an info file was kept as \(kept).")
+        book.problems.append("A part file without an info file was kept as \(kept).", code: .fileExists)
         return try PartFile.made(in: folder, name: name)
     }
 }

@@ -187,7 +187,7 @@ final class Publication {
         while try !folder.rename(name, to: FileNameRules.numbered(name, number), replacing: false) { number += 1 }
         book.problems.append(
             "Somebody has written to \(folder.path(of: name)): it was kept as "
-                + "\(folder.path(of: FileNameRules.numbered(name, number))).")
+                + "\(folder.path(of: FileNameRules.numbered(name, number))).", code: .fileExists)
     }
 
     /// Completes the task with a file that existed before. The part is removed.
@@ -336,11 +336,13 @@ final class Publication {
             if FileNames.areOfOneFile(path, other) { return left }
             if oldPath?.isExactly(other) == true {
                 if old.map({ there.inode == $0.inode && there.isOne(with: $0) != false }) ?? true { return left }
-                book.problems.append("\(other) stays: it is another file than the one that was moved to \(path).")
+                book.problems.append(
+                    "\(other) stays: it is another file than the one that was moved to \(path).", code: .fileExists)
                 return nil
             }
             if [old?.length, file?.length].contains(there.length) { return left }
-            book.problems.append("\(other) stays: it is no copy of \(path), because their lengths differ.")
+            book.problems.append(
+                "\(other) stays: it is no copy of \(path), because their lengths differ.", code: .fileExists)
             return nil
         }
         entry.leaveBehind(left)

@@ -138,7 +138,7 @@ extension TaskRun {
                 // It has replaced the finished file already.
                 FileOwner.clear(path)
             } else if case .stays(let reason) = entry.record.remove(path, for: .cancel, book.owner) {
-                book.problems.append("\(path) stays: \(reason).")
+                book.problems.append("\(path) stays: \(reason).", code: .fileExists)
             }
         }
         entry.removeLeftBehind()

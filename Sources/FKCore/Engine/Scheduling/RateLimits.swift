@@ -21,7 +21,8 @@ final class RateLimits {
             standing = try StandingLimit.read(in: workPath)
         } catch {
             problems.append(
-                "The work path's rate limit cannot be read, and has no effect until it is set again: \(error)")
+                "The work path's rate limit cannot be read, and has no effect until it is set again: \(error)",
+                code: .corruptInfo)
         }
         total = RateLimiter(
             rate: Self.tightest(schedule.configure.rateLimit, standing), now: schedule.clock.now)

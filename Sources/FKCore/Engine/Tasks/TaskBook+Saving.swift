@@ -20,7 +20,7 @@ extension TaskBook {
             entry.removeLeftBehind()
             try save(entry)
         } catch {
-            problems.append(error.description)
+            problems.append(error)
         }
     }
 

@@ -93,7 +93,7 @@ package final class TaskBook {
     /// The selected tasks, oldest first.
     package func find(_ selector: TaskSelector) throws -> [TaskEntry] {
         guard tenure.mayWrite else { return try lookUp(selector) }
-        switch selector {
+        switch selector.kind {
         case .id(let id):
             return try find(id).map { [$0] } ?? []
         case .url(let text):
@@ -125,7 +125,7 @@ package final class TaskBook {
     /// before stay in memory. For `.all` and `.barrel` an id may have no task.
     package func ids(_ selector: TaskSelector) throws -> [TaskID] {
         guard tenure.mayWrite, !hasLoadedAll else { return try find(selector).map(\.id) }
-        switch selector {
+        switch selector.kind {
         case .barrel(let name): return try barrels.ids(name)
         case .all:
             let ids = try workPath.allTaskIDs()
@@ -266,7 +266,7 @@ package final class TaskBook {
         } catch let error as DownloadError where error.code == .notFound {
             return nil
         } catch let error as DownloadError where error.code == .corruptInfo {
-            problems.append(Quarantine.move(path, in: workPath, because: error, now: clock.date).message)
+            problems.append(Quarantine.move(path, in: workPath, because: error, now: clock.date))
         } catch {
             problems.append("\(error)")
         }

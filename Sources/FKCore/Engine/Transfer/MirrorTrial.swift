@@ -25,10 +25,7 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
         self.onEnd = onEnd
     }
 
-    func transport(didReceive head: ResponseHead) -> HeadVerdict {
-        self.head = head
-        return .deliver
-    }
+    func transport(didReceive head: ResponseHead) { self.head = head }
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         received.append(contentsOf: bytes.prefix(held.count - received.count))

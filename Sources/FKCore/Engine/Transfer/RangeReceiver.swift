@@ -152,7 +152,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     // MARK: TransportHandler, on the transport's thread
 
-    func transport(didReceive head: ResponseHead) -> HeadVerdict {
+    func transport(didReceive head: ResponseHead) throws(DownloadError) {
         let decision = ResumeRules.decide(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
         self.head = head
         self.decision = decision
@@ -161,29 +161,28 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         case .append(let skip, let until, let total):
             position = plan.ask.start
             limit.store(until ?? total ?? .max, ordering: .relaxed)
-            return prepare(
+            try prepare(
                 head, isFresh: position == 0, overlap: skip, length: (until ?? total).map { $0 - position })
         case .startOver(let total):
             position = 0
             limit.store(total ?? .max, ordering: .relaxed)
             let isFresh = plan.ask.start == 0
-            return prepare(head, isFresh: isFresh, overlap: 0, length: total)
+            try prepare(head, isFresh: isFresh, overlap: 0, length: total)
         case .complete(let total):
             outcome = .complete(total: total)
-            return .fail(Self.stopped)
+            throw Self.stopped
         case .askAgain(let again):
             outcome = .askAgain(again)
-            return .fail(Self.stopped)
+            throw Self.stopped
         case .refuse(let error) where error.code == .httpStatus:
             // The start of the body often gives the reason. It is never written to the part file.
             refusal = error
-            return .deliver
         case .refuse(let error):
-            return .fail(error)
+            throw error
         }
     }
 
-    private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) -> HeadVerdict {
+    private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) throws(DownloadError) {
         wantsSums = (total ?? .max) > PieceSums.pieceLength
         if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
             algorithm != .gitBlob || total != nil
@@ -196,21 +195,17 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         }
         if overlap > 0 {
             isUncompared = true
-            do throws(DownloadError) {
-                let held = try plan.part.bytes(at: plan.ask.start - overlap, count: Int(overlap))
-                guard held.count == Int(overlap) else {
-                    outcome = .seamDiffers
-                    return .fail(Self.stopped)
-                }
-                if Set(held).count < 2, isSampleTrusted(head) {
-                    outcome = .seamProvesNothing
-                    return .fail(Self.stopped)
-                }
-                seam = TailComparison(held: held)
-                return .deliver
-            } catch {
-                return .fail(error)
+            let held = try plan.part.bytes(at: plan.ask.start - overlap, count: Int(overlap))
+            guard held.count == Int(overlap) else {
+                outcome = .seamDiffers
+                throw Self.stopped
             }
+            if Set(held).count < 2, isSampleTrusted(head) {
+                outcome = .seamProvesNothing
+                throw Self.stopped
+            }
+            seam = TailComparison(held: held)
+            return
         }
         if isFresh, let length, length <= plan.inlineLimit {
             gateIsOpen.store(true, ordering: .relaxed)
@@ -219,7 +214,6 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             askedEngine = true
             onGate(self)
         }
-        return .deliver
     }
 
     /// True if the bytes at the seam are the only reason to join. They must then differ between files, so a run of one
@@ -234,9 +228,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             return errorBody.count < Self.maxErrorBody ? .consumed : .fail(refusal)
         }
         if let verdict = compare(bytes) { return verdict }
-        guard gateIsOpen.load(ordering: .acquiring) else { return .pause(seconds: nil) }
+        guard gateIsOpen.load(ordering: .acquiring) else { return .pause(nil) }
         if let seconds = plan.limits.take(bytes.count, now: plan.clock.now) {
-            return .pause(seconds: seconds)
+            return .pause(.seconds(seconds))
         }
         let known = min(compared, bytes.count)
         compared -= known

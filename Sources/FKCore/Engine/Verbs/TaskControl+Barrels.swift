@@ -29,7 +29,7 @@ extension TaskControl {
         var unknown: [String] = []
         let found = try selectors.flatMap { selector -> [TaskEntry] in
             let entries = try book.find(selector)
-            if entries.isEmpty, case .url(let url) = selector { unknown.append(try URLNormalizer.normalize(url)) }
+            if entries.isEmpty, case .url(let url) = selector.kind { unknown.append(try URLNormalizer.normalize(url)) }
             return entries
         }
         for entry in found where !barrels.book.contains(entry.id, in: name) {

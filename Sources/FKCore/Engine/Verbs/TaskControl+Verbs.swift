@@ -204,7 +204,7 @@ extension StateMachine.Effect {
 extension TaskSelector {
     /// The selected tasks in messages.
     package var name: String {
-        switch self {
+        switch kind {
         case .url(let url): URLMasking.mask(url)
         case .id(let id): id.short
         case .barrel(let name): "in barrel \(name)"
@@ -215,7 +215,7 @@ extension TaskSelector {
 
     /// True if the selector may match no task without an error.
     var mayBeEmpty: Bool {
-        switch self {
+        switch kind {
         case .state, .all: true
         case .url, .id, .barrel: false
         }

@@ -53,7 +53,7 @@ package final class TaskControl {
             if entry.record.state == .idle || entry.record.state == .action { waiting += 1 }
             book.rest(id)
         }
-        if case .barrel(let name) = selector, tenure.mayWrite {
+        if case .barrel(let name) = selector.kind, tenure.mayWrite {
             // The ids of a million members take 32 MB.
             let places = try barrels.open(name, creating: false).placeCount
             for place in 0..<places {

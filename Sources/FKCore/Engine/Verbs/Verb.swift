@@ -1,7 +1,7 @@
 import FKMiddleware
 
 /// The verbs for a task. `StateMachine` decides what each does in each state.
-public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
+package enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
     /// Queues a task: prepare, cancel, error -> idle.
     case action
     /// Stops a task and keeps its bytes: prepare, idle, action -> suspend.
@@ -25,7 +25,7 @@ public struct VerbResult: Codable, Sendable, Hashable {
     /// The URL the task was built with, percent-encoded.
     public var url: String
     /// The requested verb.
-    public var verb: Verb
+    package var verb: Verb
     /// The state before the verb.
     public var before: DownloadState
     /// The state after the verb: equal to `before` if nothing changed, `.unknown` for a trashed or forgotten task.

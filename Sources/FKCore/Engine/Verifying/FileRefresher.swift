@@ -25,7 +25,9 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
     /// The URL of the task, percent-encoded.
     public var url: String
     /// The absolute path of the file.
-    public var path: String
+    package var path: String
+    /// The file.
+    public var file: URL { URL(fileURLWithPath: path) }
     /// The answer.
     public var result: Result
     /// True if the task's checksum, size or digests of pieces, such as those of a lock file, bind the file. Another version
@@ -60,7 +62,7 @@ package struct FileRefresher: Sendable {
         let programs = try ProgramRoom(
             WorkPath(configure.workPath), chains, isOn: configure.runsMiddlewarePrograms)
         programs.connect { _, _, _, _ in }
-        self.init(configure, chains, try configure.transportKind.makeTransport())
+        self.init(configure, chains, try configure.makeTransport())
     }
 
     /// The requests at once.
@@ -148,9 +150,9 @@ private final class HeadProbe: TransportHandler {
     /// Keeps the operation until its end.
     func hold(_ operation: any TransportOperation) { self.operation.withLock { $0 = operation } }
 
-    func transport(didReceive head: ResponseHead) -> HeadVerdict {
+    func transport(didReceive head: ResponseHead) throws(DownloadError) {
         self.head.withLock { $0 = head }
-        return .fail(DownloadError(.cancelled, "The response was not needed."))
+        throw DownloadError(.cancelled, "The response was not needed.")
     }
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict { .enough }

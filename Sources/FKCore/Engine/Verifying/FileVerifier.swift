@@ -28,7 +28,9 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
     /// The URL of the task, percent-encoded.
     public var url: String
     /// The absolute path of the file; nil if the record has none.
-    public var path: String?
+    package var path: String?
+    /// The file; nil if the record has none.
+    public var file: URL? { path.map { URL(fileURLWithPath: $0) } }
     /// What was found.
     public var result: Result
     /// The damaged bytes, in order and without overlaps. For a damaged file they are empty if it is not known where the

@@ -31,6 +31,6 @@ try await withDownloader(configure, middlewares: register) { downloader in
         print(sum.states[.complete] ?? 0, "of", sum.total, "files,", sum.count.received, "bytes")
     }
     for info in await barrel.memberInfos {
-        print(info.path ?? info.error?.message ?? "\(info.state)", info.url)
+        print(info.fileURL?.path ?? info.error?.message ?? "\(info.state)", info.url)
     }
 }

@@ -48,7 +48,7 @@ extension TaskOptions {
     ///
     /// - Throws: `.invalidArgument` with the first option outside its range, its value and the range, or with the
     ///   first header field that cannot be sent. The message never contains the value of a header field.
-    public func validate() throws(DownloadError) { try OptionRange.check(fault) }
+    package func validate() throws(DownloadError) { try OptionRange.check(fault) }
 
     /// The error message of `validate`; nil if all options are valid.
     package var fault: String? {

@@ -28,42 +28,46 @@ extension TaskID: TaskSelecting {
     public var selector: TaskSelector { .id(self) }
 }
 
-/// The cases of `TaskSelector` as arguments. In every other place the cases themselves are preferred.
 extension TaskSelecting where Self == TaskSelector {
-    /// Every task with this URL.
-    @_disfavoredOverload public static func url(_ url: String) -> TaskSelector { TaskSelector.url(url) }
+    /// Every task with this URL: usually one, or several with different destinations.
+    public static func url(_ url: String) -> TaskSelector { TaskSelector(.url(url)) }
     /// One task.
-    @_disfavoredOverload public static func id(_ id: TaskID) -> TaskSelector { TaskSelector.id(id) }
+    public static func id(_ id: TaskID) -> TaskSelector { TaskSelector(.id(id)) }
     /// The members of the barrel with this name.
-    @_disfavoredOverload public static func barrel(_ name: String) -> TaskSelector { TaskSelector.barrel(name) }
-    /// Every task in this state.
-    @_disfavoredOverload public static func state(_ state: DownloadState) -> TaskSelector { TaskSelector.state(state) }
+    public static func barrel(_ name: String) -> TaskSelector { TaskSelector(.barrel(name)) }
+    /// Every task that is in this state when the verb begins, possibly none.
+    public static func state(_ state: DownloadState) -> TaskSelector { TaskSelector(.state(state)) }
     /// Every task of the work path.
-    @_disfavoredOverload public static var all: TaskSelector { TaskSelector.all }
+    public static var all: TaskSelector { TaskSelector(.all) }
 }
 
-/// Selects the tasks for a verb.
-public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLiteral, TaskSelecting {
-    /// Every task with this URL: usually one, or several with different destinations.
-    case url(String)
-    /// One task.
-    case id(TaskID)
-    /// The members of the barrel with this name.
-    case barrel(String)
-    /// Every task that is in this state when the verb begins, possibly none.
-    case state(DownloadState)
-    /// Every task of the work path.
-    case all
+/// Selects the tasks for a verb or a question: `.url(_:)`, `.id(_:)`, `.barrel(_:)`, `.state(_:)` or `.all`.
+public struct TaskSelector: Codable, Sendable, Hashable, TaskSelecting {
+    /// The kinds of a selection.
+    package enum Kind: Codable, Sendable {
+        case url(String)
+        case id(TaskID)
+        case barrel(String)
+        case state(DownloadState)
+        case all
+    }
+
+    package let kind: Kind
+
+    init(_ kind: Kind) { self.kind = kind }
 
     /// The selector itself.
     public var selector: TaskSelector { self }
 
-    /// A string literal such as `"https://…"` selects by URL.
-    public init(stringLiteral value: String) { self = .url(value) }
+    /// Decodes a selector.
+    public init(from decoder: any Decoder) throws { kind = try Kind(from: decoder) }
+
+    /// Encodes the selector.
+    public func encode(to encoder: any Encoder) throws { try kind.encode(to: encoder) }
 
     /// Compares URLs and barrel names by their bytes, so canonically equivalent texts differ.
     public static func == (one: TaskSelector, other: TaskSelector) -> Bool {
-        switch (one, other) {
+        switch (one.kind, other.kind) {
         case (.url(let one), .url(let other)), (.barrel(let one), .barrel(let other)): one.isExactly(other)
         case (.id(let one), .id(let other)): one == other
         case (.state(let one), .state(let other)): one == other
@@ -74,7 +78,7 @@ public enum TaskSelector: Codable, Sendable, Hashable, ExpressibleByStringLitera
 
     /// Hashes the bytes of URLs and barrel names.
     public func hash(into hasher: inout Hasher) {
-        switch self {
+        switch kind {
         case .url(let text), .barrel(let text): ExactText(text).hash(into: &hasher)
         case .id(let id): id.hash(into: &hasher)
         case .state(let state): state.hash(into: &hasher)

@@ -63,9 +63,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     public var interface: String?
     /// The maximum size of all header fields in bytes. The default is 300 KiB; the minimum is 1. A larger head is an
     /// error.
-    public var maxHeaderBytes: Int = 300 << 10
+    package var maxHeaderBytes: Int = 300 << 10
     /// The maximum number of header lines. The default is 5,000; the minimum is 1. A longer head is an error.
-    public var maxHeaderLines: Int = 5_000
+    package var maxHeaderLines: Int = 5_000
     /// The `User-Agent` of requests without one; nil, the default, sends `fk/<version>`.
     public var userAgent: String?
 

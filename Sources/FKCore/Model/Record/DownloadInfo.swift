@@ -18,7 +18,7 @@ public struct DownloadInfo: Sendable, Hashable {
     /// The number of attempts started so far.
     public var attempts: Int
     /// The path of the finished file; nil until the task is complete.
-    public var path: String?
+    package var path: String?
     /// The file name that was set or that the server gave; nil until one is known.
     public var fileName: String?
     /// The barrels that the task is a member of.
@@ -166,7 +166,7 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     }
 
     /// False while the length of any member is unknown, in whichever state. `count.expected` is then a lower bound.
-    public var isExpectedKnown: Bool { count.expected != nil && !count.isLowerBound }
+    package var isExpectedKnown: Bool { count.expected != nil && !count.isLowerBound }
 
     /// The share of complete members, in 0...1; 0 for an empty barrel.
     public var fileFraction: Double { total > 0 ? Double(states[.complete] ?? 0) / Double(total) : 0 }
