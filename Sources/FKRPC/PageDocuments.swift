@@ -89,24 +89,7 @@ enum PageDocuments {
         case .cancel: "it was cancelled"
         case .action: "it is running"
         case .prepare, .idle, .unknown:
-            row.waiting.map(reason) ?? (isOwned ? "it is queued: all slots are taken" : "it is queued")
-        }
-    }
-
-    private static func reason(_ waiting: Waiting) -> String {
-        let time = waiting.until.map(Timestamp.text)
-        switch waiting.reason {
-        case .slot: return waiting.limit.map { "all \($0) slots are taken" } ?? "all slots are taken"
-        case .host:
-            let host = waiting.host ?? "its host"
-            if let time { return "waiting until \(time) because \(host) asked for it" }
-            return waiting.limit.map { "\(host) has \($0) of \($0) connections" }
-                ?? "\(host) has as many connections as it may have"
-        case .retry: return "the last attempt failed and the next one is due" + (time.map { " at \($0)" } ?? "")
-        case .noSpace:
-            return "there was no space on the disk; the next attempt is due" + (time.map { " at \($0)" } ?? "")
-        case .engine: return "no process runs the downloads"
-        case .queue: return "the queue is not active"
+            row.waiting.map(\.text) ?? (isOwned ? "it is queued: all slots are taken" : "it is queued")
         }
     }
 

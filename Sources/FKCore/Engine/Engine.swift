@@ -129,6 +129,7 @@ package actor Engine {
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
         lastNotice = WaitNotice.read(from: workPath)
+        problems.during { schedule.use(try HostPolicyFile.read(in: workPath)) }
         schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfterSeconds)
         programs.connect { [inbox] name, task, state, error in
             inbox.perform { $0.programEnded(name, task.id, state, error) }
@@ -187,9 +188,20 @@ package actor Engine {
                 entry.run?.restart("pause", "the queue was paused: another attempt begins when it is resumed")
             }
         }
+        limitsChanged()
+    }
+
+    private func limitsChanged() {
         for (host, count) in schedule.hosts.excess { schedule.yieldLanes(of: host, count) }
-        limits.setTotal()
+        limits.setTotal(others: true)
         startNext()
+    }
+
+    /// Reads the policies of hosts that another process has written. An unreadable file leaves them as they are.
+    private func readPolicies() {
+        guard let policies = try? HostPolicyFile.read(in: workPath), policies != schedule.storedPolicies else { return }
+        schedule.use(policies)
+        limitsChanged()
     }
 
     /// Returns problems with reading or repair since the last call, at most 1,000 texts.
@@ -327,6 +339,11 @@ package actor Engine {
         // recursing.
         guard schedule.isActive, !tenure.isClosing, !isStarting else { return }
         isStarting = true
+        for request in schedule.dueRequests() {
+            guard let run = book[request.id]?.run else { continue }
+            run.transfer?.turnCame(request.lane)
+            perform(run)
+        }
         while let next = schedule.next() {
             // The info file of a task that was not in memory stays open for the record at the end of a small file.
             // Opening it twice costs a twentieth of a small file's time.
@@ -342,6 +359,7 @@ package actor Engine {
         }
         isStarting = false
         for host in schedule.takeFullHosts() { schedule.yieldLanes(of: host) }
+        if schedule.hasTurn { schedule.setDeadline() }
         if schedule.takePauseNews() { writeWaits() }
     }
 
@@ -394,6 +412,7 @@ package actor Engine {
         tenure.beat()
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         readMailbox()
+        readPolicies()
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }
         synchronizeDue()

@@ -15,12 +15,17 @@ package struct WaitNotice: Codable, Sendable, Hashable {
         package var seconds: Double?
         /// The host's maximum of connections, if all are in use.
         package var limit: Int?
+        /// The limit that `until` or `limit` comes from, if the host did not ask itself (`Waiting.policy`).
+        package var policy: String?
+        /// The time of the last request for each interval between requests, in nanoseconds, for the next engine.
+        package var asked: [String: Date]?
 
         /// Creates a reason; by default none at all.
-        package init(until: Date? = nil, seconds: Double? = nil, limit: Int? = nil) {
+        package init(until: Date? = nil, seconds: Double? = nil, limit: Int? = nil, policy: String? = nil) {
             self.until = until
             self.seconds = seconds
             self.limit = limit
+            self.policy = policy
         }
     }
 
@@ -60,12 +65,41 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     package func waiting(of record: TaskRecord, now: Date) -> Waiting? {
         guard record.state == .idle, !hosts.isEmpty || slots != nil else { return record.waiting }
         let site = HostName.site(record.nextURL)
-        if let until = hosts[site]?.until, until > max(now, record.waiting?.until ?? now) {
-            return Waiting(.host, until: until, host: HostName.shown(site))
+        let host = hosts[site]
+        if let until = host?.until, until > max(now, record.waiting?.until ?? now) {
+            return Waiting(.host, until: until, host: HostName.shown(site), policy: host?.policy)
         }
         if let waiting = record.waiting, waiting.until ?? now > now { return waiting }
         if let slots { return Waiting(.slot, limit: slots) }
-        if let limit = hosts[site]?.limit { return Waiting(.host, host: HostName.shown(site), limit: limit) }
+        if let limit = host?.limit {
+            return Waiting(.host, host: HostName.shown(site), limit: limit, policy: host?.policy)
+        }
         return record.waiting
+    }
+}
+
+extension Waiting {
+    /// The reason with its time, host and limit, as far as they are known.
+    package var text: String {
+        let time = until.map(Timestamp.text)
+        switch reason {
+        case .slot: return limit.map { "all \($0) slots are taken" } ?? "all slots are taken"
+        case .host:
+            let host = host ?? "its host"
+            if let time, let policy { return "waiting until \(time) for the next request to \(host) (\(policy))" }
+            if let time { return "waiting until \(time) because \(host) asked for it" }
+            let whose = policy.map { " (\($0))" } ?? ""
+            return
+                (limit.map { "\(host) has \($0) of \($0) connections" }
+                ?? "\(host) has as many connections as it may have") + whose
+        case .retry:
+            guard let time else { return "the last attempt failed and the next one is due" }
+            return host.map { "the last attempt failed; waiting until \(time) because \($0) asked for it" }
+                ?? "the last attempt failed and the next one is due at \(time)"
+        case .noSpace:
+            return "there was no space on the disk; the next attempt is due" + (time.map { " at \($0)" } ?? "")
+        case .engine: return "no process runs the downloads"
+        case .queue: return "the queue is not active"
+        }
     }
 }

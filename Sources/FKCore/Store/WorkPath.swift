@@ -21,6 +21,7 @@ import Foundation
 ///   followers         FollowerLock
 ///   config            saved settings of the command line
 ///   limits            StandingLimit
+///   hosts             HostPolicyFile
 ///   middlewares       ProgramList
 ///   tasks/ab/<id>.info        InfoFile
 ///   tasks/ab/<id>.pieces      PieceFile
@@ -77,6 +78,8 @@ package struct WorkPath: Sendable, Hashable {
     package var followersPath: String { root + "/followers" }
     /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
+    /// The file of `HostPolicyFile`.
+    package var hostsPath: String { root + "/hosts" }
     /// The file of `AwaitedMembers`.
     package var awaitedPath: String { root + "/awaited" }
     /// The file of `ProgramList`.

@@ -33,7 +33,8 @@ package struct RedirectRules: Sendable {
     private var keepsSecrets = true
     /// The number of redirects followed so far.
     package private(set) var count = 0
-    /// The fields of the redirects followed so far that describe the file (`ResponseHead.carried`), at most 100.
+    /// The fields of the redirects followed so far that describe the file, and of the first one those that announce limits
+    /// (`ResponseHead.carried`), at most 100.
     package private(set) var carried: [ResponseHead.Field] = []
     private static let carriedNames = ["Link", "X-Linked-ETag", "X-Linked-Size"]
 
@@ -76,10 +77,10 @@ package struct RedirectRules: Sendable {
                 url: URLMasking.mask(url), status: head.status)
         }
         let hop = try follow(status: head.status, to: target, fromAddress: fromAddress())
-        for field in head.fields
-        where carried.count < 100 && Self.carriedNames.contains(where: field.name.caseInsensitiveEquals) {
-            carried.append(field)
-        }
+        carried += head.fields.filter { field in
+            Self.carriedNames.contains(where: field.name.caseInsensitiveEquals)
+                || count == 1 && RateLimitFields.contains(field.name)
+        }.prefix(100 - carried.count)
         return hop
     }
 

@@ -44,7 +44,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
     /// - Throws: `.invalidArgument` for an attribute that is not a valid digest.
     @Sendable public static func fromAttributes(_ task: TaskContext) async throws -> Checksum? {
         for algorithm in Checksum.Algorithm.usual.reversed() {
-            let key = "." + algorithm.rawValue.filter { $0 != "-" }
+            let key = "." + algorithm.plainName
             if let hex = task.attributes[key] { return try Checksum(algorithm, hex: hex) }
         }
         return nil

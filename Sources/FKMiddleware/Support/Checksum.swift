@@ -16,8 +16,13 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         case sha384 = "sha-384"
         /// SHA-512, 64 bytes (FIPS 180-4).
         case sha512 = "sha-512"
+        /// CRC-32C, 4 bytes (RFC 3720), which stores send. It detects damage but not forgery.
+        case crc32c
+        /// CRC-64/NVME, 8 bytes, which S3 sends. It detects damage but not forgery.
+        case crc64nvme
 
-        /// The algorithms in messages and tables. `gitBlob` is left out, because only hubs use it.
+        /// The algorithms in messages and tables. `gitBlob` is left out, because only hubs use it, and so
+        /// are the checksums of stores.
         package static let usual: [Self] = [.md5, .sha1, .sha224, .sha256, .sha384, .sha512]
 
         /// Returns the algorithm for a number of hexadecimal digits: SHA-1 for 40, nil if there is none.
@@ -26,9 +31,11 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
             self = match
         }
 
-        /// The length of the digest in bytes: 16 to 64.
+        /// The length of the digest in bytes: 4 to 64.
         public var byteCount: Int {
             switch self {
+            case .crc32c: 4
+            case .crc64nvme: 8
             case .md5: 16
             case .sha1, .gitBlob: 20
             case .sha224: 28
@@ -38,14 +45,18 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
             }
         }
 
+        /// False for a checksum of a store, which two different files may well have in common.
+        package var isDigest: Bool { byteCount >= 16 }
+
         /// Accepts `sha256`, `SHA-256`, `sha_256` and the like; nil for an unknown name.
         public init?(name: String) {
             let plain = name.lowercased().filter { $0 != "-" && $0 != "_" }
-            guard let match = Self.allCases.first(where: { $0.rawValue.filter { $0 != "-" } == plain }) else {
-                return nil
-            }
+            guard let match = Self.allCases.first(where: { $0.plainName == plain }) else { return nil }
             self = match
         }
+
+        /// The name without hyphens: `sha256`.
+        package var plainName: String { rawValue.filter { $0 != "-" } }
     }
 
     /// The algorithm of the digest.

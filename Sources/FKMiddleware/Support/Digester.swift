@@ -11,6 +11,8 @@ import Foundation
 public final class Digester {
     /// The algorithm of the digest.
     public let algorithm: Checksum.Algorithm
+    /// Set for an algorithm that is no digest.
+    private var cyclic: CyclicSum?
 
     #if canImport(CLibcrypto)
         private let context: OpaquePointer
@@ -21,8 +23,9 @@ public final class Digester {
         ///   with another one, its digest is that of no file. The default is 0.
         public init(_ algorithm: Checksum.Algorithm, length: Int64 = 0) {
             self.algorithm = algorithm
+            cyclic = CyclicSum(algorithm)
             context = EVP_MD_CTX_new()
-            EVP_DigestInit_ex(context, Self.method(algorithm), nil)
+            if cyclic == nil { EVP_DigestInit_ex(context, Self.method(algorithm), nil) }
             if algorithm == .gitBlob { Self.blobHead(length).withUnsafeBytes { update($0) } }
         }
 
@@ -33,11 +36,13 @@ public final class Digester {
         /// Adds bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
             guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
+            guard cyclic?.update(bytes) == nil else { return }
             EVP_DigestUpdate(context, base, bytes.count)
         }
 
         /// The digest of the bytes so far, as raw bytes. More bytes may follow.
         public func bytes() -> [UInt8] {
+            if let cyclic { return cyclic.bytes }
             let copy = EVP_MD_CTX_new()
             defer { EVP_MD_CTX_free(copy) }
             EVP_MD_CTX_copy_ex(copy, context)
@@ -58,6 +63,7 @@ public final class Digester {
             case .sha256: sha256
             case .sha384: sha384
             case .sha512: sha512
+            case .crc32c, .crc64nvme: nil
             }
         }
 
@@ -70,7 +76,7 @@ public final class Digester {
 
         /// The digest of one complete buffer.
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
-            if algorithm == .gitBlob { return blob(of: bytes) }
+            guard algorithm.isDigest, algorithm != .gitBlob else { return whole(bytes, algorithm) }
             return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
                 var length: UInt32 = 0
                 EVP_Digest(
@@ -96,24 +102,26 @@ public final class Digester {
                 case .sha224, .sha256: SHA256()
                 case .sha384: SHA384()
                 case .sha512: SHA512()
+                case .crc32c, .crc64nvme: Insecure.MD5()
                 }
+            cyclic = CyclicSum(algorithm)
             if algorithm == .sha224 { short = SHA224() }
             if algorithm == .gitBlob { Self.blobHead(length).withUnsafeBytes { update($0) } }
         }
 
         /// Adds bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
+            guard cyclic?.update(bytes) == nil else { return }
             if short != nil { short?.update(bytes) } else { function.update(bufferPointer: bytes) }
         }
 
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
-            let digester = Digester(algorithm, length: Int64(bytes.count))
-            digester.update(bytes)
-            return digester.bytes()
+            whole(bytes, algorithm)
         }
 
         /// The digest of the bytes so far, as raw bytes. More bytes may follow.
         public func bytes() -> [UInt8] {
+            if let cyclic { return cyclic.bytes }
             func finish(_ function: some HashFunction) -> [UInt8] { Array(function.finalize()) }
             return short?.bytes() ?? finish(function)
         }
@@ -122,8 +130,8 @@ public final class Digester {
     /// The bytes that git puts before the file.
     private static func blobHead(_ length: Int64) -> [UInt8] { Array("blob \(length)".utf8) + [0] }
 
-    private static func blob(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
-        let digester = Digester(.gitBlob, length: Int64(bytes.count))
+    private static func whole(_ bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
+        let digester = Digester(algorithm, length: Int64(bytes.count))
         digester.update(bytes)
         return digester.bytes()
     }

@@ -94,7 +94,7 @@ extension ParsedArguments {
         return error("\(written): '\(Escaping.visible(text))' is not one of \(names.joined(separator: ", ")).\(guess)")
     }
 
-    private func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {
+    func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {
         error("\(written): '\(Escaping.visible(text))' is not allowed here. Give \(allowed).")
     }
 }

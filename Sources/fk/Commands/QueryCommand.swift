@@ -248,26 +248,3 @@ struct RecordText {
         }
     }
 }
-
-extension Waiting {
-    /// The reason with its time, host and limit, as far as they are known.
-    var text: String {
-        let time = until.map(Timestamp.text)
-        switch reason {
-        case .slot: return limit.map { "all \($0) slots are taken" } ?? "all slots are taken"
-        case .host:
-            let host = host ?? "its host"
-            if let time { return "waiting until \(time) because \(host) asked for it" }
-            return limit.map { "\(host) has \($0) of \($0) connections" }
-                ?? "\(host) has as many connections as it may have"
-        case .retry:
-            guard let time else { return "the last attempt failed and the next one is due" }
-            return host.map { "the last attempt failed; waiting until \(time) because \($0) asked for it" }
-                ?? "the last attempt failed and the next one is due at \(time)"
-        case .noSpace:
-            return "there was no space on the disk; the next attempt is due" + (time.map { " at \($0)" } ?? "")
-        case .engine: return "no process runs the downloads"
-        case .queue: return "the queue is not active"
-        }
-    }
-}

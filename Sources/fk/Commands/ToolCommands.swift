@@ -1,6 +1,8 @@
 /// `config`, `completions`, `man`, `demo` and `help`.
 enum ToolCommands {
-    static let all: [CommandSpec] = [configShow, configSet, configPath, completions, manual, demo, help]
+    static let all: [CommandSpec] = [
+        configShow, configSet, configPath, ConfigHostCommand.spec, completions, manual, demo, help,
+    ]
 
     static let configShow = CommandSpec(
         path: ["config", "show"], summary: "show the saved settings",

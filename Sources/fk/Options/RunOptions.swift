@@ -11,6 +11,14 @@ struct RunOptions: Sendable, Hashable {
     var connections: ConnectionLimit?
     /// The rate limit over this command's tasks in bytes per second; nil and 0 set no limit.
     var rateLimit: Int64?
+    /// The maximum number of this command's connections to one host, 1 to 256; nil for the host's policy alone.
+    var perHost: Int?
+    /// The rate of this command's requests to one host; nil for the host's policy alone.
+    var requestRate: RequestRate?
+    /// A contact for the User-Agent; nil for that of the host's policy.
+    var contact: String?
+    /// The number of shards that divide the policies of hosts among themselves; nil for one.
+    var shards: Int?
     /// Bytes to keep free on the disk; nil uses the saved setting or the downloader's default.
     var minFree: Int64?
     /// Identifies the limits of this command to the engine.
@@ -63,13 +71,18 @@ struct RunOptions: Sendable, Hashable {
                 .value(
                     "limit-rate", nil, "RATE",
                     "limit in bytes a second for this command's files together, such as 500K or 1.5M; 0: no limit"),
+                .value("per-host", nil, "N", "at most N connections to one host for this command's files (1 to 256)"),
+                .value(
+                    "rate", nil, "N/s|N/m|N/h",
+                    "at most N requests a second, minute or hour to one host for this command's files, spread evenly"),
             ])
         + OptionSpec.under(
             .network,
             [
+                .value("contact", nil, "MAIL|URL", "append a mail address or a URL to the User-Agent"),
                 .value(
                     "transport", nil, "KIND", hint: .choices(TransportKind.allCases.map(\.rawValue)),
-                    "library for transfers: automatic (default), curl or urlsession")
+                    "library for transfers: automatic (default), curl or urlsession"),
             ])
         + OptionSpec.under(
             .background,
@@ -91,6 +104,9 @@ struct RunOptions: Sendable, Hashable {
         jobs = try arguments.integer("jobs", "-j", in: 1...256)
         connections = try arguments.connections("connections", "-x")
         rateLimit = try arguments.rate("limit-rate", "--limit-rate")
+        perHost = try arguments.integer("per-host", "--per-host", in: 1...256)
+        requestRate = try arguments.requestRate()
+        contact = try arguments.contact()
         minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
         transport = try arguments.choice("transport", "--transport", of: TransportKind.self)

@@ -74,18 +74,20 @@ struct ErrorDocument: Encodable {
     }
 }
 
-/// Why a task waits. `until` is a time, `limit` a number of connections or slots.
+/// Why a task waits. `until` is a time, `limit` a number of connections or slots, `policy` a host's limit.
 struct WaitingDocument: Encodable {
     let reason: String
     @OrNull var until: String?
     @OrNull var host: String?
     @OrNull var limit: Int?
+    @OrNull var policy: String?
 
     init(_ waiting: Waiting) {
         reason = waiting.reason.rawValue
         until = waiting.until.map(Timestamp.text)
         host = waiting.host
         limit = waiting.limit
+        policy = waiting.policy
     }
 }
 

@@ -11,6 +11,9 @@ enum WaitText {
             guard let limit = waiting.limit else { return "about to start" }
             return limit == 1 ? "the only slot is taken" : "all \(limit) slots are taken"
         case .host, .retry:
+            if let left, let policy = waiting.policy {
+                return "\(waiting.host ?? "the host") gets its next request in \(left) (\(policy))"
+            }
             if let left {
                 return waiting.host.map { "\($0) asked for \(left)" } ?? "next attempt in \(left)"
             }

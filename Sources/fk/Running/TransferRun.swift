@@ -116,8 +116,10 @@ extension RunOptions {
     /// The limits of this command's own tasks, whichever process is the engine.
     var own: OwnLimits? {
         let rate = rateLimit.flatMap { $0 > 0 ? $0 : nil }
-        guard jobs != nil || rate != nil || connections != nil else { return nil }
-        return OwnLimits(name: group, maxAction: jobs, rateLimit: rate, connections: connections)
+        let limits = OwnLimits(
+            name: group, maxAction: jobs, rateLimit: rate, connections: connections, connectionsPerHost: perHost,
+            requestRate: requestRate, contact: contact, shards: shards)
+        return limits == OwnLimits(name: group) ? nil : limits
     }
 
     /// The options that have no effect because another process is the engine; nil if there are none.
@@ -126,7 +128,7 @@ extension RunOptions {
         if durability != nil { names.append("--durability") }
         if transport != nil { names.append("--transport") }
         if case .everything = goal, minFree != nil { names.append("--min-free") }
-        if case .everything = goal, own != nil { names += ["-j", "-x", "--limit-rate"] }
+        if case .everything = goal, own != nil { names.append("the limits") }
         guard !names.isEmpty else { return nil }
         let options = names.joined(separator: ", ")
         return "That process uses its own settings; \(options) of this command count if it takes over. "

@@ -19,7 +19,7 @@ struct ShardOptions: Sendable {
             .value(
                 "shard-offset", nil, "K",
                 "add K to the scheduler's number, for lists with more parts than one array may have"),
-            .flag("divide-limits", nil, "divide -j and --limit-rate by the number of parts"),
+            .flag("divide-limits", nil, "divide limits, also those of hosts, by the number of parts"),
         ])
 
     /// Parses the options; nil without `--shard`.
@@ -100,6 +100,8 @@ extension RunOptions {
     /// The options of one shard among `count`: each limit divided by it, and at least 1.
     func divided(by count: Int) -> Self {
         var options = self
+        options.shards = count
+        options.perHost = perHost.map { max(1, $0 / count) }
         options.jobs = jobs.map { max(1, $0 / count) }
         options.rateLimit = rateLimit.map { $0 > 0 ? max(1, $0 / Int64(count)) : 0 }
         return options

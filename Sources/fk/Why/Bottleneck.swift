@@ -51,6 +51,8 @@ struct Bottleneck: Sendable, Hashable {
         /// True if the whole file has arrived.
         var isWhole = false
         var limits: [Limit] = []
+        /// The limit of requests to the host, if one waits for its turn.
+        var policy: String?
         /// A program of a middleware that works on this task, and its age in seconds.
         var program: (name: String, seconds: Double)?
         /// The shares of the time that the busiest thread of the engine ran, and that it waited for a processor; nil if
@@ -76,6 +78,9 @@ struct Bottleneck: Sendable, Hashable {
         if let limit = limits.min(by: { $0.rate < $1.rate }) {
             let text = "our own limit: \(limit.name) of \(rate(Double(limit.rate))), \(rate(limit.used)) used"
             return .init(kind: .limit, text: text)
+        }
+        if let policy = measures.policy, measures.rate < 1 {
+            return .init(kind: .limit, text: "the limit of requests to its host: \(policy)")
         }
         if let busy = measures.processor, busy.ran + busy.queued >= 0.85 {
             let queued = busy.queued >= 0.1 ? ", and waits for a processor for \(percent(busy.queued))" : ""

@@ -54,6 +54,7 @@ struct EngineProbe {
                 return connection
             }
         }
+        let notice = WaitNotice.read(from: reader.workPath)
         var found: [TaskID: Bottleneck.Measures] = [:]
         for id in ids {
             guard let now = looks.last?.tasks[id], now.state == .action else { continue }
@@ -63,6 +64,7 @@ struct EngineProbe {
             measures.isWhole = now.expected.map { now.received >= $0 } ?? false
             measures.program = program(of: id)
             measures.limits = own(now, looks)
+            measures.policy = notice.hosts[HostName.site(now.nextURL)]?.policy
             found[id] = measures
         }
         return found

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import FKCore
+@testable import FKMiddleware
 @testable import FKModel
 
 @Suite("CRC-32C")

@@ -37,6 +37,20 @@ struct RedirectRulesTests {
         #expect(try targets.map { try rules.follow(status: 302, to: $0).keepsSecrets } == kept)
     }
 
+    @Test("the limits that the first redirect announces are carried, and those of no later one")
+    func limits() throws {
+        var rules = rules("http://a.test/")
+        for (number, target) in ["http://b.test/", "http://c.test/"].enumerated() {
+            let head = ResponseHead(
+                status: 302,
+                fields: [.init("Location", target), .init("ratelimit", "\"\(number)\";r=1;t=1"), .init("Link", "<x>")],
+                url: "http://a.test/")
+            _ = try rules.follow(head) { location, _ in location }
+        }
+        #expect(rules.carried.map(\.name) == ["ratelimit", "Link", "Link"])
+        #expect(rules.carried[0].value == "\"0\";r=1;t=1")
+    }
+
     @Test("https to http needs leave, also after a detour")
     func insecure() throws {
         var strict = rules("https://a.test/")

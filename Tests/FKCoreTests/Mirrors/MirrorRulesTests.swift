@@ -86,6 +86,39 @@ struct DigestFieldTests {
         #expect(parse(["Content-MD5": md5, "Content-Md5": md5]) == nil)
     }
 
+    @Test(
+        "comes from stores, where it is of the whole file that is sent",
+        arguments: [
+            (
+                ["x-goog-hash": "crc32c=yZRlqg==,md5=XrY7u+Ae7tCTyyK7j1rNww=="], "md5=5eb63bbbe01eeed093cb22bb8f5acdc3",
+                true
+            ),
+            (["x-goog-hash": "crc32c=yZRlqg=="], "crc32c=c99465aa", true),
+            (["x-goog-hash": "crc32c=yZRlqg==", "x-goog-stored-content-encoding": "gzip"], nil, true),
+            (["x-amz-checksum-crc32c": "yZRlqg=="], "crc32c=c99465aa", false),
+            (["x-amz-checksum-crc32c": "yZRlqg==", "x-amz-checksum-type": "COMPOSITE"], nil, false),
+            (["x-amz-checksum-crc32c": "yZRlqg==-2"], nil, false),
+            (["x-amz-checksum-crc64nvme": "jSnVw/bqjr4="], "crc64nvme=8d29d5c3f6ea8ebe", false),
+            (["x-amz-checksum-sha256": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="], "sha-256=\(shaHex)", false),
+            (["Unencoded-Digest": sha], "sha-256=\(shaHex)", true),
+            (["Unencoded-Digest": sha, "Content-Encoding": "gzip"], nil, true),
+            (["x-ms-blob-content-md5": "XrY7u+Ae7tCTyyK7j1rNww=="], "md5=5eb63bbbe01eeed093cb22bb8f5acdc3", true),
+            (["ETag": "\"5eb63bbbe01eeed093cb22bb8f5acdc3\""], nil, true),
+        ] as [([String: String], String?, Bool)])
+    func stores(_ fields: [String: String], _ digest: String?, _ isOfWhole: Bool) {
+        for status in [200, 206] {
+            let answer = ResponseHead(
+                status: status, fields: fields.map { .init($0.key, $0.value) }, url: "http://b.example/a")
+            #expect(ServerDigest.parse(answer)?.description == (status == 200 || isOfWhole ? digest : nil))
+        }
+    }
+
+    @Test("of a store is the catalogue's for 123456789")
+    func sums() {
+        #expect(Digester.hex(Digester.bytes(of: "123456789", .crc32c)) == "e3069283")
+        #expect(Digester.hex(Digester.bytes(of: "123456789", .crc64nvme)) == "ae8b14860a799888")
+    }
+
     @Test("in a 206 counts only where it is of the whole")
     func partial() {
         #expect(ServerDigest.parse(head(206, ["Content-Digest": sha])) == nil)

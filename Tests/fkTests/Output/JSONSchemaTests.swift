@@ -78,6 +78,8 @@ import Testing
         try await check(sandbox, ["trash", "--all", "-y"], "verbs")
         try await check(sandbox, ["config", "set", "jobs", "4"], "settings")
         try await check(sandbox, ["config", "show"], "settings")
+        try await check(sandbox, ["config", "host", "a.example", "--rate", "3/s"], "hostPolicies")
+        try await check(sandbox, ["config", "host"], "hostPolicies")
         try await check(sandbox, ["config", "path"], "path")
         try await check(sandbox, ["--version"], "version")
     }

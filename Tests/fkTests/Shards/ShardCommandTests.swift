@@ -131,18 +131,20 @@ import Testing
         #expect(range.hasPrefix("bytes=") && range != "bytes=0-")
     }
 
-    @Test("--divide-limits divides the rate and the number of files") func limits() throws {
+    @Test("--divide-limits divides the rate, the number of files and the limits of hosts") func limits() throws {
         let context = CommandContext(environment: [:], workingDirectory: "/")
         guard
             case .command(_, let arguments) = try CommandTable.parser.parse([
-                "get", "http://h/u", "-j", "9", "--limit-rate", "10K", "--shard", "1/4", "--divide-limits",
+                "get", "http://h/u", "-j", "9", "--limit-rate", "10K", "--per-host", "9", "--rate", "4/s", "--shard",
+                "1/4", "--divide-limits",
             ])
         else {
             Issue.record("not a command")
             return
         }
         let divided = try RunOptions(arguments, context).divided(by: 4)
-        #expect(divided.jobs == 2 && divided.rateLimit == 2_560)
+        #expect(divided.jobs == 2 && divided.rateLimit == 2_560 && divided.perHost == 2)
+        #expect(divided.own?.shards == 4 && divided.own?.requestRate == RequestRate(4, per: .second))
         #expect(divided.divided(by: 1_000_000).jobs == 1 && divided.divided(by: 1_000_000).rateLimit == 1)
     }
 

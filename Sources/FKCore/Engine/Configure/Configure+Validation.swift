@@ -11,6 +11,9 @@ extension Configure {
             throw DownloadError(
                 .invalidArgument, "workPath is \(URLMasking.mask(workPath.absoluteString)), and must be a file URL.")
         }
+        if let fault = hosts.lazy.compactMap(\.fault).first {
+            throw DownloadError(.invalidArgument, "A host's policy is refused: \(fault).")
+        }
         try OptionRange.check(
             OptionRange.fault("rateLimit", rateLimit, in: 0...) ?? OptionRange.fault("connections", connections)
                 ?? OptionRange.fault("maxConnectionsPerHost", maxConnectionsPerHost, in: 1...256)

@@ -48,6 +48,10 @@ public struct Configure: Sendable {
     /// The maximum number of connections to one host over all tasks, 1 to 256. The default is 16.
     public var maxConnectionsPerHost: Int = 16
 
+    /// The limits of requests to hosts. The default is none. Those of `fk config host` apply as well, and have precedence
+    /// over policies with the same pattern.
+    public var hosts: [HostPolicy] = []
+
     /// The number of connections of one file, `.fixed` with 1 to 256. A task's own option overrides it. The default
     /// is `.automatic`.
     public var connections: ConnectionLimit = .automatic

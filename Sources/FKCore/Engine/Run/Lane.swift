@@ -32,6 +32,12 @@ final class Lane {
     /// The start of the range that it has requested and not received yet.
     var claim: Int64?
     var operation: (any TransportOperation)?
+    /// The request that waits for its turn (`Schedule.takeTurn`).
+    var held: PreparedRequest?
+    /// Ends a lane that waits for its turn.
+    var whenCancelled: (() -> Void)?
+    /// True from a request to the head of its answer, or its end.
+    var isUnanswered = false
     var receiver: RangeReceiver?
     /// The running request chain or head stage.
     var chain: Task<Void, Never>?
@@ -69,6 +75,7 @@ final class Lane {
     func cancel() {
         operation?.cancel()
         chain?.cancel()
+        if held.take() != nil { whenCancelled?() }
     }
 }
 

@@ -58,7 +58,7 @@ final class TaskRun {
         self.openInfo = openInfo
         attempt = Attempt(entry, now: schedule.clock.now)
         pace = Pace(entry)
-        permit = schedule.hosts.acquire(entry.host, now: attempt.began)
+        permit = schedule.hosts.acquire(entry.host, for: schedule.groups.asker(entry.group), now: attempt.began)
         order = schedule.take(entry)
     }
 

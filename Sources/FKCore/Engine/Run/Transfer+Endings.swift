@@ -24,6 +24,7 @@ extension Transfer {
     }
 
     func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
+        answered(lane, receiver.head)
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {

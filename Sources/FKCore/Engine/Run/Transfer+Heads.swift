@@ -5,6 +5,7 @@ import Foundation
 extension Transfer {
     /// Asks response middlewares about the head, and then opens the gate.
     func headArrived(_ lane: Lane, _ receiver: RangeReceiver) {
+        answered(lane, receiver.head)
         let chain = lane.claim == nil && lane.mirror == nil ? entry.middlewares(of: book.chains.response) : []
         guard !chain.isEmpty, let context = entry.context, let response = receiver.head?.httpURLResponse else {
             return openGate(lane, receiver)

@@ -17,7 +17,7 @@ extension Transfer {
     }
 
     private func isOpen(_ source: String?) -> Bool {
-        schedule.hosts.isOpen(source.map { HostName.site($0) } ?? entry.host, now: clock.now)
+        schedule.hosts.isOpen(source.map { HostName.site($0) } ?? entry.host, for: asker, now: clock.now)
     }
 
     /// True if ranges may be combined: under one strong validator (RFC 9110 section 15.3.7.2), or if a digest vouches for the

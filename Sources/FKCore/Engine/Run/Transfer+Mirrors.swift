@@ -49,7 +49,7 @@ extension Transfer {
         guard laneSet.growth.limit > 1, laneSet.mirrors.isUndecided, mayDivide, isWorthLanes, let piece = heldPiece()
         else { return }
         while let lane = laneSet.trial(
-            piece, isOpen: { schedule.hosts.isOpen(HostName.site($0), now: clock.now) })
+            piece, isOpen: { schedule.hosts.isOpen(HostName.site($0), for: asker, now: clock.now) })
         {
             // `isOpen` has just returned true.
             _ = acquirePermit(for: lane)
@@ -79,6 +79,7 @@ extension Transfer {
     }
 
     func trialEnded(_ lane: Lane, _ trial: MirrorTrial) {
+        answered(lane, trial.head)
         lane.operation = nil
         lane.trial = nil
         guard !isEnding, !lane.isUnwanted, let url = lane.mirror else { return laneEnded(lane) }
@@ -128,7 +129,7 @@ extension Transfer {
     /// Acquires a permit for a further connection. Returns false while its host accepts none. The first connection of an
     /// attempt has the permit of the slot.
     func acquirePermit(for lane: Lane) -> Bool {
-        guard let permit = schedule.hosts.acquire(host(of: lane), now: clock.now) else { return false }
+        guard let permit = schedule.hosts.acquire(host(of: lane), for: asker, now: clock.now) else { return false }
         lane.permit = consume permit
         return true
     }

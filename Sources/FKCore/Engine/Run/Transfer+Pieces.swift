@@ -192,7 +192,9 @@ extension Transfer {
     }
 
     private func source(for offset: Int64) -> String? {
-        let open = sources.filter { schedule.hosts.isOpen($0 == url ? entry.host : HostName.site($0), now: clock.now) }
+        let open = sources.filter {
+            schedule.hosts.isOpen($0 == url ? entry.host : HostName.site($0), for: asker, now: clock.now)
+        }
         return pieces.ledger?.source(for: offset, among: open.isEmpty ? sources : open)
     }
 

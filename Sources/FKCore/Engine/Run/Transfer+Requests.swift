@@ -91,26 +91,76 @@ extension Transfer {
         }
     }
 
+    /// Sends a request, or lets it wait for its turn.
     private func send(_ prepared: PreparedRequest, with lane: Lane) {
+        let turn = Schedule.HeldRequest(id: entry.id, lane: lane.number, host: host(of: lane), asker: asker)
+        if schedule.takeTurn(turn) { return transmit(prepared, with: lane) }
+        lane.held = prepared
+        lane.whenCancelled = { [inbox, schedule] in
+            schedule.dropHeld(turn.id, lane: turn.lane)
+            // The lane ends as it does after a request chain.
+            inbox.post(.request(turn.id, lane: turn.lane, .failure(DownloadError(.cancelled, "Stopped.")), []))
+        }
+    }
+
+    /// The turn of a lane's request has come, and was counted.
+    func turnCame(_ number: Int) {
+        guard let lane = laneSet[number], let prepared = lane.held.take() else { return }
+        transmit(prepared, with: lane)
+    }
+
+    /// The command's limits for requests to a host.
+    var asker: HostAsker { schedule.groups.asker(entry.group) }
+
+    /// The number of requests to a host that were sent and not answered.
+    func unanswered(of host: String) -> Int { lanes.count { $0.isUnanswered && self.host(of: $0) == host } }
+
+    private func transmit(_ prepared: PreparedRequest, with lane: Lane) {
         let source = lane.mirror ?? url
         let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
-        let prepared = isStranger ? prepared.withoutSecrets : prepared
+        var prepared = isStranger ? prepared.withoutSecrets : prepared
+        let (task, configure) = (entry.record.task, run.configure)
+        let options =
+            task.hasOptions ? task.options.transportOptions(over: configure.transport) : configure.transport
+        if let contact = asker.contact ?? schedule.hosts.rules(for: host(of: lane)).contact {
+            prepared.request.add(contact: contact, to: options.userAgent ?? TransportOptions.defaultUserAgent)
+        }
         let request = prepared.form
         do throws(DownloadError) { try request.checkFields() } catch {
             return laneFailed(lane, error)
         }
-        let (task, configure) = (entry.record.task, run.configure)
         var secret = prepared.secretHeaders
         if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
         lane.prefersHTTP1 = prefersHTTP1()
         lane.asked = clock.now
+        lane.isUnanswered = true
         lane.operation = transport.start(
             TransportRequest(
-                request, secretHeaders: secret,
-                options: task.hasOptions
-                    ? task.options.transportOptions(over: configure.transport) : configure.transport,
-                prefersHTTP1: lane.prefersHTTP1),
+                request, secretHeaders: secret, options: options, prefersHTTP1: lane.prefersHTTP1),
             handler: handler(for: lane, EchoMasking(request, secretHeaders: secret)))
+    }
+
+    /// A request was answered, or has ended without an answer. The limits that its server announces count from now on.
+    func answered(_ lane: Lane, _ head: ResponseHead?) {
+        guard lane.isUnanswered else { return }
+        lane.isUnanswered = false
+        guard let head else { return }
+        let host = host(of: lane)
+        guard head.redirects > 0 else { return noteLimits(of: host, head) }
+        var redirect = head
+        redirect.fields = head.carried
+        noteLimits(of: host, redirect)
+        let target = HostName.site(unnormalized: head.url)
+        schedule.hosts.count(target, for: asker, now: clock.now)
+        noteLimits(of: target, head)
+    }
+
+    private func noteLimits(of host: String, _ head: ResponseHead) {
+        let fields = RateLimitFields(head, now: clock.date)
+        schedule.note(fields, of: host, for: entry)
+        for fault in fields.faults where !entry.record.history.contains(where: { $0.what == fault }) {
+            run.appendHistory(by: "limit", fault)
+        }
     }
 
     /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no
@@ -127,6 +177,9 @@ extension Transfer {
 
     private func handler(for lane: Lane, _ echo: EchoMasking) -> any TransportHandler {
         let (inbox, id, number) = (inbox, entry.id, lane.number)
+        let limits =
+            lane.mirror.flatMap { rates.limiter(ofHost: HostName.site($0), for: entry) }
+            .map { LimiterSet([$0], and: self.limits) } ?? self.limits
         if let piece = lane.trial {
             return MirrorTrial(start: piece.start, held: piece.held) { inbox.post(.trial(id, lane: number, $0)) }
         }
@@ -145,5 +198,15 @@ extension Transfer {
             onEnd: { inbox.post(.end(id, $0)) })
         lane.receiver = receiver
         return receiver
+    }
+}
+
+extension URLRequest {
+    /// Appends a contact to the User-Agent.
+    ///
+    /// - Parameter standard: the User-Agent of a request without one.
+    mutating func add(contact: String, to standard: String) {
+        let agent = value(forHTTPHeaderField: "User-Agent") ?? standard
+        if !agent.contains(contact) { setValue("\(agent) (\(contact))", forHTTPHeaderField: "User-Agent") }
     }
 }

@@ -21,7 +21,7 @@ final class Transfer {
     let transport: any Transport
     unowned let destinations: Destinations
     private let reuse: ReuseIndex
-    private unowned let rates: RateLimits
+    unowned let rates: RateLimits
     /// The rate limits for all of its connections.
     let limits: LimiterSet
     /// A failure of the local disk, or a refusal by the head stage. It replaces the result of the transfer.

@@ -22,7 +22,7 @@ struct Verification {
         // An existing file may have to be compared as well.
         if existing == .skip, entry.hasPieceDigests { return false }
         guard let checksum = entry.expectedDigest else { return true }
-        return checksum.algorithm == transfer.computed.digest?.algorithm && existing != .skip
+        return known(checksum.algorithm) != nil && existing != .skip
     }
 
     /// Compares the pieces that are left. The wrong ones are fetched again.
@@ -35,9 +35,7 @@ struct Verification {
     /// - Returns: true if the part was longer than the file, and was cut.
     func verifyAtOnce(length: Int64) throws(DownloadError) -> Bool {
         try settle(length)
-        if let checksum = entry.expectedDigest, let digest = transfer.computed.digest {
-            try compare(digest.hex, checksum)
-        }
+        if let checksum = entry.expectedDigest, let digest = known(checksum.algorithm) { try compare(digest, checksum) }
         return length > entry.record.expected ?? length
     }
 
@@ -73,8 +71,13 @@ struct Verification {
     private func compareDigest(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         guard let checksum = entry.expectedDigest else { return }
         let digest: String
-        if let known = transfer.computed.digest, known.algorithm == checksum.algorithm {
-            digest = known.hex
+        if let known = known(checksum.algorithm) {
+            digest = known
+        } else if checksum.algorithm == .crc32c, let table = openSums, let length = entry.record.expected {
+            let file = part.file
+            digest = try await run.offThread { () throws(DownloadError) in
+                PieceSums.whole(try file.sums(table, length: length), length: length)
+            }
         } else if let follower = transfer.computed.follower, follower.algorithm == checksum.algorithm,
             let length = entry.record.expected
         {
@@ -95,14 +98,27 @@ struct Verification {
         run.appendHistory(by: "signature", signature.matchNote)
     }
 
+    /// The digest of the file, if it was computed while the bytes arrived.
+    private func known(_ algorithm: Checksum.Algorithm) -> String? {
+        if let digest = transfer.computed.digest, digest.algorithm == algorithm { return digest.hex }
+        guard algorithm == .crc32c, let length = entry.record.expected, length > PieceSums.pieceLength, openSums == nil
+        else { return nil }
+        let sums = knownSums
+        return sums.count == PieceSums.count(length) ? PieceSums.whole(sums, length: length) : nil
+    }
+
     private func compare(_ digest: String, _ checksum: Checksum) throws(DownloadError) {
         guard digest != checksum.hex else { return }
-        let whose = entry.record.task.options.checksum == nil ? " as the server tells" : ""
-        throw try refuse("its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex)\(whose)")
+        let isServers = entry.record.task.options.checksum == nil
+        throw try refuse(
+            "its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex)\(isServers ? " as the server tells" : "")",
+            isServers: isServers)
     }
 
     /// Sets the bytes aside, so that the next attempt fetches the file from byte 0.
-    private func refuse(_ fault: String) throws(DownloadError) -> DownloadError {
+    ///
+    /// - Parameter isServers: true if the server's digest was compared; the default is false.
+    private func refuse(_ fault: String, isServers: Bool = false) throws(DownloadError) -> DownloadError {
         guard !entry.record.isRepair else { throw run.refuseRepair(part) }
         let name = run.finalName(transfer.heads.last)
         let file = part.file
@@ -111,9 +127,11 @@ struct Verification {
         }
         run.startAnew()
         let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
-        // Bytes of an earlier attempt or another mirror may be wrong, so a resumed file is fetched again.
+        // Bytes of an earlier attempt or another mirror may be wrong, so a resumed file is fetched again. The digest of a
+        // server comes with the bytes: they were damaged on the way, and are fetched again once.
         return DownloadError(
-            .checksumMismatch, "The file is not the one expected: \(fault).\(place)", isRetryable: part.isResumed)
+            .checksumMismatch, "The file is not the one expected: \(fault).\(place)",
+            isRetryable: part.isResumed || isServers && run.attempt.previousError?.code != .checksumMismatch)
     }
 
     /// Compares the repaired file with what is known of the finished one: its pieces, otherwise its digest. The task's own digests

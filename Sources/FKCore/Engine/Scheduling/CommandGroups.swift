@@ -10,25 +10,41 @@ package struct OwnLimits: Codable, Sendable, Hashable {
     package var rateLimit: Int64?
     /// Connections for one file, unless the task sets its own; nil for the configuration's value.
     package var connections: ConnectionLimit?
+    /// Connections to one host, 1...256; nil for the configuration's value.
+    package var connectionsPerHost: Int?
+    /// Requests to one host; nil for no limit.
+    package var requestRate: RequestRate?
+    /// A contact that is appended to the User-Agent; nil for that of the host's policy.
+    package var contact: String?
+    /// The number of shards that divide the limits of hosts among themselves, at least 1; nil for 1.
+    package var shards: Int?
 
     /// Creates limits. The default is none.
     package init(
-        name: String, maxAction: Int? = nil, rateLimit: Int64? = nil, connections: ConnectionLimit? = nil
+        name: String, maxAction: Int? = nil, rateLimit: Int64? = nil, connections: ConnectionLimit? = nil,
+        connectionsPerHost: Int? = nil, requestRate: RequestRate? = nil, contact: String? = nil, shards: Int? = nil
     ) {
         self.name = name
         self.maxAction = maxAction
         self.rateLimit = rateLimit
         self.connections = connections
+        self.connectionsPerHost = connectionsPerHost
+        self.requestRate = requestRate
+        self.contact = contact
+        self.shards = shards
     }
 
     /// A description of the first value outside its range; nil if all are valid.
     package var fault: String? {
+        if let shards, !(1...Shard.maxCount).contains(shards) {
+            return "a command's shards are from 1 to \(Shard.maxCount)"
+        }
         if let maxAction, !(1...256).contains(maxAction) { return "a command's tasks at once are from 1 to 256" }
         if let rateLimit, rateLimit < 1 { return "a command's rate limit is at least 1" }
         if case .fixed(let count) = connections, !ConnectionLimit.range.contains(count) {
             return "a command's connections are from 1 to 256"
         }
-        return nil
+        return HostPolicy("a", connections: connectionsPerHost, requestRate: requestRate, contact: contact).fault
     }
 }
 
@@ -135,6 +151,14 @@ package struct CommandGroups: Sendable {
     }
     /// The group's own number of tasks at once; nil if it uses the shared slots.
     package func maxAction(of group: Int32) -> Int? { index(group).flatMap { groups[$0].limits.maxAction } }
+
+    /// The group's limits for requests to a host.
+    func asker(_ group: Int32) -> HostAsker {
+        guard let limits = index(group).map({ groups[$0].limits }) else { return .anyone }
+        return HostAsker(
+            group: group, connections: limits.connectionsPerHost, requestRate: limits.requestRate,
+            contact: limits.contact, shards: max(1, limits.shards ?? 1))
+    }
 
     /// Ends the rate limits of all groups.
     ///

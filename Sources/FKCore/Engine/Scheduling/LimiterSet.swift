@@ -5,13 +5,22 @@ import FKMiddleware
 /// Safe from any thread.
 package final class LimiterSet: Sendable {
     private let limiters: Locked<[RateLimiter]>
+    /// A set that applies as well.
+    private let base: LimiterSet?
 
     /// Creates a set. The default has no limit.
-    package init(_ limiters: [RateLimiter] = []) { self.limiters = Locked(limiters) }
+    ///
+    /// - Parameter base: a set that applies as well; the default is none.
+    package init(_ limiters: [RateLimiter] = [], and base: LimiterSet? = nil) {
+        self.limiters = Locked(limiters)
+        self.base = base
+    }
+
+    private var all: [RateLimiter] { limiters.withLock { $0 } + (base?.all ?? []) }
 
     /// Takes `n` bytes from every limiter or from none; see `RateLimiter.take(_:from:now:)`.
     package func take(_ n: Int, now: Int64) -> Double? {
-        RateLimiter.take(n, from: limiters.withLock { $0 }, now: now)
+        RateLimiter.take(n, from: base == nil ? limiters.withLock { $0 } : all, now: now)
     }
 
     /// Replaces the limiters for the next `take`. The caller must resume a paused transfer, because its pause was
@@ -19,5 +28,5 @@ package final class LimiterSet: Sendable {
     package func replace(with limiters: [RateLimiter]) { self.limiters.withLock { $0 = limiters } }
 
     /// True if at least one limiter has a rate.
-    package var isLimited: Bool { limiters.withLock { $0 }.contains { $0.rate != nil } }
+    package var isLimited: Bool { all.contains { $0.rate != nil } }
 }

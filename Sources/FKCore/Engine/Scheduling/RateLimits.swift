@@ -10,6 +10,8 @@ final class RateLimits {
     /// The limit of all tasks that `fk limit` has set.
     private var standing: Int64?
     private var ofBarrels = ExactMap<RateLimiter>()
+    /// By host and port. A host that had a limit keeps its limiter.
+    private var ofHosts: [String: RateLimiter] = [:]
 
     private var clock: any EngineClock { schedule.clock }
 
@@ -43,7 +45,20 @@ final class RateLimits {
             limiters.append(limiter)
         }
         for name in entry.record.barrels { limiters.append(limiter(ofBarrel: name)) }
+        if let limiter = limiter(ofHost: entry.host, for: entry) { limiters.append(limiter) }
         return limiters
+    }
+
+    /// The limiter of a host's policy; nil for a host without a limit.
+    ///
+    /// - Parameter site: `HostName.site`.
+    func limiter(ofHost site: String, for entry: TaskEntry) -> RateLimiter? {
+        let asker = schedule.groups.asker(entry.group)
+        guard let rate = schedule.hosts.rules(for: site, asker).rateLimit else { return nil }
+        let limiter = ofHosts[HostName.shown(site)] ?? RateLimiter(rate: rate, now: clock.now)
+        ofHosts[HostName.shown(site)] = limiter
+        if limiter.rate != rate { limiter.setRate(rate, now: clock.now) }
+        return limiter
     }
 
     /// The connections for a task's file: its own setting, else the command's, else the configuration's.

@@ -36,6 +36,12 @@ final class Schedule {
     /// Hosts that were full when one of their tasks was next.
     private var fullHosts: [String] = []
     private var hasPauseNews = false
+    /// Requests that are prepared and wait for their turn, in order.
+    private(set) var heldRequests: [HeldRequest] = []
+    /// The hosts whose tasks wait for their turn.
+    private(set) var pacedHosts: [String: HostBudget.Turn] = [:]
+    /// When the first host may be asked again.
+    private var nextTurn = Int64.max
 
     init(_ configure: Configure, clock: any EngineClock, executor: EngineExecutor) {
         self.configure = configure
@@ -43,6 +49,7 @@ final class Schedule {
         self.executor = executor
         ready = ReadyQueue(order: configure.order)
         hosts = HostBudget(limit: configure.maxConnectionsPerHost)
+        hosts.policies = HostPolicies(configure.hosts)
         alarms = Alarms(now: clock.now)
     }
 
@@ -56,6 +63,16 @@ final class Schedule {
         if configure.order != self.configure.order { ready.setOrder(configure.order) }
         self.configure = configure
         hosts.limit = configure.maxConnectionsPerHost
+        hosts.policies = HostPolicies(configure.hosts + storedPolicies)
+    }
+
+    /// The policies of the work path's file.
+    private(set) var storedPolicies: [HostPolicy] = []
+
+    /// Applies the policies of the work path's file.
+    func use(_ policies: [HostPolicy]) {
+        storedPolicies = policies
+        hosts.policies = HostPolicies(configure.hosts + policies)
     }
 
     // MARK: Waiting
@@ -118,12 +135,86 @@ final class Schedule {
         guard taken < descriptors.slots, !configure.isPaused else { return nil }
         let now = clock.now
         let next = ready.popNext { host, group in
-            guard takenSlots(group) == nil else { return false }
-            let obstacle = hosts.obstacle(host, now: now)
+            guard takenSlots(group) == nil, !isHeld(host, group) else { return false }
+            let obstacle = hosts.obstacle(host, for: groups.asker(group), now: now)
             if case .full = obstacle { fullHosts.append(host) }
+            if case .paced(let turn) = obstacle { note(turn, of: host) }
             return obstacle == nil
         }
         return next.map { ($0.id, $0.group) }
+    }
+
+    // MARK: Turns
+
+    /// A prepared request that waits for its turn.
+    struct HeldRequest {
+        var id: TaskID
+        /// `Lane.number`
+        var lane: Int
+        var host: String
+        var asker: HostAsker
+    }
+
+    /// Counts a request that is about to be sent. Returns false if it has to wait for its turn; `dueRequests` returns it
+    /// then.
+    func takeTurn(_ request: HeldRequest) -> Bool {
+        // Those that wait already are first.
+        if !isHeld(request.host, request.asker.group) {
+            guard mustWait(request) else { return true }
+            setDeadline()
+        }
+        heldRequests.append(request)
+        return false
+    }
+
+    private func isHeld(_ host: String, _ group: Int32) -> Bool {
+        heldRequests.contains { $0.host == host && $0.asker.group == group }
+    }
+
+    /// Counts a request if it may be sent now, else notes the time of its turn.
+    private func mustWait(_ request: HeldRequest) -> Bool {
+        if let turn = hosts.takeTurn(request.host, for: request.asker, now: clock.now) {
+            note(turn, of: request.host)
+            return true
+        }
+        if hosts.isSlow(request.host, for: request.asker) { hasPauseNews = true }
+        return false
+    }
+
+    private func note(_ turn: HostBudget.Turn, of host: String) {
+        pacedHosts[host] = turn
+        nextTurn = min(nextTurn, turn.until)
+    }
+
+    /// Removes and returns the waiting requests whose turn has come.
+    func dueRequests() -> [HeldRequest] {
+        nextTurn = .max
+        pacedHosts = [:]
+        guard !heldRequests.isEmpty else { return [] }
+        var due: [HeldRequest] = []
+        var closed: Set<String> = []
+        heldRequests.removeAll { request in
+            let key = "\(request.asker.group) \(request.host)"
+            guard !closed.contains(key), !mustWait(request) else {
+                closed.insert(key)
+                return false
+            }
+            due.append(request)
+            return true
+        }
+        return due
+    }
+
+    /// A waiting request is not needed any more.
+    func dropHeld(_ id: TaskID, lane: Int) { heldRequests.removeAll { $0.id == id && $0.lane == lane } }
+
+    /// Notes what an answer says about the requests that its server still allows.
+    func note(_ fields: RateLimitFields, of host: String, for entry: TaskEntry) {
+        guard !fields.limits.isEmpty || hosts.quotas[host] != nil else { return }
+        let inFlight = running.values.reduce(0) { $0 + ($1.run?.transfer?.unanswered(of: host) ?? 0) }
+        hosts.note(
+            fields.limits, of: host, for: groups.asker(entry.group), inFlight: inFlight, now: clock.now,
+            longest: configure.retry.maxRetryAfterSeconds)
     }
 
     /// Returns and clears the hosts that were full while a task waited for them.
@@ -194,10 +285,13 @@ final class Schedule {
 
     // MARK: Deadlines
 
+    /// True if a host may be asked again at a certain time.
+    var hasTurn: Bool { nextTurn < .max }
+
     /// Sets the engine's timer to the earliest deadline.
     func setDeadline() {
         guard isActive, let onDeadline else { return }
-        executor.setDeadline(min(alarms.next, hosts.nextEnd ?? .max), onDeadline)
+        executor.setDeadline(min(alarms.next, hosts.nextEnd ?? .max, nextTurn), onDeadline)
     }
 
     // MARK: Pauses
@@ -224,95 +318,5 @@ final class Schedule {
     func notePause(_ error: DownloadError, from url: String) {
         guard let seconds = RetryRules.asked(by: error, configure.retry) else { return }
         _ = pauseHost(HostName.site(of: error, from: url), seconds: seconds)
-    }
-
-    // MARK: Why tasks wait
-
-    /// The reason why an idle task does not run, as far as is known.
-    func waiting(of entry: TaskEntry) -> Waiting? {
-        guard entry.record.state == .idle else { return nil }
-        let obstacle = hosts.obstacle(entry.host, now: clock.now)
-        if let waiting = entry.record.waiting {
-            // The task's own delay may be shorter than the host's pause.
-            if case .paused(let pause) = obstacle, let until = waiting.until, pause.date > until {
-                return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
-            }
-            return waiting
-        }
-        guard isActive, entry.isAdmitted, !configure.isPaused else { return Waiting(.queue) }
-        switch obstacle {
-        case .paused(let pause): return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
-        case .full(let limit) where takenSlots(entry.group) == nil:
-            return Waiting(.host, host: HostName.shown(entry.host), limit: limit)
-        default: return Waiting(.slot, limit: takenSlots(entry.group))
-        }
-    }
-
-    /// The reasons for waiting, for other processes and the next engine.
-    ///
-    /// - Parameter isClosing: true keeps only the pauses.
-    func notice(isClosing: Bool) -> WaitNotice {
-        var notice = WaitNotice()
-        for (site, pause) in hosts.pauses { notice.hosts[site] = .init(until: pause.date, seconds: pause.seconds) }
-        guard !ready.isEmpty, !isClosing else { return notice }
-        for (site, count) in hosts.connections where count >= hosts.limit {
-            notice.hosts[site, default: .init()].limit = hosts.limit
-        }
-        notice.slots =
-            taken >= descriptors.slots
-            ? descriptors.slots : groups.taken(shared: configure.maxAction, open: openCount)
-        return notice
-    }
-
-    // MARK: The waiting list
-
-    /// The queued tasks in the order in which they would start now. Tasks in the ready queue come first, with those
-    /// of hosts that accept no request last. Tasks with a later attempt follow.
-    func waitingOrder() -> [TaskID] {
-        var queue = ready
-        // A task that was queued again while it is being stopped enters the queue when that has ended.
-        for entry in running.values where entry.record.state == .idle && entry.isAdmitted {
-            queue.push(element(of: entry))
-        }
-        let now = clock.now
-        var free = descriptors.slots - taken
-        var groups = groups
-        var more: [String: Int] = [:]
-        var open: [TaskID] = []
-        var closed: [TaskID] = []
-        for element in queue.sorted() {
-            guard hosts.obstacle(element.host, now: now, more: more[element.host, default: 0]) == nil else {
-                closed.append(element.id)
-                continue
-            }
-            open.append(element.id)
-            // The task would take a free slot.
-            if free > 0, groups.hasSlot(element.group, shared: configure.maxAction) {
-                groups.began(element.group)
-                more[element.host, default: 0] += 1
-                free -= 1
-            }
-        }
-        return open + closed + alarms.wakes.sorted()
-    }
-}
-
-extension HostName {
-    /// The server that an error concerns. After redirects it is not the requested one.
-    package static func site(of error: DownloadError, from url: String) -> String {
-        site(unnormalized: error.url ?? url)
-    }
-}
-
-extension HostBudget {
-    /// Restores the pauses of an earlier engine, each for its length at most: the wall clock may have been set back.
-    ///
-    /// - Parameter longest: the maximum in seconds, also for a pause without a length.
-    mutating func restorePauses(_ notice: WaitNotice, at clock: any EngineClock, atMost longest: Double) {
-        for (site, host) in notice.hosts {
-            guard let until = host.until else { continue }
-            let seconds = until.timeIntervalSince(clock.date)
-            pause(site, seconds: min(seconds, host.seconds ?? longest, longest), now: clock.now, date: clock.date)
-        }
     }
 }

@@ -185,7 +185,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) throws(DownloadError) {
         wantsSums = (total ?? .max) > PieceSums.pieceLength
         if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
-            algorithm != .gitBlob || total != nil
+            algorithm != .gitBlob || total != nil, algorithm != .crc32c || !wantsSums
         {
             if let total, total >= DigestFollower.minLength {
                 follower = DigestFollower(algorithm, length: total, of: plan.part)

@@ -41,6 +41,9 @@ package struct FileRefresher: Sendable {
     private let configure: Configure
     private let chains: MiddlewareChains
     private let transport: any Transport
+    /// The policies of hosts, for the requests of this refresher alone.
+    private let hosts: Locked<HostBudget>
+    private let clock = SystemClock()
 
     /// Creates a refresher.
     ///
@@ -52,6 +55,10 @@ package struct FileRefresher: Sendable {
         self.configure = configure
         self.chains = chains
         self.transport = transport
+        var hosts = HostBudget(limit: Self.width)
+        let stored = (try? HostPolicyFile.read(in: workPath)) ?? []
+        hosts.policies = HostPolicies(configure.hosts + stored)
+        self.hosts = Locked(hosts)
     }
 
     /// A refresher for a process that has no engine: with the programs of the work path, and a transport of its own.
@@ -125,14 +132,25 @@ package struct FileRefresher: Sendable {
         case .success(var prepared):
             if record.isStranger(url) { prepared = prepared.withoutSecrets }
             let secret = prepared.secretHeaders.union((options.secretHeaders ?? []).map { $0.lowercased() })
+            let connection = options.transportOptions(over: configure.transport)
+            if let contact = await turn(of: HostName.site(unnormalized: url)).contact {
+                prepared.request.add(contact: contact, to: connection.userAgent ?? TransportOptions.defaultUserAgent)
+            }
             let wanted = TransportRequest(
-                urlRequest: prepared.request, secretHeaders: secret,
-                options: options.transportOptions(over: configure.transport))
+                urlRequest: prepared.request, secretHeaders: secret, options: connection)
             return await withCheckedContinuation { continuation in
                 let probe = HeadProbe { continuation.resume(returning: $0) }
                 probe.hold(transport.start(wanted, handler: probe))
             }
         }
+    }
+
+    /// Waits until the host may be asked.
+    private func turn(of site: String) async -> HostRules {
+        while let turn = hosts.withLock({ $0.takeTurn(site, now: clock.now) }) {
+            try? await Task.sleep(for: .nanoseconds(max(0, turn.until - clock.now)))
+        }
+        return hosts.withLock { $0.rules(for: site) }
     }
 
     /// Releases the transport's threads and connections.

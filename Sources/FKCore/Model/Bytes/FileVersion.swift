@@ -80,7 +80,7 @@ package struct FileVersion: Sendable, Hashable {
     /// | --- | --- |
     /// | other lengths | refuted |
     /// | other content codings | refuted |
-    /// | digests of the same kind | proven if they are equal, else refuted |
+    /// | digests of the same kind | proven if they are equal, else refuted; equal CRCs prove nothing |
     /// | one source, other entity tags | refuted |
     /// | the same strong entity tag | proven |
     /// | one source, other times of the last change | refuted |
@@ -97,7 +97,8 @@ package struct FileVersion: Sendable, Hashable {
         if let old = validator, let new = other.validator {
             if old.coding != new.coding { return .refuted(by: .coding) }
             if let mine = old.digest, let theirs = new.digest, mine.algorithm == theirs.algorithm {
-                return mine == theirs ? .proven(by: .digest) : .refuted(by: .digest)
+                if mine != theirs { return .refuted(by: .digest) }
+                if mine.algorithm.isDigest { return .proven(by: .digest) }
             }
             let isOneSource = source == other.source
             if let mine = old.etag, let theirs = new.etag {

@@ -96,6 +96,13 @@ package struct PieceSums: Sendable {
         return table
     }
 
+    /// The CRC-32C of a whole file from those of its pieces, as hexadecimal digits.
+    package static func whole(_ sums: [UInt32], length: Int64) -> String {
+        var crc = CRC32C()
+        for (index, sum) in sums.enumerated() { crc.append(sum, count: Int64(range(index, of: length).count)) }
+        return Digester.hex(withUnsafeBytes(of: crc.value.bigEndian) { Array($0) })
+    }
+
     /// The number of pieces of a file.
     package static func count(_ length: Int64) -> Int { Int((length + pieceLength - 1) / pieceLength) }
 

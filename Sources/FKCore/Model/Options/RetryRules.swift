@@ -153,7 +153,7 @@ package enum RetryRules {
     // MARK: Errors from answers
 
     /// The error for a response whose status does not deliver the file. After redirects its URL is that of the server
-    /// that answered.
+    /// that answered. Retry-After has precedence over the limits that a 429 announces.
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
         let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
         let hint =
@@ -173,7 +173,8 @@ package enum RetryRules {
             .httpStatus, "The server answered \(head.status)\(hint).",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
             isRetryable: isRetryable(status: head.status),
-            retryAfter: head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) }
+            retryAfter: (head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) }
+                ?? (head.status == 429 ? RateLimitFields(head, now: now).exhausted : nil))
                 .map { Duration(inSeconds: $0) }, remedy: remedy)
     }
 

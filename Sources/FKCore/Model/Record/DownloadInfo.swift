@@ -58,6 +58,9 @@ public struct DownloadInfo: Sendable, Hashable {
     package var waitingHost: String? { wait?.host }
     /// The limit that was reached, of connections to the host or of slots; nil otherwise.
     package var waitingLimit: Int? { wait?.limit }
+    /// The limit of requests or connections to the host that the task waits for, such as `arxiv.org: 20 requests a minute`;
+    /// nil if it waits for none.
+    package var waitingPolicy: String? { wait?.policy }
 
     /// The progress, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { count.fraction }
@@ -75,11 +78,11 @@ public struct DownloadInfo: Sendable, Hashable {
 }
 
 /// The JSON form: `waiting` is a text (`slot`, `host`, `retry`, `no space`, `engine`, `queue`), and `waitingUntil`,
-/// `waitingHost` and `waitingLimit` are members of their own. Members without a value are left out.
+/// `waitingHost`, `waitingLimit` and `waitingPolicy` are members of their own. Members without a value are left out.
 extension DownloadInfo: Codable {
     private enum CodingKeys: String, CodingKey {
         case id, url, state, count, bytesPerSecond, error, attempts, path, fileName, barrels
-        case waiting, waitingUntil, waitingHost, waitingLimit, lastByteAt
+        case waiting, waitingUntil, waitingHost, waitingLimit, waitingPolicy, lastByteAt
     }
 
     /// Decodes an info.
@@ -102,7 +105,8 @@ extension DownloadInfo: Codable {
             wait = Waiting(
                 reason, until: try values.decodeIfPresent(Date.self, forKey: .waitingUntil),
                 host: try values.decodeIfPresent(String.self, forKey: .waitingHost),
-                limit: try values.decodeIfPresent(Int.self, forKey: .waitingLimit))
+                limit: try values.decodeIfPresent(Int.self, forKey: .waitingLimit),
+                policy: try values.decodeIfPresent(String.self, forKey: .waitingPolicy))
         }
     }
 
@@ -125,6 +129,7 @@ extension DownloadInfo: Codable {
         try values.encodeIfPresent(wait?.until, forKey: .waitingUntil)
         try values.encodeIfPresent(wait?.host, forKey: .waitingHost)
         try values.encodeIfPresent(wait?.limit, forKey: .waitingLimit)
+        try values.encodeIfPresent(wait?.policy, forKey: .waitingPolicy)
         try values.encodeIfPresent(lastByteAt, forKey: .lastByteAt)
     }
 }

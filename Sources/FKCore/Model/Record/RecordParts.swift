@@ -87,12 +87,17 @@ package struct Waiting: Codable, Sendable, Hashable {
     package var host: String?
     /// The limit that was reached, of connections to the host or of slots.
     package var limit: Int?
+    /// The limit of requests or connections to the host that the task waits for, if it was not the host that asked.
+    package var policy: String?
     /// Creates a reason.
-    package init(_ reason: Reason, until: Date? = nil, host: String? = nil, limit: Int? = nil) {
+    package init(
+        _ reason: Reason, until: Date? = nil, host: String? = nil, limit: Int? = nil, policy: String? = nil
+    ) {
         self.reason = reason
         self.until = until
         self.host = host
         self.limit = limit
+        self.policy = policy
     }
 }
 

@@ -137,6 +137,7 @@ extension Waiting: RecordObject {
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("host", &host)
         try visitor.field("limit", &limit)
+        try visitor.field("policy", &policy)
         try visitor.field("reason", &reason)
         try visitor.field("until", &until)
     }

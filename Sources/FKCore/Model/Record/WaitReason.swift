@@ -6,7 +6,7 @@ public enum WaitReason: Sendable, Hashable {
     case slot(limit: Int?)
     /// The host has its maximum of connections, this many.
     case host(String, limit: Int?)
-    /// The host asked for a pause (Retry-After).
+    /// The host asked for a pause (Retry-After), or `DownloadInfo.waitingPolicy` allows its next request at that time.
     case hostPaused(String, until: Date)
     /// The last attempt failed, and the next one starts at that time. `DownloadInfo.waitingHost` is the host that asked
     /// for the delay, if one did.

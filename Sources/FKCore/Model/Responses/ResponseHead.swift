@@ -31,7 +31,8 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     public var url: String
     /// The number of redirects followed.
     public var redirects: Int
-    /// Fields of the redirects that describe the file: `Link`, `X-Linked-ETag` and `X-Linked-Size`. They are not stored.
+    /// Fields of the redirects that describe the file (`Link`, `X-Linked-ETag`, `X-Linked-Size`), and the limits that the first
+    /// one announces. They are not stored.
     package var carried: [Field] = []
 
     private enum CodingKeys: String, CodingKey {

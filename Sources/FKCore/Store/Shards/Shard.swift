@@ -65,6 +65,13 @@ extension WorkPath {
     /// The work path of a shard. Each shard has its own, so that no lock is shared between machines.
     package func shard(_ shard: Shard) -> WorkPath { WorkPath("\(shardsFolder)/\(shard.folder)") }
 
+    /// The work path whose shard this is; itself if it is no shard.
+    package var ofShards: WorkPath {
+        let folder = root.folderPart
+        guard Shard(folder: root.lastPathPart) != nil, folder.lastPathPart == "shards" else { return self }
+        return WorkPath(folder.folderPart)
+    }
+
     /// Creates the folder of the shards.
     ///
     /// - Throws: `.noSpace` or `.disk`.

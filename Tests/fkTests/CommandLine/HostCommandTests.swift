@@ -1,0 +1,84 @@
+import TestSupport
+import Testing
+
+@testable import fk
+
+@Suite("Policies of hosts on the command line", .timeLimit(.minutes(10)))
+struct HostCommandTests {
+    private let sandbox: Sandbox
+    private let server: FaultServer
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
+        server.routeOthers { _ in .ok(Bytes.pattern(count: 1_000)) }
+    }
+
+    @Test("config host sets, lists and removes; fields that are not given stay")
+    func changed() async throws {
+        #expect(try await sandbox.done("config", "host").output == "")
+        #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
+        try await sandbox.done("config", "host", "Export.arXiv.org", "--connections", "1", "--rate", "20/m")
+        try await sandbox.done("config", "host", "*.b.example", "--limit-rate", "2M", "--contact", "me@lab.example")
+        try await sandbox.done("config", "host", "export.arxiv.org", "--connections", "2")
+        let lines = [
+            "*.b.example --limit-rate 2097152 --contact me@lab.example", "export.arxiv.org --connections 2 --rate 20/m",
+        ]
+        #expect(try await sandbox.done("config", "host").output == lines.map { $0 + "\n" }.joined())
+        #expect(try await sandbox.done("config", "host", "*.B.example").output == lines[0] + "\n")
+        let json = try await sandbox.json("config", "host", "export.arxiv.org")
+        let policy = try #require((json.value as? [[String: Any]])?.first)
+        #expect(policy["rate"] as? String == "20/m" && policy["connections"] as? Int == 2)
+        try await sandbox.done("config", "host", "*.b.example", "--limit-rate", "0")
+        try await sandbox.done("config", "host", "export.arxiv.org", "--remove")
+        #expect(try await sandbox.done("config", "host").output == "*.b.example --contact me@lab.example\n")
+        #expect(try await sandbox.fk("config", "host", "export.arxiv.org", "--remove").status == 4)
+    }
+
+    @Test("requests of one command, of the next and of one beside it share a host's turns; why names the policy")
+    func shared() async throws {
+        try await sandbox.done("config", "host", "127.0.0.1", "--rate", "1/h", "--contact", "me@lab.example")
+        try await sandbox.done("get", server.url("/a"))
+        let engine = try sandbox.start("get", server.url("/b"))
+        #expect(try await sandbox.record(server.url("/b")) { $0.waiting != nil || $0.state == .idle } != nil)
+        let follower = try sandbox.start("get", server.url("/c"))
+        let says = "127.0.0.1: 1 request an hour"
+        for path in ["/b", "/c"] {
+            let isSaid = try await eventually { [sandbox, server] in
+                try await sandbox.fk("why", server.url(path)).output.contains(says) ? true : nil
+            }
+            #expect(isSaid == true)
+        }
+        #expect(server.requests.map(\.path) == ["/a"])
+        try await sandbox.done("config", "host", "127.0.0.1", "--rate", "1000/s")
+        #expect(await engine.end().status == 0)
+        #expect(await follower.end().status == 0)
+        #expect(server.requests.count == 3)
+        #expect(server.requests.allSatisfy { $0["User-Agent"]?.hasSuffix(" (me@lab.example)") == true })
+    }
+
+    @Test("a command's own limits of hosts hold its files, and its contact has precedence")
+    func ofCommand() async throws {
+        try await sandbox.done("config", "host", "127.0.0.1", "--contact", "me@lab.example")
+        let url = "https://lab.example/bot"
+        let slow = try sandbox.start(
+            "get", "--rate", "1/h", "--per-host", "1", "--contact", url, server.url("/a"), server.url("/b"))
+        await server.waitForRequests(1)
+        #expect(server.requests[0]["User-Agent"]?.hasSuffix(" (\(url))") == true)
+        try await sandbox.done("get", server.url("/c"), server.url("/d"))
+        let paths = server.requests.map(\.path)
+        #expect(paths.count == 3 && Set(paths.dropFirst()) == ["/c", "/d"])
+        #expect(try await sandbox.fk("why", "b").output.contains("--rate 1/h"))
+        slow.signal(SIGTERM)
+        #expect(await slow.end().status == 143)
+    }
+
+    @Test("refresh keeps a host's contact as well") func refreshed() async throws {
+        try await sandbox.done("barrel", "create", "set", server.url("/a"), "-d", ".")
+        try await sandbox.done("barrel", "run", "set")
+        try await sandbox.done("config", "host", "127.0.0.1", "--contact", "me@lab.example")
+        try await sandbox.fk("barrel", "refresh", "set")
+        #expect(server.requests.count > 1)
+        #expect(server.requests.dropFirst().allSatisfy { $0["User-Agent"]?.hasSuffix(" (me@lab.example)") == true })
+    }
+}
