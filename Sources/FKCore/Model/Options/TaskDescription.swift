@@ -128,6 +128,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     package var listHeaders: [String]?
     /// The digests of the file's pieces, from a list; nil, the default, without any.
     package var pieces: PieceDigests?
+    /// The list that gave `checksum` or `pieces`, or that was signed; nil, the default, without any.
+    package var list: ListOrigin?
     /// `timeout` in seconds.
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
@@ -137,7 +139,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile, cookieFile, signature
-        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType
+        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType, list
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }

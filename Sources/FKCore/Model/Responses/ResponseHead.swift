@@ -33,6 +33,8 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     public var redirects: Int
     /// Fields of the redirects that describe the file: `Link`, `X-Linked-ETag` and `X-Linked-Size`. They are not stored.
     package var carried: [Field] = []
+    /// The URLs that redirected, after the first one. They are not stored here (`Trace.via`).
+    package var via: [String] = []
 
     private enum CodingKeys: String, CodingKey {
         case status, httpVersion, fields, url, redirects
