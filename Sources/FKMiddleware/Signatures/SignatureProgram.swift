@@ -57,18 +57,31 @@ struct SignatureProgram {
             return "openpgp:\(try Self.fingerprint(output))"
         case .sigstore, .minisign:
             try Self.write(key.bytes, "\(folder)/key")
-            let isBundle = signature.first { ![0x20, 0x0a, 0x0d, 0x09].contains($0) } == UInt8(ascii: "{")
-            let isNew = String(decoding: signature.prefix(4_096), as: UTF8.self).contains("dev.sigstore.bundle")
-            // Without a bundle there is no entry of the log to look at, and the key alone proves.
-            let proof =
-                isBundle
-                ? ["--bundle", "signature", "--offline=true"] + (isNew ? ["--new-bundle-format=true"] : [])
-                : ["--signature", "signature", "--insecure-ignore-tlog=true"]
-            try run(program, ["verify-blob", "--key", "key"] + proof + ["-"], folder, data)
+            let proof = try Self.proof(signature)
+            try Self.write(proof.bytes, "\(folder)/proof")
+            // The key alone proves. The log's entry would need the keys of the log, from the network.
+            try run(
+                program, ["verify-blob", "--key", "key", proof.option, "proof", "--insecure-ignore-tlog=true", "-"], folder,
+                data)
             let digest = Digester(.sha256)
             key.bytes.withUnsafeBytes { digest.update($0) }
             return "sigstore:\(digest.hex())"
         }
+    }
+
+    /// What cosign gets: a bundle with the members of Sigstore's format alone, or the signature of a bundle of cosign 1 and 2. In
+    /// such a bundle, cosign prefers the key that is in it to the given one.
+    private static func proof(_ signature: [UInt8]) throws(SignatureFault) -> (option: String, bytes: [UInt8]) {
+        guard signature.first(where: { ![0x20, 0x0a, 0x0d, 0x09].contains($0) }) == UInt8(ascii: "{") else {
+            return ("--signature", signature)
+        }
+        let bundle = try? JSONSerialization.jsonObject(with: Data(signature)) as? [String: Any]
+        if let text = bundle?["base64Signature"] as? String { return ("--signature", Array(text.utf8)) }
+        let members = ["mediaType", "verificationMaterial", "messageSignature"]
+        guard let bundle, bundle["messageSignature"] != nil,
+            let data = try? JSONSerialization.data(withJSONObject: bundle.filter { members.contains($0.key) })
+        else { throw SignatureFault("its signature is no bundle of Sigstore for a file") }
+        return ("--bundle", [UInt8](data))
     }
 
     /// Same as `SignatureKey.sshSignature`.
