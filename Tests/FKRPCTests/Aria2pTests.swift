@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 /// The real aria2p (PyPI) drives `fk rpc`.
-@Suite("RPC with aria2p", .enabled(if: PythonModule.aria2p.isInstalled, "aria2p is not installed: .ci/needs test installs it"))
+@Suite(
+    "RPC with aria2p",
+    .enabled(if: PythonModule.aria2p.isInstalled, "aria2p is not installed: .ci/needs test installs it"))
 struct Aria2pTests {
     /// aria2p's listener names no secret, so it hears notifications only where none is needed.
     @Test(

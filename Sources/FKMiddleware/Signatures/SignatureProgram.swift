@@ -61,7 +61,8 @@ struct SignatureProgram {
             try Self.write(proof.bytes, "\(folder)/proof")
             // The key alone proves. The log's entry would need the keys of the log, from the network.
             try run(
-                program, ["verify-blob", "--key", "key", proof.option, "proof", "--insecure-ignore-tlog=true", "-"], folder,
+                program, ["verify-blob", "--key", "key", proof.option, "proof", "--insecure-ignore-tlog=true", "-"],
+                folder,
                 data)
             let digest = Digester(.sha256)
             key.bytes.withUnsafeBytes { digest.update($0) }
@@ -134,7 +135,8 @@ struct SignatureProgram {
         let high = [input, output, output].map { fcntl($0, F_DUPFD_CLOEXEC, 3) }
         defer { for descriptor in high where descriptor >= 0 { close(descriptor) } }
         var pid: pid_t = 0
-        let environment = environment + ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=\(folder)", "TMPDIR=\(folder)"]
+        let environment =
+            environment + ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=\(folder)", "TMPDIR=\(folder)"]
         let code = CStrings.with([name] + arguments) { arguments in
             CStrings.with(environment) { fk_spawn(&pid, program, arguments, $0, folder, high) }
         }

@@ -43,7 +43,8 @@ struct ProvenanceCommand: Command {
         make: { arguments, context in
             guard arguments.operands.isEmpty == arguments.has("barrel") else {
                 throw arguments.error(
-                    arguments.has("barrel") ? "Tasks and -b exclude each other." : "Name tasks, or a barrel with -b NAME.")
+                    arguments.has("barrel")
+                        ? "Tasks and -b exclude each other." : "Name tasks, or a barrel with -b NAME.")
             }
             guard !arguments.has("sign") || arguments.has("output") else {
                 throw arguments.error("--sign needs -o FILE: the signature becomes FILE.sig.")
@@ -88,7 +89,8 @@ struct ProvenanceCommand: Command {
             return try reader.forEachRecord(
                 ofBarrel: barrel, problem: { context.warn($0.description) }, body)
         }
-        var folder = CommonFolder(try barrel.map { try reader.forEachMember(of: $0) { _, _ in }.options.directory } ?? nil)
+        var folder = CommonFolder(
+            try barrel.map { try reader.forEachMember(of: $0) { _, _ in }.options.directory } ?? nil)
         var count = 0
         _ = try pass { records in
             for record in records where record.state == .complete {
@@ -102,7 +104,8 @@ struct ProvenanceCommand: Command {
         let scratch = try Scratch(context)
         var subjects = Lines(output)
         var files = Lines(scratch.stream)
-        output.write(#"{"_type":"https://in-toto.io/Statement/v1","predicateType":"\#(Self.predicateType)","subject":["#)
+        output.write(
+            #"{"_type":"https://in-toto.io/Statement/v1","predicateType":"\#(Self.predicateType)","subject":["#)
         var others = 0
         var leftOut: [String] = []
         let base = folder
@@ -210,7 +213,8 @@ struct ProvenanceCommand: Command {
             return try write(stream)
         }()
         if let reason = stream.failure {
-            throw CommandFailure("\(Escaping.visible(path)) cannot be written: \(reason).", status: ExitStatus.taskFailed)
+            throw CommandFailure(
+                "\(Escaping.visible(path)) cannot be written: \(reason).", status: ExitStatus.taskFailed)
         }
         let signature = try key.map { try SignatureKey.sshSignature(of: aside, with: $0) }
         if let signature { try Data(signature).write(to: URL(fileURLWithPath: path + ".sig"), options: .atomic) }

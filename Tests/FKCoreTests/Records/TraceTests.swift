@@ -34,7 +34,8 @@ struct TraceTests {
         record.task.options.list = ListOrigin(String(repeating: "/folder", count: 90), signer: signer)
         for index in 0..<count {
             let start = Int64(index) << 30
-            record.note(start..<start + 1 << 29, from: "https://mirror\(index % 7).example/\(index % 7)/long/path?token=x")
+            record.note(
+                start..<start + 1 << 29, from: "https://mirror\(index % 7).example/\(index % 7)/long/path?token=x")
         }
         record.adopt(
             {
@@ -58,7 +59,8 @@ struct TraceTests {
     func origin() {
         let short = ListOrigin("https://h/SHA256SUMS?token=abc", signer: "RWQ")
         #expect(short.name == "https://h/SHA256SUMS?token=***" && short.signer == "RWQ")
-        let long = ListOrigin(String(repeating: "x", count: 200) + "/SHA256SUMS", signer: String(repeating: "k", count: 101))
+        let long = ListOrigin(
+            String(repeating: "x", count: 200) + "/SHA256SUMS", signer: String(repeating: "k", count: 101))
         #expect(long.name.utf8.count <= 80 && long.name.hasSuffix("/SHA256SUMS"))
         #expect(long.signer?.hasPrefix("sha-256:") == true && long.signer?.utf8.count == 72)
     }

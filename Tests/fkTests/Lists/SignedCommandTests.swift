@@ -117,12 +117,19 @@ struct SignedCommandTests {
             echo "$@" > \(programs.path)/arguments
             cp key proof \(programs.path) && cat > \(programs.path)/blob
             """, to: "\(programs.path)/cosign")
-        let new = #"{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","messageSignature":{"signature":"AA=="}}"#
+        let new =
+            #"{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","messageSignature":{"signature":"AA=="}}"#
         for (signature, option, proof) in [
             ("MEUC==\n", "--signature", "MEUC==\n"), (new, "--bundle", new),
             // Its own key must not count, in any spelling.
-            (#"{"base64Signature":"MEUC==","cert":"b3RoZXI=","mediaType":"dev.sigstore.bundle"}"#, "--signature", "MEUC=="),
-            (#"{"messageSignature":1,"BASE64signature":"MEUC==","Cert":"b3RoZXI="}"#, "--bundle", #"{"messageSignature":1}"#),
+            (
+                #"{"base64Signature":"MEUC==","cert":"b3RoZXI=","mediaType":"dev.sigstore.bundle"}"#, "--signature",
+                "MEUC=="
+            ),
+            (
+                #"{"messageSignature":1,"BASE64signature":"MEUC==","Cert":"b3RoZXI="}"#, "--bundle",
+                #"{"messageSignature":1}"#
+            ),
         ] {
             try sandbox.put(signature, "s")
             #expect(try await sandbox.fk(get).status == 0)

@@ -65,7 +65,8 @@ struct ProvenanceTests {
         try sandbox.put("\(Self.sum)  a\n", "SHA256SUMS")
         try Program.run("minisign", ["-S", "-s", "k.sec", "-m", "SHA256SUMS"], in: URL(fileURLWithPath: sandbox.files))
         try await sandbox.done(
-            "get", server.url("/gone"), "--mirror", server.url("/a"), "-o", "a", "--checksum", "@SHA256SUMS", "--signed-by",
+            "get", server.url("/gone"), "--mirror", server.url("/a"), "-o", "a", "--checksum", "@SHA256SUMS",
+            "--signed-by",
             "k.pub")
         try await sandbox.done("get", server.url("/b"), "--checksum", "md5=\(Digester.hex(md5()))")
         let signed = try file("a", try await statement("a"))
@@ -124,7 +125,9 @@ struct ProvenanceTests {
         let locked = try await sandbox.fk("provenance", "a", "-o", "p.json", "--sign", "locked")
         #expect(locked.status != 0 && locked.errors.contains("ssh-keygen cannot sign"), "\(locked.errors)")
         #expect(try Data(contentsOf: folder.appendingPathComponent("p.json")) == before)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.files).filter { $0.hasPrefix("p.json") }.count == 2)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: sandbox.files).filter { $0.hasPrefix("p.json") }.count
+                == 2)
     }
 
     @Test("in-toto's own reader takes the statement", .enabled(if: PythonModule.inToto.isInstalled, "see .ci/needs"))

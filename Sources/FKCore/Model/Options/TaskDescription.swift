@@ -139,7 +139,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile, cookieFile, signature
-        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType, list
+        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType,
+            list
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }
