@@ -133,18 +133,22 @@ struct SignedCommandTests {
         ] {
             try sandbox.put(signature, "s")
             #expect(try await sandbox.fk(get).status == 0)
-            func kept(_ name: String) throws -> String { String(decoding: try programs.read(name), as: UTF8.self) }
+            func kept(_ name: String) throws -> String {
+                try String(contentsOf: programs.file(name), encoding: .utf8)
+            }
             let arguments = "verify-blob --key key \(option) proof --insecure-ignore-tlog=true -\n"
             #expect(try kept("arguments") == arguments && kept("key") == pem)
             #expect(try kept("blob") == "\(server.url("/a"))\n")
             let isSame = try kept("proof") == proof
-            let json = { try JSONSerialization.jsonObject(with: Data($0.utf8)) as? NSDictionary }
+            func json(_ text: String) throws -> NSDictionary? {
+                try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary
+            }
             #expect(try isSame || json(kept("proof")) == json(proof))
         }
         try sandbox.put("{}", "s")
         #expect(try await sandbox.fk(get).errors.contains("no bundle of Sigstore"))
         try sandbox.put("MEUC==", "s")
-        _ = try programs.write([], to: "refuse")
+        try Data().write(to: programs.file("refuse"))
         let refused = try await sandbox.fk(get)
         #expect(refused.status == 1 && refused.errors.contains("cosign does not accept its signature: error: invalid"))
     }

@@ -95,12 +95,15 @@ extension Transfer {
         let source = lane.mirror ?? url
         let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
         let prepared = isStranger ? prepared.withoutSecrets : prepared
-        let request = prepared.form
-        do throws(DownloadError) { try request.checkFields() } catch {
+        var request = prepared.form
+        var secret = prepared.secretHeaders
+        do throws(DownloadError) {
+            try sign(&request, for: source, &secret)
+            try request.checkFields()
+        } catch {
             return laneFailed(lane, error)
         }
         let (task, configure) = (entry.record.task, run.configure)
-        var secret = prepared.secretHeaders
         if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
         lane.prefersHTTP1 = prefersHTTP1()
         lane.asked = clock.now
@@ -111,6 +114,20 @@ extension Transfer {
                     ? task.options.transportOptions(over: configure.transport) : configure.transport,
                 prefersHTTP1: lane.prefersHTTP1),
             handler: handler(for: lane, EchoMasking(request, secretHeaders: secret)))
+    }
+
+    /// Signs the request if the task wants it. The session's token is for the origin of the task's URL only.
+    private func sign(
+        _ form: inout RequestForm, for source: String, _ secret: inout Set<String>
+    ) throws(DownloadError) {
+        guard let provider = entry.record.task.option({ $0.awsSignature }),
+            URLOrigin(source) == URLOrigin(entry.record.task.url)
+        else { return }
+        let signature = try AWSSignature(provider)
+        var request = form.urlRequest
+        signature.sign(&request, try AWSCredentials.usual(), at: clock.date)
+        form = .full(request)
+        secret.insert(signature.tokenField)
     }
 
     /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no
