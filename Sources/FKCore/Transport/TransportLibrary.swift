@@ -31,7 +31,7 @@ package enum TransportLibrary {
     #if canImport(CLibcurl)
         /// libcurl's features that an option needs. It has no list with the last two.
         private static let has: (http3: Bool, servers: Bool, doh: Bool) = {
-            let features = curl_version_info(CURLVERSION_NOW)?.pointee.features ?? 0
+            let features = curl_version_info(CURLVERSION_FIRST)?.pointee.features ?? 0
             let http3 = Int(features) & Int(CURL_VERSION_HTTP3) != 0
             guard CurlTransport.isLibraryReady, let easy = curl_easy_init() else { return (http3, false, false) }
             defer { curl_easy_cleanup(easy) }

@@ -53,8 +53,13 @@ extension TaskOptions {
     /// The error message of `validate`; nil if all options are valid.
     package var fault: String? {
         numberFault ?? timeFault ?? Self.typeFault(expectedType) ?? headers?.lazy.compactMap(\.fault).first
-            ?? pieces?.fault ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
-            ?? dnsServers.flatMap(NameLookup.fault(servers:)) ?? dohURL.flatMap(NameLookup.fault(url:))
+            ?? pieces?.fault ?? networkFault
+    }
+
+    private var networkFault: String? {
+        if let pinnedPublicKey, let fault = PinnedPublicKey.fault(in: pinnedPublicKey) { return fault }
+        if let dnsServers, let fault = NameLookup.fault(servers: dnsServers) { return fault }
+        return dohURL.flatMap { NameLookup.fault(url: $0) }
     }
 
     /// The error message for an expected type that is neither `file` nor `type/subtype`.
