@@ -104,15 +104,15 @@ private final class NameServer {
             print(server.server_address[1], flush=True)
             server.serve_forever()
             """
-        let output = folder.file("port")
+        let output = "\(folder.path)/port"
         child = try ChildProcess(
             [
                 try #require(Program.find("python3")), "-c", script, certificates.certificate(.good),
                 certificates.key(.good),
-            ], output: .file(output.path))
+            ], output: .file(output))
         let port = try #require(
             try await eventually {
-                (try? String(contentsOf: output, encoding: .utf8)).flatMap { $0.hasSuffix("\n") ? $0 : nil }
+                (try? String(contentsOfFile: output, encoding: .utf8)).flatMap { $0.hasSuffix("\n") ? $0 : nil }
             })
         url = "https://localhost:\(port.dropLast())/dns-query"
     }

@@ -134,7 +134,7 @@ struct SignedCommandTests {
             try sandbox.put(signature, "s")
             #expect(try await sandbox.fk(get).status == 0)
             func kept(_ name: String) throws -> String {
-                try String(contentsOf: programs.file(name), encoding: .utf8)
+                try String(contentsOfFile: "\(programs.path)/\(name)", encoding: .utf8)
             }
             let arguments = "verify-blob --key key \(option) proof --insecure-ignore-tlog=true -\n"
             #expect(try kept("arguments") == arguments && kept("key") == pem)
@@ -148,7 +148,7 @@ struct SignedCommandTests {
         try sandbox.put("{}", "s")
         #expect(try await sandbox.fk(get).errors.contains("no bundle of Sigstore"))
         try sandbox.put("MEUC==", "s")
-        try Data().write(to: programs.file("refuse"))
+        try Data().write(to: URL(fileURLWithPath: "\(programs.path)/refuse"))
         let refused = try await sandbox.fk(get)
         #expect(refused.status == 1 && refused.errors.contains("cosign does not accept its signature: error: invalid"))
     }
