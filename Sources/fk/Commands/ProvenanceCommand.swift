@@ -142,7 +142,7 @@ struct ProvenanceCommand: Command {
 
     private func say(_ others: Int, _ leftOut: [String]) -> Int32 {
         if others > 0, !global.quiet {
-            context.errors.writeLine("fk: \(Formatting.count(others, "file")) not complete and left out")
+            context.errors.writeLine("fk: \(Formatting.count(others, "file")) left out: not complete")
         }
         for path in leftOut.prefix(ListInput.maxShown) {
             context.warn("\(path) is left out: it is not as fk has left it, and its SHA-256 is not known")
