@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 /// The real aria2p (PyPI) drives `fk rpc`.
-@Suite("RPC with aria2p", .enabled(if: Aria2p.isInstalled, "aria2p is not installed: .ci/needs test installs it"))
+@Suite(
+    "RPC with aria2p",
+    .enabled(if: PythonModule.aria2p.isInstalled, "aria2p is not installed: .ci/needs test installs it"))
 struct Aria2pTests {
     /// aria2p's listener names no secret, so it hears notifications only where none is needed.
     @Test(
@@ -18,11 +20,9 @@ struct Aria2pTests {
         let output = server.folder.file("aria2p").path
         let child = try ChildProcess(
             [try #require(Program.find("python3")), "-c", Aria2p.script],
-            environment: [
-                "PYTHONPATH": Aria2p.path, "PATH": "/usr/bin:/bin", "HOME": server.folder.path,
-                "PORT": String(server.port), "FILES": files.url("/"),
-                "SECRET": secret,
-            ], output: .file(output))
+            environment: PythonModule.aria2p.environment.merging([
+                "HOME": server.folder.path, "PORT": String(server.port), "FILES": files.url("/"), "SECRET": secret,
+            ]) { $1 }, output: .file(output))
         let status = try await offPool { child.end() }
         let text = String(decoding: try server.folder.read("aria2p"), as: UTF8.self)
         #expect(status == 0, "\(text)")
@@ -31,16 +31,6 @@ struct Aria2pTests {
 }
 
 enum Aria2p {
-    /// Where `.ci/needs test` installs it; Python also looks in its own places.
-    static let path = Repository.url(".build/aria2p").path
-
-    static let isInstalled: Bool = {
-        guard let python = Program.find("python3") else { return false }
-        let child = try? ChildProcess(
-            [python, "-c", "import aria2p"], environment: ["PYTHONPATH": path, "PATH": "/usr/bin:/bin", "HOME": "/tmp"])
-        return child?.end() == 0
-    }()
-
     static let script = """
         import os, sys, time, traceback, aria2p
         # The thread that listens must not keep a failed script alive.

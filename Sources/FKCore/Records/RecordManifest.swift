@@ -33,22 +33,15 @@ package struct RecordManifest {
         self.reader = reader
         self.needsSHA256 = needsSHA256
         writer = ManifestWriter(output, facts)
-        var base: String?
+        var base = CommonFolder(folder)
         for start in stride(from: 0, to: ids.count, by: Self.portion) {
             for record in reader.records(ids[start..<min(start + Self.portion, ids.count)]) {
-                let place = Self.place(record)
-                if let known = base {
-                    base = Self.common(known, place)
-                } else if let folder, Self.isBelow(place, folder) {
-                    base = folder
-                } else {
-                    base = place.folderPart
-                }
+                let place = CommonFolder.place(of: record)
+                base.add(place)
                 rest.append((record.id, place))
             }
         }
-        let root = base ?? "/"
-        for index in rest.indices { rest[index].name = Self.name(of: rest[index].name, below: root) }
+        for index in rest.indices { rest[index].name = base.name(of: rest[index].name) }
         rest.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         rest.reverse()
     }
@@ -77,29 +70,6 @@ package struct RecordManifest {
         return writer.take()
     }
 
-    /// The path of the finished file, or the path that it will have as far as that is known.
-    private static func place(_ record: TaskRecord) -> String {
-        if record.state == .complete, let path = record.path { return path }
-        let name =
-            record.task.fileName ?? FileNameRules.name(url: record.task.url, head: record.response)
-        return (record.task.directory ?? "/").path(of: name)
-    }
-
-    /// The deepest folder of `folder` and a file.
-    private static func common(_ folder: String, _ place: String) -> String {
-        var folder = folder
-        while !isBelow(place, folder) { folder = folder.folderPart }
-        return folder
-    }
-
-    private static func isBelow(_ path: String, _ folder: String) -> Bool {
-        path.utf8.starts(with: (folder == "/" ? "/" : folder + "/").utf8)
-    }
-
-    private static func name(of place: String, below base: String) -> String {
-        String(Substring(place.utf8.dropFirst(base == "/" ? 1 : base.utf8.count + 1)))
-    }
-
     private static func entry(_ record: TaskRecord, _ name: String, needsSHA256: Bool) -> Manifest.Entry {
         let urls = [record.task.url] + record.task.mirrors
         let sources = urls.enumerated().map { Manifest.Source($0.element, priority: min($0.offset + 1, 999_999)) }
@@ -119,12 +89,17 @@ package struct RecordManifest {
         return entry
     }
 
-    /// The SHA-256 of a finished file that is as the task left it; nil if it is known already or cannot be read.
     private static func sha256(of record: TaskRecord, _ entry: Manifest.Entry) -> ManifestDigest? {
-        guard !entry.digests.contains(where: { $0.algorithm == .sha256 }), record.state == .complete,
-            let path = record.path, record.isForeign == true || record.claim(path) == .ours,
-            let hex = try? Digester.hex(ofFile: URL(fileURLWithPath: path), .sha256)
-        else { return nil }
-        return ManifestDigest(.sha256, hex: hex)
+        guard !entry.digests.contains(where: { $0.algorithm == .sha256 }) else { return nil }
+        return record.fileSHA256.flatMap { ManifestDigest(.sha256, hex: $0) }
+    }
+}
+
+extension TaskRecord {
+    /// The SHA-256 of the finished file as hexadecimal digits. It reads the file, and returns nil if the file is not as the task
+    /// left it, or cannot be read.
+    package var fileSHA256: String? {
+        guard state == .complete, let path, isForeign == true || claim(path) == .ours else { return nil }
+        return try? Digester.hex(ofFile: URL(fileURLWithPath: path), .sha256)
     }
 }

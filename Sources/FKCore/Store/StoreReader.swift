@@ -174,6 +174,36 @@ package struct StoreReader: Sendable {
         return (barrel, ids)
     }
 
+    /// Reads the records of a barrel's members, some at a time, so that memory does not grow with the barrel. Those of a divided
+    /// barrel have their ids in memory.
+    ///
+    /// - Parameter body: receives at most 1,024 records, in the order in which the members joined. Info files that cannot be read
+    ///   are left out.
+    /// - Returns: the barrel without members.
+    /// - Throws: same as `barrel`; the error of `body`.
+    package func forEachRecord(
+        ofBarrel name: String, problem: (DownloadError) -> Void, _ body: ([TaskRecord]) throws -> Void
+    ) throws -> BarrelRecord {
+        var ids: [TaskID] = []
+        func pass() throws {
+            try body(records(ids, problem: problem))
+            ids.removeAll(keepingCapacity: true)
+        }
+        func add(_ id: TaskID) throws {
+            ids.append(id)
+            if ids.count == 1_024 { try pass() }
+        }
+        let barrel: BarrelRecord
+        if let divided = try shards?.barrel(name) {
+            barrel = divided
+            for member in divided.members { try add(member.id) }
+        } else {
+            barrel = try BarrelFile.scan(name, in: workPath) { id, _, _ in try add(id) }
+        }
+        try pass()
+        return barrel
+    }
+
     // MARK: Inside
 
     private func read(

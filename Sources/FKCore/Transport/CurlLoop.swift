@@ -106,6 +106,10 @@
             let cookies: [String]
             do throws(DownloadError) {
                 request = try OutgoingRequest(start.request)
+                if let lack = TransportLibrary.lack(for: start.request.options) {
+                    throw DownloadError(
+                        .invalidArgument, "The transfer was not started: \(lack).", url: URLMasking.mask(request.url))
+                }
                 cookies = try start.request.options.cookieFile.map(CookieFile.lines) ?? []
             } catch {
                 start.handler.transportDidFinish(.failure(error))

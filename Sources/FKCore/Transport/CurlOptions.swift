@@ -81,9 +81,12 @@
             set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(options.connectSeconds, 0.1), 1e6) * 1_000))
             if let proxy = options.proxy { set(CURLOPT_PROXY, proxy) }
             if let interface = options.interface { set(CURLOPT_INTERFACE, interface) }
+            if let servers = options.dnsServers { set(CURLOPT_DNS_SERVERS, servers) }
+            if let url = options.dohURL { set(CURLOPT_DOH_URL, url) }
             switch options.httpVersion {
             case .http1: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             case .http2 where !isTLS: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE))
+            case .http3: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_3))
             case .automatic, .http2:
                 set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
                 // Waits for a connection that may multiplex instead of opening another.

@@ -228,7 +228,7 @@
                 outcome = .failure(error)
                 return false
             }
-            head.carried = rules.carried
+            (head.carried, head.via) = (rules.carried, rules.via)
             if !head.carriesFile { setAside() }
             if let error = handler.refusal(of: head) {
                 outcome = .failure(error)

@@ -36,6 +36,8 @@ package struct RedirectRules: Sendable {
     /// The fields of the redirects followed so far that describe the file, and of the first one those that announce limits
     /// (`ResponseHead.carried`), at most 100.
     package private(set) var carried: [ResponseHead.Field] = []
+    /// The URLs that redirected, after the first one.
+    package private(set) var via: [String] = []
     private static let carriedNames = ["Link", "X-Linked-ETag", "X-Linked-Size"]
 
     /// Creates the rules for one transfer.
@@ -123,6 +125,7 @@ package struct RedirectRules: Sendable {
             method = "GET"
         }
         if to != URLOrigin(firstURL) { keepsSecrets = false }
+        if count > 0 { via.append(url) }
         url = target
         count += 1
         return Hop(url: target, method: method, keepsBody: keepsBody, keepsSecrets: keepsSecrets)

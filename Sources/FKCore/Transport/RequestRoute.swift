@@ -52,6 +52,9 @@ struct RequestRoute {
     /// The fields of the redirects that describe the file.
     var carried: [ResponseHead.Field] { rules?.carried ?? [] }
 
+    /// The URLs that redirected, after the first one.
+    var via: [String] { rules?.via ?? [] }
+
     /// The URL of the request in progress; empty before the first one.
     var url: String { current?.url ?? "" }
 

@@ -14,7 +14,7 @@ enum URLSessionOptions {
     /// | --- | --- |
     /// | `caFile`, `crlFile`, `pinnedPublicKey`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
     /// | `proxy` other than the environment's | no setting is read (swift-corelibs-foundation #5199) |
-    /// | `interface`, `netrc`, `httpVersion`, `cookieFile` | there is no setting |
+    /// | `interface`, `netrc`, `httpVersion`, `cookieFile`, `dnsServers`, `dohURL` | there is no setting |
     static func refusal(
         of options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> DownloadError? {
@@ -27,6 +27,8 @@ enum URLSessionOptions {
         if options.interface != nil { refused.append("a network interface") }
         if options.netrc { refused.append("~/.netrc") }
         if options.cookieFile != nil { refused.append("a file of cookies") }
+        if options.dnsServers != nil { refused.append("name servers") }
+        if options.dohURL != nil { refused.append("DNS over HTTPS") }
         if options.httpVersion != .automatic { refused.append("a version of HTTP") }
         if options.proxy?.isEmpty == true, let name = proxyVariable(url, environment) {
             refused.append("using no proxy although the variable \(name) is set")

@@ -137,7 +137,7 @@ final class URLSessionTransfer: @unchecked Sendable {
             return
         }
         var head = ResponseHead(response, url: route.url, redirects: route.redirects)
-        head.carried = route.carried
+        (head.carried, head.via) = (route.carried, route.via)
         do throws(DownloadError) {
             if try !route.follow(head) { try accept(head) }
         } catch {

@@ -61,7 +61,7 @@ extension SignatureKey {
         case .minisign:
             try MinisignSignature(signature).prove(content, key: bytes)
             return description
-        case .ssh, .openPGP, .sigstore: return try SignatureProgram(self).prove(signature, content)
+        case .ssh, .openPGP, .sigstore: return try SignatureProgram(scheme).prove(signature, content, by: self)
         }
     }
 }

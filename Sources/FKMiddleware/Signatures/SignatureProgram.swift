@@ -3,15 +3,13 @@ import Foundation
 
 /// The program that verifies a signature. Key, signature and output are in a private folder for the time of its run.
 struct SignatureProgram {
-    private let key: SignatureKey
     private let name: String
     /// Debian's name of the package.
     private let package: String
 
-    init(_ key: SignatureKey) {
-        self.key = key
+    init(_ scheme: SignatureKey.Scheme) {
         (name, package) =
-            switch key.scheme {
+            switch scheme {
             case .ssh: ("ssh-keygen", "openssh-client")
             case .openPGP: ("gpgv", "gpgv")
             case .minisign, .sigstore: ("cosign", "cosign")
@@ -31,7 +29,9 @@ struct SignatureProgram {
     }
 
     /// - Returns: the signer.
-    func prove(_ signature: [UInt8], _ content: SignedContent) throws(SignatureFault) -> String {
+    func prove(
+        _ signature: [UInt8], _ content: SignedContent, by key: SignatureKey
+    ) throws(SignatureFault) -> String {
         let program = try path()
         let folder = try Self.privateFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -57,18 +57,49 @@ struct SignatureProgram {
             return "openpgp:\(try Self.fingerprint(output))"
         case .sigstore, .minisign:
             try Self.write(key.bytes, "\(folder)/key")
-            let isBundle = signature.first { ![0x20, 0x0a, 0x0d, 0x09].contains($0) } == UInt8(ascii: "{")
-            let isNew = String(decoding: signature.prefix(4_096), as: UTF8.self).contains("dev.sigstore.bundle")
-            // Without a bundle there is no entry of the log to look at, and the key alone proves.
-            let proof =
-                isBundle
-                ? ["--bundle", "signature", "--offline=true"] + (isNew ? ["--new-bundle-format=true"] : [])
-                : ["--signature", "signature", "--insecure-ignore-tlog=true"]
-            try run(program, ["verify-blob", "--key", "key"] + proof + ["-"], folder, data)
+            let proof = try Self.proof(signature)
+            try Self.write(proof.bytes, "\(folder)/proof")
+            // The key alone proves. The log's entry would need the keys of the log, from the network.
+            try run(
+                program, ["verify-blob", "--key", "key", proof.option, "proof", "--insecure-ignore-tlog=true", "-"],
+                folder,
+                data)
             let digest = Digester(.sha256)
             key.bytes.withUnsafeBytes { digest.update($0) }
             return "sigstore:\(digest.hex())"
         }
+    }
+
+    /// What cosign gets: a bundle with the members of Sigstore's format alone, or the signature of a bundle of cosign 1 and 2. In
+    /// such a bundle, cosign prefers the key that is in it to the given one.
+    private static func proof(_ signature: [UInt8]) throws(SignatureFault) -> (option: String, bytes: [UInt8]) {
+        guard signature.first(where: { ![0x20, 0x0a, 0x0d, 0x09].contains($0) }) == UInt8(ascii: "{") else {
+            return ("--signature", signature)
+        }
+        let bundle = try? JSONSerialization.jsonObject(with: Data(signature)) as? [String: Any]
+        if let text = bundle?["base64Signature"] as? String { return ("--signature", Array(text.utf8)) }
+        let members = ["mediaType", "verificationMaterial", "messageSignature"]
+        guard let bundle, bundle["messageSignature"] != nil,
+            let data = try? JSONSerialization.data(withJSONObject: bundle.filter { members.contains($0.key) })
+        else { throw SignatureFault("its signature is no bundle of Sigstore for a file") }
+        return ("--bundle", [UInt8](data))
+    }
+
+    /// Same as `SignatureKey.sshSignature`.
+    static func sign(_ file: String, with key: String) throws(SignatureFault) -> [UInt8] {
+        let program = Self(.ssh)
+        let path = try program.path()
+        let folder = try privateFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        guard symlink(file, "\(folder)/data") == 0 else { throw failed("make a link", errno) }
+        let agent = ProcessInfo.processInfo.environment["SSH_AUTH_SOCK"].map { ["SSH_AUTH_SOCK=\($0)"] } ?? []
+        try program.run(
+            path, ["-Y", "sign", "-f", key, "-n", "file", "data"], folder, "/dev/null",
+            environment: ["SSH_ASKPASS=/bin/false", "SSH_ASKPASS_REQUIRE=force"] + agent, failure: "cannot sign")
+        guard let signature = try? SmallFile.read("\(folder)/data.sig", limit: 1 << 20, named: "signature") else {
+            throw SignatureFault("ssh-keygen has made no signature", isUnknown: true)
+        }
+        return signature
     }
 
     /// The fingerprint of the primary key of the only signature. gpgv also ends with 0 for a key that has expired.
@@ -92,7 +123,8 @@ struct SignatureProgram {
     /// - Returns: its output.
     /// - Throws: a fault with its last line unless it ends with 0.
     @discardableResult private func run(
-        _ program: String, _ arguments: [String], _ folder: String, _ data: String
+        _ program: String, _ arguments: [String], _ folder: String, _ data: String, environment: [String] = [],
+        failure: String = "does not accept its signature"
     ) throws(SignatureFault) -> String {
         let input = try SignedContent.open(data)
         defer { close(input) }
@@ -103,7 +135,8 @@ struct SignatureProgram {
         let high = [input, output, output].map { fcntl($0, F_DUPFD_CLOEXEC, 3) }
         defer { for descriptor in high where descriptor >= 0 { close(descriptor) } }
         var pid: pid_t = 0
-        let environment = ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=\(folder)", "TMPDIR=\(folder)"]
+        let environment =
+            environment + ["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=\(folder)", "TMPDIR=\(folder)"]
         let code = CStrings.with([name] + arguments) { arguments in
             CStrings.with(environment) { fk_spawn(&pid, program, arguments, $0, folder, high) }
         }
@@ -117,7 +150,7 @@ struct SignatureProgram {
         guard status == 0 else {
             let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("[GNUPG:]") }
             throw SignatureFault(
-                "\(name) does not accept its signature: \(Escaping.visible(String(lines.last ?? "no reason given").prefix(200)))"
+                "\(name) \(failure): \(Escaping.visible(String(lines.last ?? "no reason given").prefix(200)))"
             )
         }
         return text
@@ -151,11 +184,23 @@ struct SignatureProgram {
 }
 
 extension SignatureKey {
+    /// Signs a file with OpenSSH, as `ssh-keygen -Y sign -n file` does. Nobody is asked for a passphrase: the agent has the key of one.
+    ///
+    /// - Parameters:
+    ///   - file: its absolute path.
+    ///   - key: the absolute path of a private key, or of the public key of one that the agent has.
+    /// - Throws: `.invalidArgument` with the program's reason, or with the name of the package if it is not installed.
+    package static func sshSignature(of file: String, with key: String) throws(DownloadError) -> [UInt8] {
+        do throws(SignatureFault) { return try SignatureProgram.sign(file, with: key) } catch {
+            throw DownloadError(.invalidArgument, "\(error.reason).")
+        }
+    }
+
     /// What is missing to verify signatures by this key; nil if nothing is.
     package var programFault: String? {
         if scheme == .minisign { return nil }
         do throws(SignatureFault) {
-            _ = try SignatureProgram(self).path()
+            _ = try SignatureProgram(scheme).path()
             return nil
         } catch { return error.reason }
     }

@@ -325,6 +325,7 @@ private struct BarrelDocument: Encodable {
     let isExpectedKnown: Bool
     @OrNull var origin: String?
     @OrNull var commit: String?
+    @OrNull var signedBy: String?
 
     init(_ view: BarrelView) {
         name = view.name
@@ -336,5 +337,6 @@ private struct BarrelDocument: Encodable {
         isExpectedKnown = view.isExpectedKnown
         origin = view.options.origin
         commit = view.options.commit
+        signedBy = view.options.signedBy
     }
 }

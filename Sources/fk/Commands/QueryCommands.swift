@@ -1,6 +1,8 @@
-/// `list`, `info`, `why`, `verify`, `watch` and `metrics`: commands that only read, but for `verify --repair`.
+/// `list`, `info`, `why`, `verify`, `provenance`, `watch` and `metrics`: commands that only read, but for `verify --repair`.
 enum QueryCommands {
-    static let all: [CommandSpec] = [list, info, why, VerifyCommand.spec, watch, MetricsCommand.spec]
+    static let all: [CommandSpec] = [
+        list, info, why, VerifyCommand.spec, ProvenanceCommand.spec, watch, MetricsCommand.spec,
+    ]
 
     static let list = CommandSpec(
         path: ["list"], aliases: ["ls", "status"], summary: "list tasks", options: ListOptions.specs,

@@ -28,6 +28,8 @@ struct ListedTasks {
     private var settings: Settings
     /// The name of the list for messages.
     private let source: String
+    /// The signer of the list.
+    private let signer: String?
     private let skipsBad: Bool?
     private let context: CommandContext
     private var folders = EntryFolders()
@@ -41,7 +43,7 @@ struct ListedTasks {
     ///
     /// - Throws: `ListInput.Fault` for a list that cannot be used at all, `CommandFailure` if every entry is bad.
     init(_ list: ListInput, _ settings: Settings, _ context: CommandContext) throws {
-        try self.init(from: list.source, skipsBad: list.reading.skipsBadEntries, settings, context)
+        try self.init(from: list.source, signer: list.signer, skipsBad: list.reading.skipsBadEntries, settings, context)
         if let bag = list.bagFolder(in: context.workingDirectory) {
             isBag = true
             if !settings.isFolderGiven { self.settings.folder = bag }
@@ -66,7 +68,7 @@ struct ListedTasks {
     ///
     /// - Throws: same as the other initializer.
     init(_ manifest: Manifest, from source: String, _ settings: Settings, _ context: CommandContext) throws {
-        try self.init(from: source, skipsBad: nil, settings, context)
+        try self.init(from: source, signer: nil, skipsBad: nil, settings, context)
         for entry in manifest.entries { try add(entry, manifest.form) }
         var manifest = manifest
         manifest.entries = []
@@ -76,7 +78,10 @@ struct ListedTasks {
     /// The tasks, which stay in the spool.
     var tasks: [TaskDescription] { (try? spool.all()) ?? [] }
 
-    private init(from source: String, skipsBad: Bool?, _ settings: Settings, _ context: CommandContext) throws {
+    private init(
+        from source: String, signer: String?, skipsBad: Bool?, _ settings: Settings, _ context: CommandContext
+    ) throws {
+        self.signer = signer
         spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options)
         self.source = source
         self.skipsBad = skipsBad
@@ -122,6 +127,9 @@ struct ListedTasks {
             var task = try entry.task(in: folder, settings.options, &folders, bindsSize: !isJSON)
             task.attributes.merge(settings.attributes) { $1 }
             settings.members.match(&task)
+            if signer != nil || task.option({ $0.checksum }) != nil || task.option({ $0.pieces }) != nil {
+                task.options.list = ListOrigin(source, signer: signer)
+            }
             made = task
         } catch {
             if entry.sources.isEmpty, form == .checksums { throw fault(entry, error) }

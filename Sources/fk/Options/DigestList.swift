@@ -55,7 +55,7 @@ struct DigestList: Sendable {
         }
         for index in tasks.indices {
             let name = tasks[index].fileName ?? FileNameRules.name(url: tasks[index].url, head: nil)
-            do throws(EntryFault) { tasks[index].options.checksum = try digests.digest(of: name) } catch {
+            do throws(EntryFault) { try digests.give(&tasks[index], as: name) } catch {
                 throw arguments.error("--checksum: \(Escaping.visible(place)) \(Escaping.visible(error.reason)).")
             }
         }
@@ -78,8 +78,7 @@ struct DigestList: Sendable {
                         read[place] = .failure(error)
                     }
                 }
-                guard let checksum = try read[place]?.get().digest(of: name) else { continue }
-                task.options.checksum = checksum
+                guard let checksum = try read[place]?.get().give(&task, as: name) else { continue }
                 return context.errors.writeLine(
                     "fk: \(Escaping.visible("\(name): the \(checksum.algorithm.rawValue) digest is from \(shown)"))")
             } catch let error as DownloadError {
@@ -111,18 +110,21 @@ struct DigestList: Sendable {
         let bytes =
             isURL
             ? try await NearbyFile.fetch(place, beside: subject, options, limit: Self.limit) : try local(place)
-        try await signature?.prove(bytes, of: place, options)
+        let signer = try await signature?.prove(bytes, of: place, options)
         // A list with a single digest belongs to the file that the list is named after.
         let fileName = isURL ? FileNameRules.name(url: place, head: nil) : place
-        return Digests(try Manifest(parsing: bytes, as: .checksums, fileName: fileName))
+        return Digests(
+            try Manifest(parsing: bytes, as: .checksums, fileName: fileName), of: ListOrigin(place, signer: signer))
     }
 
     /// The digests of a list by name.
     private struct Digests {
         private var digests = ExactMap<Checksum>()
         private var lasts = ExactMap<Int>()
+        private let list: ListOrigin
 
-        init(_ manifest: Manifest) {
+        init(_ manifest: Manifest, of list: ListOrigin) {
+            self.list = list
             for entry in manifest.entries {
                 guard let name = entry.name, let checksum = entry.checksum else { continue }
                 digests[name] = checksum
@@ -133,9 +135,12 @@ struct DigestList: Sendable {
             }
         }
 
-        func digest(of name: String) throws(EntryFault) -> Checksum {
+        /// Gives a task the digest of the file with this name.
+        @discardableResult func give(_ task: inout TaskDescription, as name: String) throws(EntryFault) -> Checksum {
             guard let checksum = digests[name] else { throw EntryFault("has no digest of '\(name)'") }
             guard lasts[name, default: 0] < 2 else { throw EntryFault("has several files named '\(name)'") }
+            task.options.checksum = checksum
+            task.options.list = list
             return checksum
         }
     }

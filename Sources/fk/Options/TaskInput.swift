@@ -71,6 +71,11 @@ struct TaskInput: Sendable {
                     "time-out in seconds for connecting and for silence (1 to 86400; default: 30 and 60)"),
                 .value("user-agent", nil, "TEXT", "the User-Agent header (default: fk/\(Version.text))"),
                 .value("proxy", nil, "URL", "proxy server; an empty value disables proxies"),
+                .value(
+                    "dns-servers", nil, "ADDRESS,…",
+                    "ask these name servers, as ADDRESS[:PORT]; needs a libcurl with c-ares"),
+                .value("doh-url", nil, "URL", "look names up over https at this server (DNS over HTTPS)"),
+                .flag("http3", nil, "use HTTP/3 where the server has it; needs a libcurl with HTTP/3"),
             ])
         + OptionSpec.under(
             .security,
@@ -91,6 +96,10 @@ struct TaskInput: Sendable {
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
                 Login.spec,
+                .value(
+                    "aws-sigv4", nil, "PROVIDER",
+                    "sign requests for S3 with the AWS credentials of the environment or of ~/.aws/credentials: aws:amz, or "
+                        + "aws:amz:REGION:SERVICE"),
             ] + SignatureOptions.specs)
 
     /// Reads the options and creates the tasks.
@@ -249,6 +258,8 @@ struct TaskInput: Sendable {
         if let keys = options.pinnedPublicKey, let fault = PinnedPublicKey.fault(in: keys) {
             throw arguments.error("--pinnedpubkey: \(fault).")
         }
+        try lookUp(arguments, &options)
+        options.awsSignature = try awsSignature(arguments, context)
         if arguments.has("insecure") { options.insecure = true }
         if arguments.has("netrc") {
             try NetrcFile.check(arguments, context)
@@ -260,6 +271,39 @@ struct TaskInput: Sendable {
         if arguments.has("rename") { options.existing = .rename }
         if arguments.has("skip") { options.existing = .skip }
         return options
+    }
+
+    /// `--dns-servers`, `--doh-url` and `--http3`, which not every libcurl has.
+    private static func lookUp(_ arguments: ParsedArguments, _ options: inout TaskOptions) throws {
+        options.dnsServers = arguments["dns-servers"]
+        options.dohURL = arguments["doh-url"]
+        if arguments.has("http3") { options.httpVersion = .http3 }
+        for (option, fault) in [
+            ("dns-servers", options.dnsServers.flatMap(NameLookup.fault(servers:))),
+            ("doh-url", options.dohURL.flatMap(NameLookup.fault(url:))),
+        ] {
+            if let fault { throw arguments.error("--\(option): \(fault).") }
+        }
+        guard let lack = TransportLibrary.lack(for: options.transportOptions(over: TransportOptions())) else { return }
+        let given = ["http3", "dns-servers", "doh-url"].filter { arguments.has($0) }.map { "--\($0)" }
+        throw arguments.error("\(given.joined(separator: ", ")): \(lack).")
+    }
+
+    /// The credentials are looked for here, and read again for each attempt.
+    private static func awsSignature(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
+        guard let provider = arguments["aws-sigv4"] else { return nil }
+        do throws(DownloadError) {
+            _ = try AWSSignature(provider)
+            _ = try AWSCredentials.usual(environment: context.environment)
+        } catch {
+            throw arguments.error("--aws-sigv4: \(error.message)")
+        }
+        let others = arguments.all("header").contains { $0.lowercased().hasPrefix("authorization:") }
+        guard !others, !arguments.has("user"), !arguments.has("netrc") else {
+            throw arguments.error(
+                "--aws-sigv4 and another login (--user, --netrc, -H 'Authorization: …') exclude each other.")
+        }
+        return provider
     }
 
     /// The file is checked here, and read again for each transfer.

@@ -25,9 +25,13 @@ final class OutputStream: Sendable {
     /// Writes the text in one piece, without adding a line end.
     func write(_ text: String) {
         var text = text
+        text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Writes the bytes in one piece.
+    func write(_ bytes: UnsafeRawBufferPointer) {
         error.withLock { error in
-            guard error == nil else { return }
-            error = text.withUTF8 { Glue.writeAll(descriptor, UnsafeRawBufferPointer($0)) ? nil : errno }
+            if error == nil, !Glue.writeAll(descriptor, bytes) { error = errno }
         }
     }
 

@@ -40,6 +40,8 @@ enum TaskDocument {
         text.member("directory", record.task.directory)
         text.member("fileName", record.task.fileName)
         text.member("checksum", record.task.hasOptions ? record.task.options.checksum?.description : nil)
+        text.member("list", record.task.option { $0.list })
+        text.member("signedBy", record.task.option { $0.signature?.key })
         if let pieces {
             text.key("pieces")
             text.raw(pieces)

@@ -54,10 +54,14 @@ import Testing
         }
     }
 
-    @Test("it is tried again only if the answer says when") func retry() {
+    @Test("it is tried again only if the answer says when, and then")
+    func retry() {
         #expect(PageRules.error("a.zip", head("text/html"))?.isRetryable == false)
-        #expect(
-            PageRules.error("a.zip", head("text/html", [ResponseHead.Field("Retry-After", "5")]))?.isRetryable == true)
+        for expected in [nil, "application/zip"] {
+            let answer = head("text/html", [ResponseHead.Field("Retry-After", "5")])
+            let error = PageRules.error("a.zip", answer, expected: expected)
+            #expect(error?.isRetryable == true && error?.retryAfter == .seconds(5))
+        }
     }
 
     @Test("every extension is lower case, or no name would match") func extensions() {

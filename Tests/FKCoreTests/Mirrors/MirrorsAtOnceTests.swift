@@ -59,6 +59,9 @@ struct MirrorsAtOnceTests {
         #expect(trial.value(forHTTPHeaderField: "If-Range") == nil)
         #expect(bench.transport.peak <= connections)
         let record = try bench.stored(id)
+        let runs = try #require(record.trace).runs(length: Int64(Self.content.count))
+        #expect(Set(runs.map(\.source)) == [nil, Self.b] && runs.first?.source == nil)
+        #expect(zip(runs, runs.dropFirst()).allSatisfy { $0.range.upperBound == $1.range.lowerBound })
         #expect(record.attempts == 1 && record.source == nil && record.validator?.etag == "\"a\"")
         // Only the newest lines are kept, and every connection that the gate holds is replaced in time.
         #expect(connections == 16 || record.history.contains { $0.by == "mirror" && $0.what.contains("used at once") })

@@ -103,7 +103,7 @@ struct HostPauseTests {
         await bench.engine.waitUntilDrained()
     }
 
-    @Test("a host stays paused after a restart, for at most maxRetryAfter; a file of pauses with other content is ignored")
+    @Test("a host stays paused after a restart, at most for maxRetryAfter; a file with other content is ignored")
     func restart() async throws {
         let clock = ManualClock()
         let first = try await Bench(clock: clock) { _, _ in Self.retryAfter("300") }

@@ -72,6 +72,15 @@ struct RecordDraft {
         get { self["source"] }
         set { self["source"] = newValue }
     }
+    var trace: Trace? {
+        get { self["trace"] }
+        set { self["trace"] = newValue }
+    }
+    /// Its name in the file is `version`.
+    var completedBy: String? {
+        get { self["version"] }
+        set { self["version"] = newValue }
+    }
     var attempts: Int {
         get { self["attempts"] ?? 0 }
         set { self["attempts"] = newValue }

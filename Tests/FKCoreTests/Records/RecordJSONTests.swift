@@ -66,12 +66,17 @@ struct RecordJSONTests {
                 path: "/tmp/a", expected: 9, written: FileIdentity(inode: 1, length: 9, time: 3),
                 validator: Validator(etag: "\"1\""), source: "http://b/",
                 pieces: [PieceChecksum(start: 0, end: 9, crc32c: 1)], finished: Date(timeIntervalSince1970: 2),
-                isForeign: false, damaged: [Renewal.Damage(start: 1, end: 2)])
+                isForeign: false, trace: Trace(), damaged: [Renewal.Damage(start: 1, end: 2)])
             $0.started = Date(timeIntervalSince1970: -1.5)
             $0.finished = Date(timeIntervalSince1970: 0)
             $0.source = "http://b/"
             $0.needsDigest = true
             $0.offered = ["http://m/", "http://n/"]
+            $0.completedBy = "1.0.0"
+            $0.trace = Trace()
+            $0.trace?.note(5..<9, from: "http://b/")
+            $0.trace?.pass(through: ["http://c/?token=x"])
+            $0.trace?.noteChange()
             $0.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
         }
         record.relink(to: "http://c/")

@@ -79,6 +79,80 @@ struct SignedCommandTests {
         #expect(server.requests.isEmpty)
     }
 
+    @Test("info and barrel show name the signer of a list and of a file")
+    func shown() async throws {
+        try run("minisign", "-S", "-s", "k.sec", "-m", "list.txt")
+        try run("minisign", "-S", "-s", "k.sec", "-m", "a.file")
+        let key = String(decoding: try read("k.pub"), as: UTF8.self).split(separator: "\n")[1]
+        try await sandbox.done("barrel", "import", "b", "list.txt", "--signed-by", "k.pub")
+        let info = try await sandbox.done("info", server.url("/a"))
+        #expect(info.output.contains("list.txt, signed by \(key)"))
+        let list = #""signer": "\#(key)""#
+        #expect(try await sandbox.done("info", server.url("/a"), "--json").output.contains(list))
+        #expect(try await sandbox.done("barrel", "show", "b").output.contains("lists signed by \(key)"))
+        for words in [["barrel", "show", "b", "--json"], ["barrel", "list", "--json"]] {
+            #expect(try await sandbox.done(words).output.contains(#""signedBy": "\#(key)""#))
+        }
+        try await sandbox.done(
+            "get", server.url("/a"), "-d", "out", "--signed-by", "k.pub", "--signature", "a.file.minisig")
+        #expect(try await sandbox.done("info", "a", "--json").output.contains(#""signedBy": "\#(key)""#))
+    }
+
+    /// A script in the place of cosign, which is no package of Debian. It keeps its arguments and what it was given.
+    @Test("cosign gets the key, the bundle or the signature, and the list")
+    func cosign() async throws {
+        let programs = try TemporaryFolder()
+        let path = "\(programs.path):/usr/bin:/bin"
+        let sandbox = try Sandbox(environment: ["PATH": path])
+        let pem = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"
+        try sandbox.put(pem, "cosign.pub")
+        try sandbox.put("\(server.url("/a"))\n", "list.txt")
+        let get = ["get", "-d", "out", "-i", "list.txt", "--signed-by", "cosign.pub", "--signature", "s"]
+        let missing = try await sandbox.fk(get)
+        #expect(missing.status == 2 && missing.errors.contains("install the package cosign"), "\(missing.errors)")
+        _ = try Program.writeScript(
+            """
+            #!/bin/sh
+            [ -f \(programs.path)/refuse ] && echo "error: invalid signature" >&2 && exit 1
+            echo "$@" > \(programs.path)/arguments
+            cp key proof \(programs.path) && cat > \(programs.path)/blob
+            """, to: "\(programs.path)/cosign")
+        let new =
+            #"{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","messageSignature":{"signature":"AA=="}}"#
+        for (signature, option, proof) in [
+            ("MEUC==\n", "--signature", "MEUC==\n"), (new, "--bundle", new),
+            // Its own key must not count, in any spelling.
+            (
+                #"{"base64Signature":"MEUC==","cert":"b3RoZXI=","mediaType":"dev.sigstore.bundle"}"#, "--signature",
+                "MEUC=="
+            ),
+            (
+                #"{"messageSignature":1,"BASE64signature":"MEUC==","Cert":"b3RoZXI="}"#, "--bundle",
+                #"{"messageSignature":1}"#
+            ),
+        ] {
+            try sandbox.put(signature, "s")
+            #expect(try await sandbox.fk(get).status == 0)
+            func kept(_ name: String) throws -> String {
+                try String(contentsOfFile: "\(programs.path)/\(name)", encoding: .utf8)
+            }
+            let arguments = "verify-blob --key key \(option) proof --insecure-ignore-tlog=true -\n"
+            #expect(try kept("arguments") == arguments && kept("key") == pem)
+            #expect(try kept("blob") == "\(server.url("/a"))\n")
+            let isSame = try kept("proof") == proof
+            func json(_ text: String) throws -> NSDictionary? {
+                try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary
+            }
+            #expect(try isSame || json(kept("proof")) == json(proof))
+        }
+        try sandbox.put("{}", "s")
+        #expect(try await sandbox.fk(get).errors.contains("no bundle of Sigstore"))
+        try sandbox.put("MEUC==", "s")
+        try Data().write(to: URL(fileURLWithPath: "\(programs.path)/refuse"))
+        let refused = try await sandbox.fk(get)
+        #expect(refused.status == 1 && refused.errors.contains("cosign does not accept its signature: error: invalid"))
+    }
+
     @Test("a file's signature is looked for beside its URL, and a wrong one costs no byte of the file")
     func file() async throws {
         let missing = try await sandbox.fk("get", server.url("/a"), "-d", "out", "--signed-by", "k.pub")

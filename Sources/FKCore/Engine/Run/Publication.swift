@@ -263,6 +263,7 @@ final class Publication {
         let end = await run.inChain { await ResponseChainEnd.run(chain, response, workPath) }
         state = .open
         takePlace(from: end.response)
+        if let written = entry.record.written, received?.matches(written) != true { entry.record.noteChange() }
         try run.checkStop()
         if let failure = end.downloadError { throw reject(failure) }
         try await settleChangedSums(since: received)

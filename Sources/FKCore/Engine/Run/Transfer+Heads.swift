@@ -46,7 +46,7 @@ extension Transfer {
             // A body that passes the gate has its record updated at most once a second.
             run.closeInfo()
             try book.attach(part.counters, of: entry)
-            if lane.mirror == nil { try adopt(receiver) }
+            if let mirror = lane.mirror { noteSource(of: receiver, mirror) } else { try adopt(receiver) }
             let plan = receiver.plan
             if let head = receiver.head,
                 ResumeRules.needsDigest(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
@@ -98,9 +98,19 @@ extension Transfer {
             restart(receiver)
         default: return
         }
+        noteSource(of: receiver, url)
         adoptValidator(of: head)
         takeOfferedMirrors(head)
         entry.record.adopt(head.essentials)
+    }
+
+    /// Records which source begins to send the bytes of a range, before the first one arrives: a crash then leaves no byte with
+    /// another source.
+    private func noteSource(of receiver: RangeReceiver, _ source: String) {
+        guard entry.record.ranges.indices.contains(receiver.index) else { return }
+        let range = entry.record.ranges[receiver.index]
+        if case .startOver = receiver.decision { return entry.record.note(0..<Int64.max, from: source) }
+        entry.record.note(range.position..<max(range.position, range.end ?? .max), from: source)
     }
 
     /// Stores the validator with its URL. A digest is valid for all URLs.

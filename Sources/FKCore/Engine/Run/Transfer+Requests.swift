@@ -125,11 +125,14 @@ extension Transfer {
         if let contact = asker.contact ?? schedule.hosts.rules(for: host(of: lane)).contact {
             prepared.request.add(contact: contact, to: options.userAgent ?? TransportOptions.defaultUserAgent)
         }
-        let request = prepared.form
-        do throws(DownloadError) { try request.checkFields() } catch {
+        var request = prepared.form
+        var secret = prepared.secretHeaders
+        do throws(DownloadError) {
+            try sign(&request, for: source, &secret)
+            try request.checkFields()
+        } catch {
             return laneFailed(lane, error)
         }
-        var secret = prepared.secretHeaders
         if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
         lane.prefersHTTP1 = prefersHTTP1()
         lane.asked = clock.now
@@ -161,6 +164,20 @@ extension Transfer {
         for fault in fields.faults where !entry.record.history.contains(where: { $0.what == fault }) {
             run.appendHistory(by: "limit", fault)
         }
+    }
+
+    /// Signs the request if the task wants it. The session's token is for the origin of the task's URL only.
+    private func sign(
+        _ form: inout RequestForm, for source: String, _ secret: inout Set<String>
+    ) throws(DownloadError) {
+        guard let provider = entry.record.task.option({ $0.awsSignature }),
+            URLOrigin(source) == URLOrigin(entry.record.task.url)
+        else { return }
+        let signature = try AWSSignature(provider)
+        var request = form.urlRequest
+        signature.sign(&request, try AWSCredentials.usual(), at: clock.date)
+        form = .full(request)
+        secret.insert(signature.tokenField)
     }
 
     /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no

@@ -106,6 +106,7 @@ final class Transfer {
         entry.remakeRanges { $0.fill(found.length) }
         part.counters.store(0, found.length)
         computed.take(sha256: digest)
+        entry.record.note(0..<found.length, from: "file://\(found.path)")
         run.appendHistory(by: "reuse", "\(found.path) has the same bytes: nothing was fetched")
         run.verify(self)
     }

@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// Decides whether an answer is a web page in the place of a file, such as a login form.
 ///
@@ -27,26 +28,36 @@ package enum PageRules {
     ///   - name: the name that the URL alone gives to the file.
     ///   - head: the answer, with any status that brings bytes.
     ///   - expected: `TaskOptions.expectedType`; the default is nil.
-    package static func error(_ name: String, _ head: ResponseHead, expected: String? = nil) -> DownloadError? {
+    ///   - now: for a `Retry-After` with a date.
+    package static func error(
+        _ name: String, _ head: ResponseHead, expected: String? = nil, now: Date = Date()
+    ) -> DownloadError? {
         // Most files have another name, and need no look at their type.
         guard expected != nil || isBinary(name) else { return nil }
         let sent = head.first("Content-Type").map(mediaType)
-        if let expected, expected != "file" { return mismatch(sent, mediaType(expected), head) }
+        if let expected, expected != "file" { return mismatch(sent, mediaType(expected), head, now) }
         guard let type = sent, isPage(type) else { return nil }
-        return DownloadError(
-            .protocolViolation,
+        return refusal(
             "The server sent a web page (\(type)) instead of the file \(name): perhaps a login or an error page. Open the URL "
                 + "in a browser, and give the login or cookie that it wants.",
-            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, isRetryable: head.first("Retry-After") != nil)
+            head, now)
     }
 
-    private static func mismatch(_ sent: String?, _ expected: String, _ head: ResponseHead) -> DownloadError? {
+    /// A server that says when it can be asked again sends this page for a while only.
+    private static func refusal(_ message: String, _ head: ResponseHead, _ now: Date) -> DownloadError {
+        let wait = RetryRules.retryAfter(of: head, now: now)
+        return DownloadError(
+            .protocolViolation, message, url: head.redirects > 0 ? URLMasking.mask(head.url) : nil,
+            isRetryable: wait != nil, retryAfter: wait)
+    }
+
+    private static func mismatch(
+        _ sent: String?, _ expected: String, _ head: ResponseHead, _ now: Date
+    ) -> DownloadError? {
         let range = expected.hasSuffix("/*") ? String(expected.dropLast()) : nil
         guard sent != expected, range.map({ sent?.hasPrefix($0) != true }) ?? true else { return nil }
         let found = sent.map { "The server sent \($0)" } ?? "The server does not say which type it sends"
-        return DownloadError(
-            .protocolViolation, "\(found), and \(expected) is expected.",
-            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, isRetryable: head.first("Retry-After") != nil)
+        return refusal("\(found), and \(expected) is expected.", head, now)
     }
 
     private static func isPage(_ type: String) -> Bool { type == "text/html" || type == "application/xhtml+xml" }

@@ -178,7 +178,7 @@ package enum ResumeRules {
         head: ResponseHead, ask: RangeAsk, known: Known, segments: Int, now: Date = Date()
     ) -> HeadDecision {
         if [200, 203, 206].contains(head.status), known.name ?? known.expectedType != nil,
-            let error = PageRules.error(known.name ?? "", head, expected: known.expectedType)
+            let error = PageRules.error(known.name ?? "", head, expected: known.expectedType, now: now)
         {
             return .refuse(error)
         }

@@ -111,7 +111,10 @@ package enum AskedAgain {
         if task.options.checksum != nil || task.options.signature != nil { return (task, .compare) }
         // The known checksum describes this file and proves it after a power cut.
         var task = task
-        if file == .own, let checksum = known.options.checksum { task.options.checksum = checksum }
+        if file == .own, let checksum = known.options.checksum {
+            task.options.checksum = checksum
+            task.options.list = known.options.list
+        }
         if file == .own, let signature = known.options.signature { task.options.signature = signature }
         if file == .own, task.options.pieces == nil, let pieces = known.options.pieces { task.options.pieces = pieces }
         return (task, .nothing)
@@ -125,6 +128,7 @@ extension TaskOptions {
         options.checksum = nil
         options.signature = nil
         options.pieces = nil
+        options.list = nil
         options.rateLimit = nil
         options.minFree = nil
         options.maxAttempts = nil

@@ -53,7 +53,13 @@ extension TaskOptions {
     /// The error message of `validate`; nil if all options are valid.
     package var fault: String? {
         numberFault ?? timeFault ?? Self.typeFault(expectedType) ?? headers?.lazy.compactMap(\.fault).first
-            ?? pieces?.fault ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+            ?? pieces?.fault ?? networkFault
+    }
+
+    private var networkFault: String? {
+        if let pinnedPublicKey, let fault = PinnedPublicKey.fault(in: pinnedPublicKey) { return fault }
+        if let dnsServers, let fault = NameLookup.fault(servers: dnsServers) { return fault }
+        return dohURL.flatMap { NameLookup.fault(url: $0) }
     }
 
     /// The error message for an expected type that is neither `file` nor `type/subtype`.
@@ -155,6 +161,31 @@ package enum PinnedPublicKey {
                 + "several separated by ;"
         }
         return nil
+    }
+}
+
+/// Checks `TransportOptions.dnsServers` and `dohURL`.
+package enum NameLookup {
+    /// What is wrong with the list of servers; nil if nothing is.
+    package static func fault(servers: String) -> String? {
+        let isList = servers.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { server in
+            !server.isEmpty && server.utf8.allSatisfy { $0.isASCIIHexDigit || ".:[]%".utf8.contains($0) }
+        }
+        return isList
+            ? nil : "\"\(Escaping.visible(servers.prefix(60)))\" is no list of name servers: give ADDRESS[:PORT],…"
+    }
+
+    /// What is wrong with the URL; nil if nothing is.
+    package static func fault(url: String) -> String? {
+        let isServer = URLOrigin(url)?.scheme == "https" && !url.utf8.contains { $0 <= 0x20 || $0 == 0x7f }
+        return isServer
+            ? nil : "\"\(Escaping.visible(URLMasking.mask(url).prefix(60)))\" is no https URL of a server for DNS"
+    }
+}
+
+extension UInt8 {
+    fileprivate var isASCIIHexDigit: Bool {
+        (0x30...0x39).contains(self) || (0x61...0x66).contains(self | 0x20)
     }
 }
 

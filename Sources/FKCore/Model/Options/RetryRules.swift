@@ -155,7 +155,6 @@ package enum RetryRules {
     /// The error for a response whose status does not deliver the file. After redirects its URL is that of the server
     /// that answered. Retry-After has precedence over the limits that a 429 announces.
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
-        let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
         let hint =
             switch head.status {
             case 401: ": it wants a login"
@@ -173,9 +172,18 @@ package enum RetryRules {
             .httpStatus, "The server answered \(head.status)\(hint).",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
             isRetryable: isRetryable(status: head.status),
-            retryAfter: (head.first("Retry-After").flatMap { parseRetryAfter($0, now: base) }
-                ?? (head.status == 429 ? RateLimitFields(head, now: now).exhausted : nil))
-                .map { Duration(inSeconds: $0) }, remedy: remedy)
+            retryAfter: retryAfter(of: head, now: now)
+                ?? (head.status == 429
+                    ? RateLimitFields(head, now: now).exhausted.map { Duration(inSeconds: $0) } : nil),
+            remedy: remedy)
+    }
+
+    /// The time to wait that the response asks for; nil without a valid `Retry-After`. A date is compared with the
+    /// response's own `Date`, or with `now`.
+    package static func retryAfter(of head: ResponseHead, now: Date) -> Duration? {
+        guard let value = head.first("Retry-After") else { return nil }
+        let base = head.first("Date").flatMap { HTTPDate.parse($0, now: now) } ?? now
+        return parseRetryAfter(value, now: base).map { Duration(inSeconds: $0) }
     }
 
     /// The number of seconds to wait from now (RFC 9110 section 10.2.3), without a maximum. Returns nil for a

@@ -128,6 +128,17 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     package var listHeaders: [String]?
     /// The digests of the file's pieces, from a list; nil, the default, without any.
     package var pieces: PieceDigests?
+    /// Same as `TransportOptions.httpVersion`; nil, the default, uses the downloader's.
+    package var httpVersion: TransportOptions.HTTPVersion?
+    /// Same as `TransportOptions.dnsServers`; nil, the default, uses the downloader's.
+    package var dnsServers: String?
+    /// Same as `TransportOptions.dohURL`; nil, the default, uses the downloader's.
+    package var dohURL: String?
+    /// The provider of `AWSSignature` that signs requests to the origin of the task's URL; nil, the default, signs none. The
+    /// credentials are those of `AWSCredentials.usual()` at each attempt, and are not stored.
+    package var awsSignature: String?
+    /// The list that gave `checksum` or `pieces`, or that was signed; nil, the default, without any.
+    package var list: ListOrigin?
     /// `timeout` in seconds.
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
@@ -137,7 +148,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
             caFile, cookieFile, signature
-        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType
+        case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType,
+            list, httpVersion, dnsServers, dohURL, awsSignature
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }
@@ -171,6 +183,9 @@ public struct TaskOptions: Codable, Sendable, Hashable {
         if let insecure { options.insecure = insecure }
         if let proxy { options.proxy = proxy }
         if let netrc { options.netrc = netrc }
+        if let httpVersion { options.httpVersion = httpVersion }
+        if let dnsServers { options.dnsServers = dnsServers }
+        if let dohURL { options.dohURL = dohURL }
         return options
     }
 }

@@ -12,6 +12,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
         case http1
         /// HTTP/2 if TLS negotiates it; over plain http without negotiation (RFC 9113 section 3.3).
         case http2
+        /// HTTP/3 over https, or what the server has instead. A libcurl without HTTP/3 refuses the transfer with
+        /// `.invalidArgument`.
+        case http3
     }
 
     /// The maximum time to connect, including name lookup and TLS. The default is 30 seconds; the range is 0 to 1e9
@@ -52,6 +55,13 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// separated by `;`. A server with another key is refused, also with `insecure`. nil, the default, accepts any key that a
     /// trusted certificate has. Plain http has no keys and is not checked.
     public var pinnedPublicKey: String?
+    /// The name servers to ask instead of the system's, as `address[:port]`, several separated by commas. nil, the default, asks
+    /// the system's. Only a libcurl with c-ares has this; another refuses the transfer with `.invalidArgument`.
+    public var dnsServers: String?
+    /// The https URL of a server for DNS over HTTPS (RFC 8484); nil, the default, uses none. It is found by the system's name
+    /// servers and needs a trusted certificate, also with `insecure`. A libcurl without it refuses the transfer with
+    /// `.invalidArgument`.
+    public var dohURL: String?
     /// Whether any server certificate is accepted. The default is false; `fk info` shows true.
     public var insecure: Bool = false
     /// Whether user and password are read from `~/.netrc`, for the first host only. The default is false.
@@ -77,7 +87,8 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The stored form has seconds.
     private enum CodingKeys: String, CodingKey {
         case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, caFile, crlFile, insecure
-        case cookieFile, pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes, maxHeaderLines, userAgent
+        case dnsServers, dohURL, cookieFile, pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes,
+            maxHeaderLines, userAgent
         case connectSeconds = "connectTimeout"
         case stallSeconds = "stallTimeout"
     }

@@ -16,6 +16,7 @@ package struct FormerFile: Codable, Sendable, Hashable {
     package var pieces: [PieceChecksum]?
     var finished: Date?
     var isForeign: Bool?
+    var trace: Trace?
     /// The damaged bytes, which alone are fetched; nil for a refresh, and empty for a repair that has to fetch the whole file.
     package var damaged: [Renewal.Damage]?
 

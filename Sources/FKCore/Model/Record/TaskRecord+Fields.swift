@@ -38,6 +38,8 @@ extension TaskRecord {
         var bootID: String?
         var lengthVerified: Bool?
         var history: [Verdict] = []
+        var trace: Trace?
+        var completedBy: String?
     }
 }
 
@@ -91,5 +93,7 @@ extension TaskRecord.Fields: RecordObject {
         try visitor.field("lengthVerified", &lengthVerified)
         try visitor.field("history", &history)
         try visitor.rare("former", &former)
+        try visitor.rare("trace", &trace)
+        try visitor.field("version", &completedBy)
     }
 }

@@ -99,6 +99,7 @@ extension TaskRecord {
         own.lengthVerified = nil
         own.needsDigest = nil
         own.offered = nil
+        own.trace = nil
     }
 
     /// The part file is missing or empty. What is known about the file stays.
@@ -226,7 +227,10 @@ extension TaskRecord {
     mutating func setOffered(_ urls: [String]) { own.offered = urls }
 
     /// Stores the head of the last response.
-    package mutating func adopt(_ head: ResponseHead) { own.response = head }
+    package mutating func adopt(_ head: ResponseHead) {
+        own.response = head
+        pass(through: head.via)
+    }
 }
 
 // MARK: - Files
@@ -274,6 +278,7 @@ extension TaskRecord {
         own.error = nil
         own.waiting = nil
         own.needsDigest = nil
+        own.completedBy = Version.text
     }
 
     /// The finished file is synced.
@@ -331,7 +336,7 @@ extension TaskRecord {
         if former == nil, let path {
             own.former = FormerFile(
                 path: path, expected: expected, written: written, validator: validator, source: source, pieces: pieces,
-                finished: finished, isForeign: isForeign)
+                finished: finished, isForeign: isForeign, trace: trace)
         }
         own.former?.damaged = damaged
         dropBytes()
@@ -365,6 +370,7 @@ extension TaskRecord {
         own.pieces = former.pieces
         own.finished = former.finished
         own.isForeign = former.isForeign
+        own.trace = former.trace
     }
 
     /// The part file has the bytes of the damaged file, and these ranges.
@@ -373,6 +379,7 @@ extension TaskRecord {
         own.expected = former?.expected
         own.validator = former?.validator
         own.source = former?.source
+        own.trace = former?.trace
     }
 
     /// A file cannot be repaired by its damaged bytes alone.

@@ -57,6 +57,10 @@ package struct TaskRecord: Sendable, Hashable {
     package var attempts: Int { own.attempts }
     /// The last error; nil without one.
     package var error: DownloadError? { own.error }
+    /// Where the bytes came from, for `fk provenance`; nil if all came from the task's own URL, and for records of version 1.0.
+    package var trace: Trace? { own.trace }
+    /// The version that completed the file; nil until then, and for records of version 1.0.
+    package var completedBy: String? { own.completedBy }
     /// The last response head; nil without one.
     package var response: ResponseHead? { own.response }
     /// The barrels that the task is a member of.

@@ -34,6 +34,8 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     /// Fields of the redirects that describe the file (`Link`, `X-Linked-ETag`, `X-Linked-Size`), and the limits that the first
     /// one announces. They are not stored.
     package var carried: [Field] = []
+    /// The URLs that redirected, after the first one. They are not stored here (`Trace.via`).
+    package var via: [String] = []
 
     private enum CodingKeys: String, CodingKey {
         case status, httpVersion, fields, url, redirects
