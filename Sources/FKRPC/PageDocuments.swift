@@ -61,7 +61,7 @@ enum PageDocuments {
         internalSources.contains(source) || source.hasPrefix("attempt ") && Int(source.dropFirst(8)) != nil
     }
 
-    private static func verdict(_ line: Verdict) -> JSON {
+    private static func verdict(_ line: HistoryLine) -> JSON {
         .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
     }
 

@@ -7,9 +7,9 @@ extension Engine: EngineAccess {
 
     package nonisolated func start() { executor.run { [self] in assumeIsolated { $0.activate() } } }
 
-    package var startsTasks: Bool { schedule.isActive || tenure.isClosing }
+    package var startsTasks: Bool { schedule.isActive || ownership.isClosing }
 
-    package var owner: EngineOwner { tenure.mayWrite ? .thisDownloader : .nobody }
+    package var owner: EngineOwner { ownership.mayWrite ? .thisDownloader : .nobody }
 
     /// The owner of an engine's work path does not change before it closes.
     package func observeOwner(

@@ -26,7 +26,7 @@ extension Engine {
         _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) throws -> UInt64 {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         return try reporter.observe(selector, end: end, callback)
     }
 
@@ -38,7 +38,7 @@ extension Engine {
     package func observeBarrel(
         _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) throws -> UInt64 {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         return try reporter.observeBarrel(name, end: end, callback)
     }
 
@@ -47,7 +47,7 @@ extension Engine {
         _ selector: TaskSelector, end: (@Sendable () -> Void)?,
         _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) throws -> UInt64 {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         return try reporter.observeAttempts(selector, end: end, callback)
     }
 
@@ -86,7 +86,7 @@ extension Engine {
     package func waitUntilSettled(_ ids: [TaskID]) async {
         let own = MiddlewareCall.ownTask(identity)
         let ids = own.map { own in ids.filter { $0 != own } } ?? ids
-        while !tenure.isClosing, !Task.isCancelled {
+        while !ownership.isClosing, !Task.isCancelled {
             // A settled task may have been queued again during the wait for others.
             let open = ids.filter { id in
                 if book.isParked(id) { return true }
@@ -102,7 +102,7 @@ extension Engine {
     /// middleware that a task waits for, it returns at once.
     package func waitUntilDrained() async {
         if MiddlewareCall.isInside(identity, .chain) { return }
-        guard schedule.openCount > 0, !tenure.isClosing, !Task.isCancelled else { return }
+        guard schedule.openCount > 0, !ownership.isClosing, !Task.isCancelled else { return }
         await wait(for: nil)
     }
 

@@ -20,16 +20,16 @@ extension Engine {
     /// Returns once the requests posted under earlier engines have begun. They are older than any request of this
     /// process.
     func afterLeftovers() async {
-        if !post.hasRead, !tenure.isClosing, tenure.mayWrite { readMailbox() }
+        if !post.hasRead, !ownership.isClosing, ownership.mayWrite { readMailbox() }
         guard post.isHandlingLeftovers, !isInChain else { return }
         await withCheckedContinuation { post.waitForLeftovers($0) }
     }
 
     private func handleMessages() async {
-        while !tenure.isClosing, let batch = post.takeMessages() {
+        while !ownership.isClosing, let batch = post.takeMessages() {
             for (index, (id, request)) in batch.enumerated() {
                 // A closing engine leaves the remaining requests to the next engine.
-                if tenure.isClosing { break }
+                if ownership.isClosing { break }
                 await handle(id, request, isLast: index == batch.count - 1)
             }
         }
@@ -72,7 +72,7 @@ extension Engine {
             }
             Task {
                 let reply = await task.value
-                if tenure.isClosing { return }
+                if ownership.isClosing { return }
                 barrels.saveAll()
                 answer(id, request.form(reply, version: message.version))
             }
@@ -81,7 +81,7 @@ extension Engine {
 
     private func answer(_ id: MessageID, _ reply: EngineReply) {
         // A closing engine refuses pending requests. They are left to the next engine.
-        if case .failed(let error) = reply, error.code == .cancelled, tenure.isClosing { return }
+        if case .failed(let error) = reply, error.code == .cancelled, ownership.isClosing { return }
         guard let error = post.mailbox.answer(id, reply) else { return }
         problems.append("A request of another process could not be answered yet: \(error.message)")
     }

@@ -11,8 +11,8 @@ extension Engine {
         _ request: R, own: OwnLimits? = nil
     ) async throws(DownloadError) -> R.Reply {
         await afterLeftovers()
-        try tenure.beginOperation()
-        defer { tenure.endOperation() }
+        try ownership.beginOperation()
+        defer { ownership.endOperation() }
         return try await attempt(request, own).get().reply
     }
 
@@ -21,7 +21,7 @@ extension Engine {
         _ request: R, _ own: OwnLimits?
     ) async -> Result<StartedRequest<R.Reply>, DownloadError> {
         do {
-            try tenure.checkOpen()
+            try ownership.checkOpen()
             defer { startNext() }
             return .success(try await request.begin(at: self, group: schedule.group(of: own)))
         } catch {
@@ -46,9 +46,9 @@ extension Engine {
     func started(_ addition: TaskControl.Addition) throws -> StartedRequest<[EngineReply.Added]> {
         if addition.comparisons.isEmpty { return .done(addition.results) }
         // The operation keeps the lock until the comparisons are complete.
-        try tenure.beginOperation()
+        try ownership.beginOperation()
         let task = Task {
-            defer { tenure.endOperation() }
+            defer { ownership.endOperation() }
             return await control.finish(addition)
         }
         let rest = AddedTasks(results: addition.results, comparisons: addition.comparisons, run: addition.run)
@@ -64,9 +64,9 @@ extension Engine {
     func started(_ choices: [VerbChoice], forAll: Bool = false) throws -> StartedRequest<[VerbResult]> {
         let started = try control.begin(choices, forAll: forAll)
         if started.stops.isEmpty { return .done(started.results) }
-        try tenure.beginOperation()
+        try ownership.beginOperation()
         let task = Task {
-            defer { tenure.endOperation() }
+            defer { ownership.endOperation() }
             return await finish(started)
         }
         return .waiting(task, rest: ChosenVerbs(choices: control.rest(of: started)))
@@ -81,8 +81,8 @@ extension Engine {
         _ verb: Verb, to selector: TaskSelector, forAll: Bool, inPortions took: @Sendable ([VerbResult]) -> Void
     ) async throws {
         await afterLeftovers()
-        try tenure.beginOperation()
-        defer { tenure.endOperation() }
+        try ownership.beginOperation()
+        defer { ownership.endOperation() }
         var ids = try book.ids(selector)[...]
         var count = 0
         while !ids.isEmpty {

@@ -41,7 +41,7 @@ package actor Engine {
     package nonisolated let hasClosed = Locked(false)
     package let scope: Scope
 
-    let tenure: Tenure
+    let ownership: Ownership
     let schedule: Schedule
     package let book: TaskBook
     let reporter: Reporter
@@ -52,7 +52,7 @@ package actor Engine {
     private let sync: SyncService
     private let transport: any Transport
     package let control: TaskControl
-    let programs: ProgramRoom
+    let programs: RegisteredPrograms
     var post: PostBox
     /// The reasons for waiting that were last written for other processes.
     private var lastNotice: WaitNotice
@@ -100,7 +100,7 @@ package actor Engine {
                 "The work path \(workPath.root) is in use by \(holder).",
                 isRetryable: true, remedy: .chooseWorkPath)
         }
-        let programs = try ProgramRoom(workPath, chains, isOn: configure.runsMiddlewarePrograms)
+        let programs = try RegisteredPrograms(workPath, chains, isOn: configure.runsMiddlewarePrograms)
         self.workPath = workPath
         self.scope = scope
         self.chains = chains
@@ -109,13 +109,13 @@ package actor Engine {
         executor = thread.executor
         inbox = EngineInbox()
         post = PostBox(Mailbox(workPath))
-        let tenure = Tenure(lock, clock: clock)
+        let ownership = Ownership(lock, clock: clock)
         let problems = Problems()
         if let warning = NetworkFileSystem.warning(workPath) { problems.append(warning) }
         let schedule = Schedule(configure, clock: clock, executor: executor)
-        let barrels = Barrels(workPath, tenure: tenure, problems: problems, clock: clock)
+        let barrels = Barrels(workPath, ownership: ownership, problems: problems, clock: clock)
         let book = try TaskBook(
-            workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
+            workPath, ownership: ownership, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
             crowd: crowd ?? (scope == .chosen ? TaskBook.tasksInMemory : TaskBook.tasksOfApplications))
         let reporter = Reporter(book, schedule, callbacks: callbacks, observers: shared?.observers ?? Observers())
         let limits = RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems)
@@ -135,7 +135,7 @@ package actor Engine {
             inbox.perform { $0.programEnded(name, task.id, state, error) }
         }
         self.programs = programs
-        self.tenure = tenure
+        self.ownership = ownership
         self.schedule = schedule
         self.book = book
         self.reporter = reporter
@@ -153,7 +153,7 @@ package actor Engine {
     ///
     /// - Parameter own: limits of the command that runs this engine, for the tasks already in the work path.
     package func activate(_ own: OwnLimits? = nil) {
-        guard !schedule.isActive, !tenure.isClosing else { return }
+        guard !schedule.isActive, !ownership.isClosing else { return }
         schedule.isActive = true
         schedule.onDeadline = { [weak self] in self?.assumeIsolated { $0.onTimer() } }
         problems.during { try book.findLost() }
@@ -174,7 +174,7 @@ package actor Engine {
     ///
     /// - Throws: `.configurationLocked` when the work path differs; `.invalidArgument` for a setting outside its range.
     package func update(_ configure: Configure) throws {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         try configure.validate()
         // The URL of a folder may end in a slash or not, so paths are compared.
         guard WorkPath(configure.workPath) == workPath else {
@@ -214,7 +214,7 @@ package actor Engine {
     /// `closingPatience` seconds in which nothing but a middleware was waited for.
     package func close() async {
         beginClosing()
-        guard !tenure.isClosed, !isInChain else { return }
+        guard !ownership.isClosed, !isInChain else { return }
         await withCheckedContinuation { whenClosed.append($0) }
     }
 
@@ -222,8 +222,8 @@ package actor Engine {
     package func beforeRelease(_ work: @escaping @Sendable () async -> Void) { lastWork = work }
 
     private func beginClosing() {
-        guard !tenure.isClosing else { return }
-        tenure.beginClosing()
+        guard !ownership.isClosing else { return }
+        ownership.beginClosing()
         hasClosed.withLock { $0 = true }
         thread.joinWhenReleased()
         schedule.onDeadline = nil
@@ -239,7 +239,7 @@ package actor Engine {
     private func limitClosing() {
         executor.setDeadline(clock.now + Self.closingPatience * 1_000_000_000) { [weak self] in
             self?.assumeIsolated { engine in
-                guard !engine.tenure.isClosed else { return }
+                guard !engine.ownership.isClosed else { return }
                 if engine.schedule.running.values.contains(where: { $0.run?.isInMiddleware == true }) {
                     engine.releaseClosers()
                 } else {
@@ -277,8 +277,8 @@ package actor Engine {
 
     /// A program was told of a change of state.
     private func programEnded(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
-        guard !tenure.isClosed, let entry = try? book.find(id) else { return }
-        entry.noteDecision(of: name, error?.message ?? Verdict.told + state.rawValue, at: clock.date)
+        guard !ownership.isClosed, let entry = try? book.find(id) else { return }
+        entry.noteDecision(of: name, error?.message ?? HistoryLine.told + state.rawValue, at: clock.date)
         if let error { problems.append(error) }
         book.write(entry)
     }
@@ -293,7 +293,7 @@ package actor Engine {
         for run in runs { run.signalStop(.keepingBytes) }
         runs.forEach { $0.releaseWaiters() }
         for run in runs { await run.ended() }
-        await tenure.idle()
+        await ownership.idle()
         await finishPrograms()
         let files = sync.takeLast()
         if !files.isEmpty { await synchronize(files) }
@@ -307,7 +307,7 @@ package actor Engine {
         book.close()
         // Nothing changes any more, and nobody else may change anything yet.
         await lastWork?()
-        tenure.close()
+        ownership.close()
         releaseClosers()
     }
 
@@ -337,7 +337,7 @@ package actor Engine {
         defer { if !isStarting { reporter.changes.flush() } }
         // A task that fails immediately releases its slot inside `start`. The loop below then continues instead of
         // recursing.
-        guard schedule.isActive, !tenure.isClosing, !isStarting else { return }
+        guard schedule.isActive, !ownership.isClosing, !isStarting else { return }
         isStarting = true
         for request in schedule.dueRequests() {
             guard let run = book[request.id]?.run else { continue }
@@ -378,7 +378,7 @@ package actor Engine {
 
     /// Runs everything that is due and sets the next deadline.
     private func onTimer() {
-        guard schedule.isActive, !tenure.isClosing else { return }
+        guard schedule.isActive, !ownership.isClosing else { return }
         let now = clock.now
         let due = schedule.alarms.due(now)
         // This is not part of the tick: an expired pause that stays would be a past deadline again and again.
@@ -402,14 +402,14 @@ package actor Engine {
 
     /// The once-a-second tick: lock time, mailbox, changed records. Nothing waits for it.
     private func tick() {
-        if tenure.noticesLoss() {
+        if ownership.noticesLoss() {
             // Another process may own the work path now: this engine stops without writing.
             problems.append(
                 "The lock of the work path \(workPath.root) was replaced while it was in use: the downloader closes.",
                 code: .workPathBusy)
             return beginClosing()
         }
-        tenure.beat()
+        ownership.beat()
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         readMailbox()
         readPolicies()
@@ -425,9 +425,9 @@ package actor Engine {
     /// Writes the reasons for waiting and the speeds if they have changed. Other processes show them, and the next engine honours
     /// the pauses.
     private func writeWaits() {
-        guard tenure.mayWrite else { return }
-        var notice = schedule.notice(isClosing: tenure.isClosing)
-        if !tenure.isClosing { notice.rates = rates }
+        guard ownership.mayWrite else { return }
+        var notice = schedule.notice(isClosing: ownership.isClosing)
+        if !ownership.isClosing { notice.rates = rates }
         guard notice != lastNotice else { return }
         lastNotice = notice
         // Only other processes read this file, so a full disk must not stop downloads.
@@ -448,10 +448,10 @@ package actor Engine {
     /// the work path is released.
     private func synchronizeDue() {
         let files = sync.takeDue()
-        guard !files.isEmpty, (try? tenure.beginOperation()) != nil else { return }
+        guard !files.isEmpty, (try? ownership.beginOperation()) != nil else { return }
         Task {
             await synchronize(files)
-            tenure.endOperation()
+            ownership.endOperation()
         }
     }
 

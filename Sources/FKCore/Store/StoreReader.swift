@@ -274,7 +274,7 @@ package struct StoreReader: Sendable {
             var record = present(contents, waits[home])
             // The order of a divided list is that of its own work path.
             if home != workPath, let listed = try? InfoFile.read(workPath.infoPath(id)) {
-                record.show(number: listed.record.number)
+                record.setNumber(listed.record.number)
             }
             return .success(record)
         } catch {
@@ -292,15 +292,15 @@ package struct StoreReader: Sendable {
         var record = contents.record.applyingLiveCounters(contents.counters)
         if record.isRenameMissing {
             record.state = .action
-            record.unname()
+            record.dropPath()
         }
         if let waits {
-            record.show(waits.waiting(of: record, now: Date()))
+            record.setWaiting(waits.waiting(of: record, now: Date()))
             // The record has the speed of its last write, which may be long ago.
             if record.state == .action { record.bytesPerSecond = waits.rate(of: record.id) }
         } else if record.state == .action {
             record.state = .idle
-            record.show(Waiting(.engine))
+            record.setWaiting(Waiting(.engine))
         }
         return record
     }

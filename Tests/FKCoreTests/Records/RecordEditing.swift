@@ -157,7 +157,7 @@ struct RecordDraft {
         get { self["needsDigest"] }
         set { self["needsDigest"] = newValue }
     }
-    var history: [Verdict] {
+    var history: [HistoryLine] {
         get { self["history"] ?? [] }
         set { self["history"] = newValue }
     }

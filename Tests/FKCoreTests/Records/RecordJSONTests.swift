@@ -88,7 +88,7 @@ struct RecordJSONTests {
         record.bootID = "boot"
         record.edit {
             $0.lengthVerified = false
-            $0.history = [Verdict(time: Date(timeIntervalSince1970: 1), by: "resume", what: "x")]
+            $0.history = [HistoryLine(time: Date(timeIntervalSince1970: 1), by: "resume", what: "x")]
         }
         return record
     }
@@ -123,7 +123,7 @@ struct RecordReadingTests {
                 $0.ranges = [SavedRange(start: 0, end: .max, position: .max)]
                 $0.error = DownloadError(.timeout, "a\nb\r\t", isRetryable: true, retryAfter: .seconds(0.25))
                 $0.waiting = Waiting(.noSpace)
-                $0.history = [Verdict(time: $0.created, by: "é", what: "")]
+                $0.history = [HistoryLine(time: $0.created, by: "é", what: "")]
             }
             records.append(record)
         }

@@ -153,10 +153,10 @@ private actor Stage {
         executor = EngineExecutor(clock: clock)
         schedule = Schedule(configure, clock: clock, executor: executor)
         let lock = try #require(try EngineLock.tryAcquire(workPath))
-        let tenure = Tenure(lock, clock: clock)
-        let barrels = Barrels(workPath, tenure: tenure, problems: problems, clock: clock)
+        let ownership = Ownership(lock, clock: clock)
+        let barrels = Barrels(workPath, ownership: ownership, problems: problems, clock: clock)
         book = try TaskBook(
-            workPath, tenure: tenure, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
+            workPath, ownership: ownership, problems: problems, barrels: barrels, schedule: schedule, chains: chains,
             crowd: 1_000)
         reporter = Reporter(book, schedule, callbacks: CallbackQueue(), observers: Observers())
         phases = Phases(

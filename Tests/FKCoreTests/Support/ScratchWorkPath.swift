@@ -90,7 +90,7 @@ extension TaskRecord {
         record.bootID = "boot"
         record.edit {
             $0.lengthVerified = false
-            $0.history = [Verdict(time: Date(timeIntervalSince1970: 1_700_000_002), by: "attempt", what: "one")]
+            $0.history = [HistoryLine(time: Date(timeIntervalSince1970: 1_700_000_002), by: "attempt", what: "one")]
         }
         return record
     }

@@ -6,14 +6,14 @@ import Foundation
 package final class Barrels {
     private let workPath: WorkPath
     private let clock: any EngineClock
-    private let tenure: Tenure
+    private let ownership: Ownership
     private let problems: Problems
     var book: BarrelBook
     var awaited: AwaitedMembers
 
-    init(_ workPath: WorkPath, tenure: Tenure, problems: Problems, clock: any EngineClock) {
+    init(_ workPath: WorkPath, ownership: Ownership, problems: Problems, clock: any EngineClock) {
         self.workPath = workPath
-        self.tenure = tenure
+        self.ownership = ownership
         self.problems = problems
         self.clock = clock
         book = BarrelBook(workPath)
@@ -41,7 +41,7 @@ package final class Barrels {
     /// - Throws: `.notFound` if there is no such barrel and `creating` is false.
     @discardableResult
     package func open(_ name: String, creating: Bool) throws -> BarrelEntry {
-        guard tenure.mayWrite else { return try BarrelEntry(name, in: workPath) }
+        guard ownership.mayWrite else { return try BarrelEntry(name, in: workPath) }
         if let barrel = book[name] { return barrel }
         try BarrelName.validate(name)
         var barrel: BarrelEntry
@@ -77,11 +77,11 @@ package final class Barrels {
 
     /// Saves the barrels that are due at the end of a request, each once.
     package func save() {
-        if tenure.mayWrite { book.saveDue().forEach { problems.append($0) } }
+        if ownership.mayWrite { book.saveDue().forEach { problems.append($0) } }
     }
 
     func saveAll() {
-        if tenure.mayWrite { book.saveAll().forEach { problems.append($0) } }
+        if ownership.mayWrite { book.saveAll().forEach { problems.append($0) } }
     }
 }
 

@@ -24,7 +24,7 @@ package struct AddTasks: EngineRequest {
 package struct AddedTasks: EngineRequest {
     package static let kind = "added"
     let results: [EngineReply.Added]
-    let comparisons: [Comparison]
+    let comparisons: [DigestCheck]
     /// That of the request.
     let run: Bool
 

@@ -77,7 +77,7 @@ final class Reporter {
             first += entry.bytesPerSecond
         }
         // A closed engine has no open barrels and counts the records on disk.
-        return book.tenure.mayWrite ? barrels.book.info(name, now: clock.now, first: first) : barrel.info()
+        return book.ownership.mayWrite ? barrels.book.info(name, now: clock.now, first: first) : barrel.info()
     }
 
     // MARK: Sums

@@ -60,7 +60,7 @@ extension Reporter {
     ///
     /// - Returns: a note about the files.
     func remove(_ entry: TaskEntry) -> String {
-        guard book.tenure.mayWrite else { return "forgotten" }
+        guard book.ownership.mayWrite else { return "forgotten" }
         let note = entry.record.removeFiles(
             of: book.workPath, book.owner, keepsFinished: entry.keepsFile,
             keepsRenewed: entry.keepsRenewed)

@@ -225,7 +225,7 @@ extension TaskEntry {
     /// because the final name could not be synced.
     func unpublish(in folder: Folder, _ owner: FileOwner) throws(DownloadError) {
         guard let path = record.path, let part = record.partName else { return }
-        if try record.takeBack(path, as: part, in: folder, owner) { record.unname() }
+        if try record.takeBack(path, as: part, in: folder, owner) { record.dropPath() }
     }
 
     /// True if something vouches for the bytes of any source: the digests of pieces, or a digest of the whole file that did not

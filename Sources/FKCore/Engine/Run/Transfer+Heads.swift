@@ -79,9 +79,9 @@ extension Transfer {
         switch decision {
         case .append(_, _, let length):
             if entry.record.ranges.isEmpty {
-                entry.remakeRanges { $0.learn(length: length) }
+                entry.remakeRanges { $0.adopt(length: length) }
             } else {
-                entry.record.learn(length: length)
+                entry.record.adopt(length: length)
             }
         case .startOver(let length) where !receiver.askedEngine:
             // A small body is written to an empty part without a gate. Its counter may have advanced already.

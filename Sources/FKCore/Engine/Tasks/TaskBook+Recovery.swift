@@ -73,7 +73,7 @@ extension TaskBook {
     ///
     /// - Throws: `.disk` if a folder of the work path cannot be listed. The next engine looks again.
     func findLost() throws {
-        guard !tenure.isExamined else { return }
+        guard !ownership.isExamined else { return }
         for id in try workPath.allTaskIDs() {
             guard let entry = read(id), entry.record.needsProof(), !entry.record.isRenameMissing,
                 let path = entry.record.path, FileClaim.Found(path) == nil,
@@ -85,7 +85,7 @@ extension TaskBook {
             entry.record.state = .idle
             write(entry)
         }
-        tenure.noteExamined()
+        ownership.noteExamined()
     }
 
     /// Reports that a finished file was lost in a power cut.

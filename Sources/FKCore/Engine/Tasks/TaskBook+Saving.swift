@@ -11,7 +11,7 @@ extension TaskBook {
     /// Writes the record. On an error it reports the problem, and the record stays dirty for the next tick.
     package func write(_ entry: TaskEntry) {
         // A trashed task has no record any more, and the work path may belong to another engine.
-        guard entry.isThere, tenure.mayWrite else { return }
+        guard entry.isThere, ownership.mayWrite else { return }
         do throws(DownloadError) {
             try save(entry)
             guard entry.record.leftBehind != nil else { return }
@@ -33,12 +33,12 @@ extension TaskBook {
     package func save(
         _ entry: TaskEntry, as written: DownloadState? = nil
     ) throws(DownloadError) {
-        guard tenure.mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
-        tenure.beat()
+        guard ownership.mayWrite else { throw DownloadError(.cancelled, "The downloader is closed.") }
+        ownership.beat()
         if written == nil { entry.foldCounters() }
         let state = entry.record.state
         // A file that awaits its proof stays complete in the record, with the boot in which it was finished.
-        entry.record.state = written ?? entry.standing
+        entry.record.state = written ?? entry.verbState
         defer { entry.record.state = state }
         // Attached counters were written in this boot.
         let boot = entry.record.bootID
@@ -131,7 +131,7 @@ extension TaskBook {
     package func markUsed(_ selector: TaskSelector) throws -> Int {
         let entries = try findSome(selector)
         for entry in entries {
-            entry.record.use(at: clock.date)
+            entry.record.markUsed(at: clock.date)
             try save(entry)
         }
         return entries.count

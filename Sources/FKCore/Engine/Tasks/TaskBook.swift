@@ -13,7 +13,7 @@ import Foundation
 /// Confined to the engine. `onLoad` and `onLost` report tasks to the other rooms.
 package final class TaskBook {
     package let workPath: WorkPath
-    let tenure: Tenure
+    let ownership: Ownership
     let problems: Problems
     package let barrels: Barrels
     let schedule: Schedule
@@ -57,11 +57,11 @@ package final class TaskBook {
 
     /// - Parameter crowd: the number of tasks in memory beyond which tasks that wait or have ended leave it.
     init(
-        _ workPath: WorkPath, tenure: Tenure, problems: Problems, barrels: Barrels, schedule: Schedule,
+        _ workPath: WorkPath, ownership: Ownership, problems: Problems, barrels: Barrels, schedule: Schedule,
         chains: MiddlewareChains, crowd: Int
     ) throws {
         self.workPath = workPath
-        self.tenure = tenure
+        self.ownership = ownership
         self.problems = problems
         self.barrels = barrels
         self.schedule = schedule
@@ -84,7 +84,7 @@ package final class TaskBook {
 
     /// The task with that id, in memory or on disk; nil if there is none.
     package func find(_ id: TaskID) throws -> TaskEntry? {
-        guard tenure.mayWrite else { return lookUp(id) }
+        guard ownership.mayWrite else { return lookUp(id) }
         if let entry = tasks[id] ?? unrest(id) { return entry }
         if hasLoadedAll || hasSeenAll { return nil }
         return load(id)
@@ -92,7 +92,7 @@ package final class TaskBook {
 
     /// The selected tasks, oldest first.
     package func find(_ selector: TaskSelector) throws -> [TaskEntry] {
-        guard tenure.mayWrite else { return try lookUp(selector) }
+        guard ownership.mayWrite else { return try lookUp(selector) }
         switch selector.kind {
         case .id(let id):
             return try find(id).map { [$0] } ?? []
@@ -103,7 +103,7 @@ package final class TaskBook {
             return try barrels.ids(name).compactMap { try find($0) }
         case .state(let state):
             try loadAll()
-            return tasks.values.filter { $0.standing == state }.sorted { $0.record.number < $1.record.number }
+            return tasks.values.filter { $0.verbState == state }.sorted { $0.record.number < $1.record.number }
         case .all:
             try loadAll()
             return tasks.values.sorted { $0.record.number < $1.record.number }
@@ -124,7 +124,7 @@ package final class TaskBook {
     /// The ids of the selected tasks, oldest first; a barrel's in the order in which its members joined. No more tasks than
     /// before stay in memory. For `.all` and `.barrel` an id may have no task.
     package func ids(_ selector: TaskSelector) throws -> [TaskID] {
-        guard tenure.mayWrite, !hasLoadedAll else { return try find(selector).map(\.id) }
+        guard ownership.mayWrite, !hasLoadedAll else { return try find(selector).map(\.id) }
         switch selector.kind {
         case .barrel(let name): return try barrels.ids(name)
         case .all:
@@ -140,7 +140,7 @@ package final class TaskBook {
             for (place, id) in ids.enumerated() {
                 // What its record says counts after its recovery.
                 guard let entry = try find(id) else { continue }
-                if entry.standing == state { order.add(number: entry.record.number, at: Int32(place)) }
+                if entry.verbState == state { order.add(number: entry.record.number, at: Int32(place)) }
                 rest(id)
             }
             return order.places().map { ids[Int($0)] }
@@ -153,7 +153,7 @@ package final class TaskBook {
     /// - Parameter seen: called for each task that was not known, before it may leave the memory.
     /// - Throws: `.disk` if a folder of the work path cannot be listed.
     func seeAll(_ seen: (TaskEntry) -> Void) throws {
-        guard !hasLoadedAll, !hasSeenAll, tenure.mayWrite else { return }
+        guard !hasLoadedAll, !hasSeenAll, ownership.mayWrite else { return }
         for id in try listedIDs() where !knows(id) {
             guard let entry = load(id) else { continue }
             seen(entry)
@@ -165,7 +165,7 @@ package final class TaskBook {
     /// The tasks that can still run, oldest first. It reads no file once every task was seen.
     package func openIDs() throws -> TaskIDTable {
         var open = TaskIDTable(reusesNumbers: false)
-        guard hasSeenAll, !hasLoadedAll, tenure.mayWrite else {
+        guard hasSeenAll, !hasLoadedAll, ownership.mayWrite else {
             for entry in try find(.all) where !entry.record.state.isSettled { open.insert(entry.id) }
             return open
         }
@@ -210,7 +210,7 @@ package final class TaskBook {
 
     /// Lets tasks leave the memory again, some time after all were asked for.
     func unloadIdle() {
-        guard hasLoadedAll, tasks.count > crowd, tenure.mayWrite, clock.now - lastAllAsked >= Self.patience else {
+        guard hasLoadedAll, tasks.count > crowd, ownership.mayWrite, clock.now - lastAllAsked >= Self.patience else {
             return
         }
         hasLoadedAll = false
@@ -230,7 +230,7 @@ package final class TaskBook {
     /// - Throws: `.disk` if a folder of the work path cannot be listed.
     package func loadAll() throws {
         lastAllAsked = clock.now
-        guard !hasLoadedAll, tenure.mayWrite else { return }
+        guard !hasLoadedAll, ownership.mayWrite else { return }
         for id in try listedIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
         hasLoadedAll = true
     }
@@ -248,7 +248,7 @@ package final class TaskBook {
     ///
     /// - Parameter open: keeps the info file open.
     package func read(_ id: TaskID, open: OpenInfoFile? = nil) -> TaskEntry? {
-        tenure.beat()
+        ownership.beat()
         let path = workPath.infoPath(id)
         do {
             var contents = try InfoFile.read(path, open: open)
@@ -449,6 +449,6 @@ package final class TaskBook {
 
     /// Releases the reserved numbers that were not used.
     package func close() {
-        if tenure.mayWrite { numbers.close() }
+        if ownership.mayWrite { numbers.close() }
     }
 }

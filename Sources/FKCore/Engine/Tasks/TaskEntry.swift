@@ -86,7 +86,7 @@ package final class TaskEntry {
     }
 
     /// The state for decisions about verbs: a task whose file is compared counts as complete.
-    package var standing: DownloadState { awaitsProof && record.state != .unknown ? .complete : record.state }
+    package var verbState: DownloadState { awaitsProof && record.state != .unknown ? .complete : record.state }
 
     /// False for a task that is trashed or forgotten.
     package var isThere: Bool { record.state != .unknown }
@@ -188,14 +188,14 @@ package final class TaskEntry {
     /// Adds what a middleware has decided to the task's history. The same decision stands there once, with its last time:
     /// a chain runs for every request of every connection.
     package func noteDecision(of name: String, _ what: String, at date: Date) {
-        record.noteDecision(Verdict(time: date, by: name, what: what))
+        record.noteDecision(HistoryLine(time: date, by: name, what: what))
         isDirty = true
     }
 
     /// Adds a line to the task's history, which keeps the newest eight.
     package func appendHistory(by: String, _ what: String, at date: Date) {
         if by == "resume" { run?.attempt.drop(because: what) }
-        record.appendHistory(Verdict(time: date, by: by, what: what))
+        record.appendHistory(HistoryLine(time: date, by: by, what: what))
         isDirty = true
     }
 

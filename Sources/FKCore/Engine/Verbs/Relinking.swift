@@ -40,9 +40,9 @@ extension TaskControl {
     ///
     /// - Throws: `.notFound`, `.invalidURL` or `.unsupportedScheme`.
     func relink(_ id: TaskID, to text: String) throws -> String {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         let url = try URLNormalizer.normalize(text)
-        guard let entry = try book.findSome(.id(id)).first, let effect = Relinking.effect(in: entry.standing) else {
+        guard let entry = try book.findSome(.id(id)).first, let effect = Relinking.effect(in: entry.verbState) else {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
         entry.record.relink(to: url)

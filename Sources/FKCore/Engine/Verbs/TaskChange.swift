@@ -20,11 +20,11 @@ extension TaskControl {
     ///
     /// - Throws: the errors of `Control.change`.
     package func change(_ changes: [TaskChange]) throws -> String {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         var checked: [(TaskEntry, TaskDescription)] = []
         checked.reserveCapacity(changes.count)
         for change in changes {
-            guard let entry = try book.findSome(.id(change.id)).first, entry.standing != .unknown else {
+            guard let entry = try book.findSome(.id(change.id)).first, entry.verbState != .unknown else {
                 throw DownloadError(.notFound, "There is no task \(change.id.short).")
             }
             checked.append((entry, try change.applied(to: entry.record.task)))
@@ -43,7 +43,7 @@ extension TaskControl {
         switch entry.record.state {
         case .idle: return requeue(entry)
         case .action:
-            switch AskedAgain.running(known, task) {
+            switch KnownTaskRules.running(known, task) {
             case .adjust: adjust(entry, from: known.options)
             case .restart: entry.run?.restart()
             default: break

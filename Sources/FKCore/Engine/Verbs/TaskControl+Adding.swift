@@ -10,7 +10,7 @@ extension TaskControl {
         let group: Int32?
         fileprivate var rest: ArraySlice<TaskDescription>
         fileprivate(set) var results: [EngineReply.Added] = []
-        fileprivate(set) var comparisons: [Comparison] = []
+        fileprivate(set) var comparisons: [DigestCheck] = []
 
         fileprivate init(_ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32?) {
             rest = descriptions[...]
@@ -24,9 +24,9 @@ extension TaskControl {
     /// Continues an addition of an engine that was killed: its tasks are made, and their states stay. `finish` compares
     /// the finished files that are left.
     func resumeAddition(
-        _ results: [EngineReply.Added], _ comparisons: [Comparison], run: Bool, group: Int32?
+        _ results: [EngineReply.Added], _ comparisons: [DigestCheck], run: Bool, group: Int32?
     ) throws -> Addition {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         var addition = Addition([], barrel: nil, run: run, group: group)
         addition.results = results
         addition.comparisons = comparisons.filter { results.indices.contains($0.position) }
@@ -43,7 +43,7 @@ extension TaskControl {
     func beginAddition(
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
     ) throws -> Addition {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         book.restFound()
         if let name {
             try barrels.open(name, creating: true)
@@ -65,12 +65,12 @@ extension TaskControl {
         let portion = addition.rest.prefix(64).map { options?.completing($0) ?? $0 }
         addition.rest = addition.rest.dropFirst(64)
         let ids = portion.map(\.id)
-        tenure.beat()
+        ownership.beat()
         for id in ids where book[id]?.record.state == .unknown { await untilForgotten(id) }
         await book.beginMaking()
         defer { book.endMaking() }
         let made = await make(portion, ids, barrel: name)
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         if let name { try barrels.open(name, creating: true) }
         for index in portion.indices {
             let (added, isCompared) = add(portion[index], ids[index], made[index], addition)

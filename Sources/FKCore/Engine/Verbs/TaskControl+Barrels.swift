@@ -23,7 +23,7 @@ extension TaskControl {
     ///
     /// - Returns: the number of new members.
     package func join(_ selectors: [TaskSelector], barrel name: String) throws -> Int {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         try barrels.open(name, creating: true)
         var count = 0
         var unknown: [String] = []
@@ -59,7 +59,7 @@ extension TaskControl {
     /// - Returns: a note with the number of members.
     /// - Throws: `.notFound` if none of them is a member.
     package func remove(_ texts: [String], fromBarrel name: String) throws -> String {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         try barrels.open(name, creating: false)
         let leaving = try members(texts, ofBarrel: name)
         let urls = try texts.filter { TaskID(hex: $0) == nil }.map { try URLNormalizer.normalize($0) }
@@ -109,7 +109,7 @@ extension TaskControl {
     ///
     /// - Returns: a note with the number of tasks.
     package func deleteBarrel(_ name: String) throws -> String {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         let members = try barrels.ids(name)
         let info = try reporter.lastInfo(ofBarrel: name)
         for member in members {

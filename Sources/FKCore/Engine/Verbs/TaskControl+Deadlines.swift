@@ -6,7 +6,7 @@ extension TaskControl {
     /// Fails a task whose deadline has passed. A task that was suspended meanwhile stays suspended: it fails when it
     /// is about to start.
     package func expire(_ id: TaskID) {
-        guard let entry = book[id] ?? book.unrest(id), entry.standing == .idle || entry.standing == .action else {
+        guard let entry = book[id] ?? book.unrest(id), entry.verbState == .idle || entry.verbState == .action else {
             return
         }
         // The wall clock may have been set back, and the deadline may have been moved.

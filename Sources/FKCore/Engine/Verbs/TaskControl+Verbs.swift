@@ -5,9 +5,9 @@ import Foundation
 extension TaskControl {
     /// Chooses the verb for each selected task, before the first one changes.
     package func choose(_ selector: TaskSelector, _ choose: (DownloadState) -> Verb) throws -> [VerbChoice] {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         return try book.findSome(selector).map { entry in
-            let state = entry.standing
+            let state = entry.verbState
             return VerbChoice(id: entry.id, verb: choose(state), url: entry.record.task.url, chosenIn: state)
         }
     }
@@ -33,11 +33,11 @@ extension TaskControl {
     /// Changes the states of all tasks and writes them. Nothing else happens in between: a later request finds the new
     /// states, however long the attempts take to end.
     func begin(_ choices: [VerbChoice], forAll: Bool) throws -> StartedVerbs {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         var started = StartedVerbs()
         started.results.reserveCapacity(choices.count)
         for choice in choices {
-            tenure.beat()
+            ownership.beat()
             let entry = try book.find(choice.id)
             if let before = choice.performedIn {
                 started.results.append(Self.result(of: choice, performedIn: before, on: entry))
@@ -55,7 +55,7 @@ extension TaskControl {
     }
 
     private func begin(_ verb: Verb, _ entry: TaskEntry, forAll: Bool, _ started: inout StartedVerbs) {
-        let before = entry.standing
+        let before = entry.verbState
         let position = started.results.count
         var result = VerbResult(
             id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
@@ -146,7 +146,7 @@ extension TaskControl {
         // Called from a middleware, this must not wait for one: the attempt may wait for that middleware.
         var waits = !isInChain
         for stop in started.stops {
-            if waits && !tenure.isClosing || !stop.run.isInMiddleware { waits = await stop.run.ended() && waits }
+            if waits && !ownership.isClosing || !stop.run.isInMiddleware { waits = await stop.run.ended() && waits }
             guard let effect = stop.effect else { continue }
             if stop.entry.run === stop.run {
                 results[stop.position].note = Self.accepted(effect)

@@ -17,7 +17,7 @@ package final class TaskControl {
 
     package var barrels: Barrels { book.barrels }
     var schedule: Schedule { reporter.schedule }
-    var tenure: Tenure { book.tenure }
+    var ownership: Ownership { book.ownership }
     package var clock: any EngineClock { reporter.clock }
 
     init(
@@ -53,7 +53,7 @@ package final class TaskControl {
             if entry.record.state == .idle || entry.record.state == .action { waiting += 1 }
             book.rest(id)
         }
-        if case .barrel(let name) = selector.kind, tenure.mayWrite {
+        if case .barrel(let name) = selector.kind, ownership.mayWrite {
             // The ids of a million members take 32 MB.
             let places = try barrels.open(name, creating: false).placeCount
             for place in 0..<places {

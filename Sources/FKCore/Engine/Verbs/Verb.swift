@@ -81,7 +81,7 @@ package struct VerbChoice: Codable, Sendable, Hashable {
 }
 
 /// A finished file of an `add` request, to be compared with the checksum and the signature that the request contains.
-package struct Comparison: Codable, Sendable, Hashable {
+package struct DigestCheck: Codable, Sendable, Hashable {
     /// The position among the results of the request.
     package var position: Int
     /// The description in the request.

@@ -66,7 +66,7 @@ package struct FileRefresher: Sendable {
     /// - Throws: the errors of the list of programs, and of the transport kind.
     package init(_ configure: Configure) throws {
         let chains = MiddlewareChains()
-        let programs = try ProgramRoom(
+        let programs = try RegisteredPrograms(
             WorkPath(configure.workPath), chains, isOn: configure.runsMiddlewarePrograms)
         programs.connect { _, _, _, _ in }
         self.init(configure, chains, try configure.makeTransport())

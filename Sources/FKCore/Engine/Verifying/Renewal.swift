@@ -11,7 +11,7 @@ extension TaskControl {
     ///
     /// - Returns: the number of files.
     package func renew(_ renewals: [Renewal], group: Int32?) throws -> Int {
-        try tenure.checkOpen()
+        try ownership.checkOpen()
         var count = 0
         for renewal in renewals {
             guard let entry = try book.find(renewal.id), entry.run == nil, entry.record.mayRenew else { continue }

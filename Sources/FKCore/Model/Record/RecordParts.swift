@@ -102,7 +102,7 @@ package struct Waiting: Codable, Sendable, Hashable {
 }
 
 /// One line of the task's history, which `fk why` prints.
-package struct Verdict: Codable, Sendable, Hashable {
+package struct HistoryLine: Codable, Sendable, Hashable {
     /// When it happened.
     package var time: Date
     /// The source: `attempt`, `resume` (bytes were discarded), `range` (requested again in another way), `proof`

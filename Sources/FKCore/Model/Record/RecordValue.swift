@@ -143,7 +143,7 @@ extension Waiting: RecordObject {
     }
 }
 
-extension Verdict: RecordObject {
+extension HistoryLine: RecordObject {
     static var blank: Self { Self(time: Date(timeIntervalSince1970: 0), by: "", what: "") }
 
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {

@@ -37,7 +37,7 @@ extension TaskRecord {
         var synced: Bool?
         var bootID: String?
         var lengthVerified: Bool?
-        var history: [Verdict] = []
+        var history: [HistoryLine] = []
         var trace: Trace?
         var completedBy: String?
     }

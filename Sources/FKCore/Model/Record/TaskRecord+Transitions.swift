@@ -63,10 +63,10 @@ extension TaskRecord {
     package mutating func stopWaiting() { own.waiting = nil }
 
     /// Why the task waits, as readers of the record show it.
-    package mutating func show(_ reason: Waiting?) { own.waiting = reason }
+    package mutating func setWaiting(_ reason: Waiting?) { own.waiting = reason }
 
     /// The place of the task in a list over several work paths, for readers of the record.
-    package mutating func show(number: UInt64) { own.number = number }
+    package mutating func setNumber(_ number: UInt64) { own.number = number }
 
     /// The task is cancelled or trashed. Its last error does not count any more.
     package mutating func drop() {
@@ -118,7 +118,7 @@ extension TaskRecord {
     }
 
     /// Stores the length of the file that a server reported; nil keeps the known one.
-    package mutating func learn(length: Int64?) {
+    package mutating func adopt(length: Int64?) {
         if ranges.isEmpty { own.ranges = [SavedRange(start: 0, end: length)] }
         own.expected = length ?? expected
         if ranges.count == 1, ranges[0].end == nil { own.ranges[0].end = length }
@@ -255,7 +255,7 @@ extension TaskRecord {
     package mutating func name(_ path: String) { own.path = path }
 
     /// The file has no final name.
-    package mutating func unname() { own.path = nil }
+    package mutating func dropPath() { own.path = nil }
 
     /// A file that existed before counts as the result.
     package mutating func keep(foreign path: String) {
@@ -408,20 +408,20 @@ extension TaskRecord {
 
 extension TaskRecord {
     /// Adds a line to the history, which keeps the newest eight.
-    package mutating func appendHistory(_ verdict: Verdict) {
-        own.history.append(verdict)
+    package mutating func appendHistory(_ line: HistoryLine) {
+        own.history.append(line)
         if history.count > 8 { own.history.removeFirst() }
     }
 
     /// Adds a line to the history, and removes an earlier one that says the same. Of the states that a program was told
     /// only the last one stays.
-    package mutating func noteDecision(_ verdict: Verdict) {
-        let told = Verdict.told
+    package mutating func noteDecision(_ line: HistoryLine) {
+        let told = HistoryLine.told
         own.history.removeAll {
-            $0.by == verdict.by
-                && ($0.what == verdict.what || $0.what.hasPrefix(told) && verdict.what.hasPrefix(told))
+            $0.by == line.by
+                && ($0.what == line.what || $0.what.hasPrefix(told) && line.what.hasPrefix(told))
         }
-        appendHistory(verdict)
+        appendHistory(line)
     }
 
     /// The same folder for the file, as a shared copy of its text.
@@ -437,5 +437,5 @@ extension TaskRecord {
     package mutating func leave(_ barrel: String) { barrels.removeAll { $0.isExactly(barrel) } }
 
     /// The application uses the finished file.
-    package mutating func use(at date: Date) { own.lastUsed = date }
+    package mutating func markUsed(at date: Date) { own.lastUsed = date }
 }

@@ -110,7 +110,7 @@ package struct TaskRecord: Sendable, Hashable {
     /// False if no length or last chunk confirmed the end of the body.
     package var lengthVerified: Bool? { own.lengthVerified }
     /// The history, newest last, at most 8 lines.
-    package var history: [Verdict] { own.history }
+    package var history: [HistoryLine] { own.history }
 
     /// Creates the record of a new task.
     ///

@@ -3,7 +3,7 @@ import Testing
 
 /// Every state, finished file and kind of change.
 @Suite("Known tasks that are asked for again")
-struct AskedAgainTests {
+struct KnownTaskRulesTests {
     private static let sum = try? Checksum(.sha256, hex: String(repeating: "0", count: 64))
     private static let otherSum = try? Checksum(.sha256, hex: String(repeating: "1", count: 64))
 
@@ -55,9 +55,9 @@ struct AskedAgainTests {
     }()
 
     private func decide(
-        _ asked: TaskDescription, in state: DownloadState, _ file: AskedAgain.File = .gone
-    ) throws(DownloadError) -> (task: TaskDescription, effect: AskedAgain.Effect) {
-        try AskedAgain.decide(Self.known, in: state, file: file, length: 1_000, asked: asked)
+        _ asked: TaskDescription, in state: DownloadState, _ file: KnownTaskRules.File = .gone
+    ) throws(DownloadError) -> (task: TaskDescription, effect: KnownTaskRules.Effect) {
+        try KnownTaskRules.decide(Self.known, in: state, file: file, length: 1_000, asked: asked)
     }
 
     private func asked(_ change: Change) -> TaskDescription {
@@ -70,7 +70,7 @@ struct AskedAgainTests {
     func states(_ change: Change) throws {
         let asked = asked(change)
         for state in DownloadState.allCases where ![.complete, .unknown].contains(state) {
-            for file in AskedAgain.File.allCases {
+            for file in KnownTaskRules.File.allCases {
                 let (task, effect) = try decide(asked, in: state, file)
                 #expect(task == asked)
                 switch state {
@@ -87,7 +87,7 @@ struct AskedAgainTests {
         arguments: changes)
     func complete(_ change: Change) throws {
         let asked = asked(change)
-        for file in AskedAgain.File.allCases {
+        for file in KnownTaskRules.File.allCases {
             let (task, effect) = try decide(asked, in: .complete, file)
             let counts = file == .own || file == .foreign && asked.options.existing == .skip
             if !counts {

@@ -23,7 +23,7 @@ import FKMiddleware
 /// | complete | another's, kept by `.skip` | other options | fetched |
 /// | complete | missing | any options | fetched |
 /// | any | | another name, if the name is not part of its identity | refused |
-package enum AskedAgain {
+package enum KnownTaskRules {
     /// The finished file of a complete task.
     package enum File: Sendable, Hashable, CaseIterable {
         /// The task wrote it.

@@ -1,15 +1,15 @@
 import FKMiddleware
 import Foundation
 
-/// Existing tasks that are requested again. `AskedAgain` decides, and this performs.
+/// Existing tasks that are requested again. `KnownTaskRules` decides, and this performs.
 extension TaskControl {
     /// Stores the options of the new request and applies them.
     ///
     /// - Returns: true if the finished file has to be compared first (`compare`); nothing is stored then.
     func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Bool {
         // A file that awaits its proof counts as finished.
-        let (task, effect) = try AskedAgain.decide(
-            entry.record.task, in: entry.standing, file: finishedFile(of: entry), length: entry.record.expected,
+        let (task, effect) = try KnownTaskRules.decide(
+            entry.record.task, in: entry.verbState, file: finishedFile(of: entry), length: entry.record.expected,
             asked: asked)
         if effect == .compare { return true }
         demandProofAgain(of: entry)
@@ -38,14 +38,14 @@ extension TaskControl {
     ///
     /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then.
     package func compare(
-        _ comparison: Comparison, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
+        _ comparison: DigestCheck, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
     ) async -> DownloadError? {
         let id = results[comparison.position].id
         do {
             guard let path = try book.find(id)?.record.path else { throw Self.changedMeanwhile }
             let options = comparison.task.options
             let fault = try await offThread { () throws(DownloadError) in try options.fault(ofFinished: path) }
-            try tenure.checkOpen()
+            try ownership.checkOpen()
             // The task may have changed while the file was read.
             guard let entry = try book.find(id), entry.record.path == path,
                 entry.awaitsProof || entry.record.state == .complete
@@ -57,7 +57,7 @@ extension TaskControl {
                     url: URLMasking.mask(comparison.task.url))
             }
             for note in options.matchNotes { book.appendHistory(entry, by: "checksum", note) }
-            let (task, _) = try AskedAgain.decide(
+            let (task, _) = try KnownTaskRules.decide(
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)
             try book.addAttributes(of: comparison.task, to: entry)
@@ -82,7 +82,7 @@ extension TaskControl {
     }
 
     /// The finished file compared with the record: place and length. A response middleware may have changed the length.
-    private func finishedFile(of entry: TaskEntry) -> AskedAgain.File {
+    private func finishedFile(of entry: TaskEntry) -> KnownTaskRules.File {
         let record = entry.record
         guard let path = record.path, let expected = record.expected else { return .gone }
         var status = stat()

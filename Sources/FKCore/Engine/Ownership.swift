@@ -9,7 +9,7 @@ import FKMiddleware
 /// ```
 ///
 /// Confined to the engine.
-final class Tenure {
+final class Ownership {
     private let lock: EngineLock
     private let clock: any EngineClock
     /// True once no operation may begin any more.

@@ -1,7 +1,7 @@
 import FKMiddleware
 
 /// The programs of a work path in the chains of its engine. Confined to the engine.
-final class ProgramRoom {
+final class RegisteredPrograms {
     /// A program's place in a chain.
     private enum Registration {
         case request(MiddlewareChains.RequestRegistration)
