@@ -76,10 +76,9 @@ struct RecordDraft {
         get { self["trace"] }
         set { self["trace"] = newValue }
     }
-    /// Its name in the file is `version`.
     var completedBy: String? {
-        get { self["version"] }
-        set { self["version"] = newValue }
+        get { self["completedBy"] }
+        set { self["completedBy"] = newValue }
     }
     var attempts: Int {
         get { self["attempts"] ?? 0 }

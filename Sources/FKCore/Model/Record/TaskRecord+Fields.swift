@@ -94,6 +94,6 @@ extension TaskRecord.Fields: RecordObject {
         try visitor.field("history", &history)
         try visitor.rare("former", &former)
         try visitor.rare("trace", &trace)
-        try visitor.field("version", &completedBy)
+        try visitor.field("completedBy", &completedBy)
     }
 }

@@ -35,9 +35,19 @@ package struct Trace: Codable, Sendable, Hashable {
 
     /// The sources of a file. If `isCut`, bytes without a run may be of any source.
     package func runs(length: Int64) -> [Run] {
-        let runs = spans.map { Run(source: $0.source, range: $0.start..<min($0.end, length)) }
-        let rest = Run(source: nil, range: min(spans.last?.end ?? 0, length)..<length)
-        return (runs + [rest]).filter { !$0.range.isEmpty && (isCut != true || $0.source != nil) }
+        var runs: [Run] = []
+        func add(_ start: Int64, _ end: Int64, _ source: String?) {
+            let end = min(end, length)
+            if start < end, isCut != true || source != nil { runs.append(Run(source: source, range: start..<end)) }
+        }
+        var position: Int64 = 0
+        for span in spans {
+            add(position, span.start, nil)
+            add(span.start, span.end, span.source)
+            position = span.end
+        }
+        add(position, length, nil)
+        return runs
     }
 
     /// A source begins to send these bytes. Those of other sources in the range do not count any more.
@@ -154,7 +164,7 @@ extension TaskRecord {
         var trace = trace ?? Trace()
         change(&trace)
         let list = task.option { $0.list }.flatMap { try? StoreJSON.encode($0).count + 8 } ?? 0
-        // `"version":"…"` and the name of this member.
+        // `"completedBy":"…"` and the name of this member.
         trace.fit(in: Trace.limit - list - 40)
         own.trace = trace.isEmpty ? nil : trace
     }
