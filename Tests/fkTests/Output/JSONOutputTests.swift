@@ -42,6 +42,8 @@ import Testing
                   "directory": null,
                   "fileName": null,
                   "checksum": null,
+                  "list": null,
+                  "signedBy": null,
                   "contentEncoding": null,
                   "attributes": {},
                   "insecure": false,
@@ -80,7 +82,9 @@ import Testing
         #expect(error["code"] as? String == "http-status")
         #expect(error["status"] as? Int == 503)
         #expect(error["retryable"] as? Bool == true)
-        let waiting: NSDictionary = ["reason": "retry", "until": "2023-11-14T22:13:21.000Z", "host": "a", "limit": 2]
+        let waiting: NSDictionary = [
+            "reason": "retry", "until": "2023-11-14T22:13:21.000Z", "host": "a", "limit": 2, "policy": NSNull(),
+        ]
         #expect(value["waiting"] as? NSDictionary == waiting)
     }
 
@@ -102,7 +106,7 @@ import Testing
             line(
                 #""url":"http://a/?k=v","state":"idle","time":"1970-01-01T00:00:00.500Z","attempt":1,"error":"#,
                 #"{"code":"http-status","message":"It answered 503.","reason":null,"retryable":true,"#,
-                #""status":503},"waiting":{"host":null,"limit":4,"reason":"host","until":null}"#)
+                #""status":503},"waiting":{"host":null,"limit":4,"policy":null,"reason":"host","until":null}"#)
         ),
         (
             .state(info(.action) { $0.error = DownloadError(.timeout, "of the attempt before") }),
