@@ -270,6 +270,7 @@ struct HostPolicyTests {
             return answer
         }
         let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
         await bench.advance(60)
         #expect(await bench.finished(id)?.state == .complete)
         let faults = try await bench.record(id).history.filter { $0.by == "limit" }.map(\.what)
@@ -286,9 +287,10 @@ struct HostPolicyTests {
             }
         ) { request, number in .file(large, to: request, cut: number == 1 ? 1 << 20 : nil) }
         let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
         await bench.advance(59)
         #expect(bench.transport.requests.count == 1)
-        for _ in 0..<5 { await bench.advance(61) }
+        try await bench.advance(by: 61) { await bench.state(id) == .complete }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == large)
     }
