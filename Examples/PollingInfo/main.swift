@@ -28,8 +28,9 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
 
     var failures = 0
     for url in urls {
-        // 1. A callback. It can be registered before the task exists, and never runs on the main thread.
-        let registration = try await messager.addInfo(.url(url)) { print("callback  \(describe($0))") }
+        // 1. A callback. It can be registered before the task exists, and never runs on the main thread. `keep()` lets it
+        // live as long as the downloader; without it, it ends with its registration.
+        try await messager.addInfo(.url(url)) { print("callback  \(describe($0))") }.keep()
 
         let id = try await Builder(url).prepare(in: downloader)
         // Tasks can be prepared before the queue is activated; nothing runs before. A second call has no effect.
@@ -41,13 +42,13 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
             print("sequence  \(describe(info))")
         }
 
-        // 3. A query, at any time. The callback is no longer needed.
-        registration.cancel()
+        // 3. A query, at any time.
         let info = await messager.info(.id(id))
         print("one-shot  \(info?.state.rawValue ?? "unknown"), file \(info?.fileURL?.path ?? "-")")
         if let error = info?.error { print("failed    \(url): \(error.message)") }
         if info?.state != .complete { failures += 1 }
     }
+    // Returns after the last callback.
     await downloader.close()
     return failures
 }
