@@ -71,8 +71,9 @@ struct TextListParser: LineFormat {
 
     private mutating func takeURLs(_ text: String, _ line: Int) throws(Fault) {
         var sources: [Manifest.Source] = []
-        for part in text.utf8.split(separator: 0x09) {
-            let url = String(Substring(part)).trimmingBlanks
+        let hasTab = text.utf8.withContiguousStorageIfAvailable { $0.contains(0x09) } ?? true
+        for part in hasTab ? text.utf8.split(separator: 0x09).map({ String(Substring($0)) }) : [text] {
+            let url = part.trimmingBlanks
             if url.isEmpty { continue }
             if let reason = InputURL.fault(in: url) { throw Fault(reason) }
             sources.append(Manifest.Source(url))

@@ -148,7 +148,22 @@ package struct HeaderCollector {
 
     /// The text as UTF-8 if the bytes are valid, else as Latin-1 (RFC 9110 section 5.5 leaves such bytes opaque).
     private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
-        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        if isASCII(bytes) { return String(decoding: bytes, as: UTF8.self) }
         return String(validating: bytes, as: UTF8.self) ?? String(decoding: bytes.map(UInt16.init), as: UTF16.self)
+    }
+
+    /// Eight bytes at a time.
+    private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var union: UInt64 = 0
+        var index = 0
+        while index &+ 8 <= bytes.count {
+            union |= bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            index &+= 8
+        }
+        while index < bytes.count {
+            union |= UInt64(bytes[index])
+            index &+= 1
+        }
+        return union & 0x8080_8080_8080_8080 == 0
     }
 }

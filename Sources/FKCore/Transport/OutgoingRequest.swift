@@ -67,8 +67,8 @@ struct OutgoingRequest {
         .init("Want-Repr-Digest", "sha-256=10, sha-512=5"),
     ]
 
-    /// True if the URL is one of https.
-    var isTLS: Bool { url.utf8.count > 6 && url.utf8.prefix(6).elementsEqual("https:".utf8) { $0 | 0x20 == $1 | 0x20 } }
+    /// True if the URL is one of https, and not of http.
+    var isTLS: Bool { url.utf8.dropFirst(4).first.map { $0 | 0x20 } == UInt8(ascii: "s") }
 
     /// The request that follows a redirect.
     ///

@@ -41,9 +41,10 @@ package enum RequestForm: Sendable {
 
     /// The URL of a request without fields, user, password and fragment, which needs no parsing; nil for any other.
     var plainURL: String? {
-        guard case .url(let text) = self, text.hasPrefix("http://") || text.hasPrefix("https://"),
-            !text.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "#") })
-        else { return nil }
-        return text
+        guard case .url(let text) = self, text.hasPrefix("http://") || text.hasPrefix("https://") else { return nil }
+        let isPlain = text.utf8.withContiguousStorageIfAvailable {
+            memchr($0.baseAddress!, 0x40, $0.count) == nil && memchr($0.baseAddress!, 0x23, $0.count) == nil
+        }
+        return isPlain == true ? text : nil
     }
 }

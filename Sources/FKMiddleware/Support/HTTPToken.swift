@@ -2,6 +2,7 @@
 package enum HTTPToken {
     /// True for a `tchar` (RFC 9110 section 5.6.2).
     @inlinable
+    @inline(__always)
     package static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true

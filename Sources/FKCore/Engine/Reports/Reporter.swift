@@ -38,7 +38,7 @@ final class Reporter {
         info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
         info.wait = schedule.waiting(of: entry) ?? info.wait
         info.maxAttempts =
-            info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.plan.count)
+            info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.planCount)
         if let run = entry.run {
             info.lastByteAt = run.pace.lastByte
             info.connections = run.transfer?.lanes.count { $0.index != nil } ?? 0
@@ -163,7 +163,7 @@ final class Reporter {
     /// Returns true if there are listeners.
     @discardableResult
     private func tell(_ entry: TaskEntry) -> Bool {
-        observers.tell(entry.id, url: entry.record.task.url, info(entry))
+        !observers.tasks.isEmpty && observers.tell(entry.id, url: entry.record.task.url, info(entry))
     }
 
     // MARK: Polled reports

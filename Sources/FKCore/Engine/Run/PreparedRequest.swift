@@ -75,14 +75,14 @@ extension ResponseHead {
     /// True for the kept fields. By their lengths, so that most fields need no comparison.
     private static func isKept(_ name: String) -> Bool {
         switch name.utf8.count {
-        case 4: name.caseInsensitiveEquals("etag") || name.caseInsensitiveEquals("date")
-        case 12: name.caseInsensitiveEquals("content-type")
+        case 4: name.caseInsensitiveEquals("ETag") || name.caseInsensitiveEquals("Date")
+        case 12: name.caseInsensitiveEquals("Content-Type")
         case 13:
-            name.caseInsensitiveEquals("last-modified") || name.caseInsensitiveEquals("accept-ranges")
-                || name.caseInsensitiveEquals("content-range")
-        case 14: name.caseInsensitiveEquals("content-length")
-        case 16: name.caseInsensitiveEquals("content-encoding")
-        case 19: name.caseInsensitiveEquals("content-disposition")
+            name.caseInsensitiveEquals("Last-Modified") || name.caseInsensitiveEquals("Accept-Ranges")
+                || name.caseInsensitiveEquals("Content-Range")
+        case 14: name.caseInsensitiveEquals("Content-Length")
+        case 16: name.caseInsensitiveEquals("Content-Encoding")
+        case 19: name.caseInsensitiveEquals("Content-Disposition")
         default: false
         }
     }

@@ -116,7 +116,7 @@ extension Transfer {
     /// Stores the validator with its URL. A digest is valid for all URLs.
     private func adoptValidator(of head: ResponseHead) {
         let source = url == entry.record.task.url ? nil : url
-        let digest = entry.record.validator?.digest
+        let digest = entry.record.serverDigest
         let sent = Validator(head)
         if entry.record.validator == nil || entry.record.source != source { entry.record.adopt(sent, of: source) }
         // A server may send it only with a part of the file.

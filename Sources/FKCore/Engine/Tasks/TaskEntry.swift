@@ -81,7 +81,7 @@ package final class TaskEntry {
         self.isNew = isNew
         hasCleanCounters = isNew
         urlIndex = record.nextURLIndex
-        host = site(record.plan[urlIndex])
+        host = site(record.address(urlIndex))
         self.record = record
     }
 
@@ -92,7 +92,7 @@ package final class TaskEntry {
     package var isThere: Bool { record.state != .unknown }
 
     /// The URL of the next attempt.
-    package var nextURL: String { record.plan[urlIndex % record.plan.count] }
+    package var nextURL: String { record.address(urlIndex) }
 
     /// The received bytes now.
     package var received: Int64 { record.received(counters: run?.counters) }
@@ -138,7 +138,7 @@ package final class TaskEntry {
 
     /// The digest that the finished file must have: the task's own, otherwise that of a server; nil without one.
     var expectedDigest: Checksum? {
-        record.task.option { $0.checksum } ?? record.validator?.digest
+        record.task.option { $0.checksum } ?? record.serverDigest
     }
 
     /// Updates the record in memory with the facts of the run, before it is read.

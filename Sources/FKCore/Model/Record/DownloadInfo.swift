@@ -199,9 +199,9 @@ extension TaskRecord {
 extension DownloadInfo {
     /// The info of a task as its info file shows it to another process.
     package init(_ record: TaskRecord) {
-        self.init(
-            id: record.id, url: record.task.url, state: record.state,
-            count: ByteCount(received: record.received, expected: record.expected))
+        (id, url, state) = (record.id, record.task.url, record.state)
+        count = ByteCount(received: record.received, expected: record.expected)
+        bytesPerSecond = 0
         error = record.error
         attempts = record.attempts
         path = record.state == .complete ? record.path : nil

@@ -55,6 +55,12 @@ extension TaskRecord {
         SourcePlan(own: link ?? task.url, mirrors: task.mirrors, offered: offered ?? [])
     }
 
+    /// The number of addresses. Nothing of the plan is copied, as in `address`.
+    package var planCount: Int { 1 + own.task.mirrors.count + (own.offered?.count ?? 0) }
+
+    /// An address of the plan, by its position.
+    package func address(_ index: Int) -> String { index == 0 ? own.link ?? own.task.url : plan[index % planCount] }
+
     /// The mirrors join the plan, up to `SourcePlan.maxOffered`.
     package mutating func offer(_ urls: [String]) {
         guard !urls.isEmpty, offered?.count ?? 0 < SourcePlan.maxOffered else { return }

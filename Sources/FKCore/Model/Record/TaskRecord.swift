@@ -44,6 +44,8 @@ package struct TaskRecord: Sendable, Hashable {
     package var expected: Int64? { own.expected }
     /// The validator of the stored bytes; nil without one.
     package var validator: Validator? { own.validator }
+    /// The digest of the validator.
+    package var serverDigest: Checksum? { own.validator?.digest }
     /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
     package var source: String? { own.source }
     /// True if the stored bytes were joined only because a digest of the task vouched for them (`FileVersion.needsDigest`).
@@ -133,11 +135,11 @@ package struct TaskRecord: Sendable, Hashable {
     /// followed by the next entry. An interrupted one does not count, and repeats its entry.
     package var nextURLIndex: Int {
         let begun = state == .action || state == .complete ? max(0, attempts - 1) : attempts
-        return (begun + firstOfPlan) % plan.count
+        return (begun + firstOfPlan) % planCount
     }
 
     /// The URL for the next attempt.
-    package var nextURL: String { plan[nextURLIndex] }
+    package var nextURL: String { address(nextURLIndex) }
 
     /// The bytes in the part file or the finished file at the last write of the record.
     package var received: Int64 {

@@ -53,12 +53,13 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     /// The values of all fields of that name (compared without case), joined by `, ` (RFC 9110 section 5.3); nil if
     /// there is none.
     public subscript(name: String) -> String? {
-        let values = values(of: name)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
+        first(name) == nil ? nil : values(of: name).joined(separator: ", ")
     }
 
     /// The value of the first field of that name; nil if there is none.
-    package func first(_ name: String) -> String? { fields.first { $0.name.caseInsensitiveEquals(name) }?.value }
+    package func first(_ name: String) -> String? {
+        fields.indices.first { fields[$0].name.caseInsensitiveEquals(name) }.map { fields[$0].value }
+    }
 
     /// The values of all fields of that name (compared without case), in order.
     public func values(of name: String) -> [String] {
@@ -95,8 +96,8 @@ extension String {
     /// Compares header names: ASCII letters without case (RFC 9110 section 5.1).
     @inlinable
     package func caseInsensitiveEquals(_ other: String) -> Bool {
-        // Most names differ in length, which needs no call.
-        utf8.count == other.utf8.count && hasSameLetters(as: other)
+        // Most names differ in length or are equal, which needs no call.
+        utf8.count == other.utf8.count && (self == other || hasSameLetters(as: other))
     }
 
     @usableFromInline

@@ -23,7 +23,8 @@ package enum ServerDigest {
     /// The strongest digest in a response head; nil if there is none.
     package static func parse(_ head: ResponseHead) -> Checksum? {
         // Most responses have no digest, so this check runs before anything is allocated.
-        guard !head.carried.isEmpty || head.fields.contains(where: { isDigestField($0.name) }) else { return nil }
+        guard !head.carried.isEmpty || head.fields.indices.contains(where: { isDigestField(head.fields[$0].name) })
+        else { return nil }
         var found = structured(head["Repr-Digest"])
         if head.status != 206 { found += structured(head["Content-Digest"]) + instance(head["Digest"]) }
         if head.contentCoding == nil { found += structured(head["Unencoded-Digest"]) }
