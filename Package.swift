@@ -3,7 +3,7 @@ import PackageDescription
 
 let package = Package(
     name: "FKDownloader",
-    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11)],
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "FKMiddleware", targets: ["FKMiddleware"]),
         .library(name: "FKCore", targets: ["FKCore"]),

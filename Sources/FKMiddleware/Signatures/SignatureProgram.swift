@@ -20,6 +20,7 @@ struct SignatureProgram {
     ///
     /// - Throws: a fault that names the package if it is not installed.
     func path() throws(SignatureFault) -> String {
+        if let fault = OtherPrograms.fault { throw SignatureFault("\(name) cannot run: \(fault)", isUnknown: true) }
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(
             separator: ":")
         for folder in folders where folder.hasPrefix("/") && access("\(folder)/\(name)", X_OK) == 0 {

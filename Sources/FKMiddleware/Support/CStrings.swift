@@ -12,3 +12,13 @@ package enum CStrings {
         return body(&pointers)
     }
 }
+
+/// Programs that the library starts: middlewares and verifiers of signatures.
+package enum OtherPrograms {
+    /// The reason why none can be started; nil on macOS and Linux.
+    #if os(macOS) || os(Linux)
+        package static let fault: String? = nil
+    #else
+        package static let fault: String? = "this system does not let applications start programs"
+    #endif
+}

@@ -24,6 +24,7 @@ enum ProgramPath {
     ///   - path: folders, separated by colons. Only absolute ones are searched.
     /// - Throws: `.middleware` with the reason.
     static func find(_ name: String, from directory: String, path: String) throws(DownloadError) -> String {
+        if let fault = OtherPrograms.fault { throw DownloadError(.middleware, "\(name) cannot run: \(fault)") }
         if name.utf8.contains(UInt8(ascii: "/")) {
             let place = name.utf8.first == UInt8(ascii: "/") ? name : "\(directory)/\(name)"
             if let fault = fault(of: place) { throw DownloadError(.middleware, fault) }
