@@ -17,8 +17,6 @@ package struct WaitNotice: Codable, Sendable, Hashable {
         package var limit: Int?
         /// The limit that `until` or `limit` comes from, if the host did not ask itself (`Waiting.policy`).
         package var policy: String?
-        /// The time of the last request for each interval between requests, in nanoseconds, for the next engine.
-        package var asked: [String: Date]?
 
         /// Creates a reason; by default none at all.
         package init(until: Date? = nil, seconds: Double? = nil, limit: Int? = nil, policy: String? = nil) {

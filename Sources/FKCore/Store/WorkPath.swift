@@ -22,6 +22,7 @@ import Foundation
 ///   config            saved settings of the command line
 ///   limits            StandingLimit
 ///   hosts             HostPolicyFile
+///   turns/            HostTurns
 ///   middlewares       ProgramList
 ///   tasks/ab/<id>.info        InfoFile
 ///   tasks/ab/<id>.pieces      PieceFile
@@ -80,6 +81,8 @@ package struct WorkPath: Sendable, Hashable {
     package var limitsPath: String { root + "/limits" }
     /// The file of `HostPolicyFile`.
     package var hostsPath: String { root + "/hosts" }
+    /// The folder of `HostTurns`.
+    package var turnsFolder: String { root + "/turns" }
     /// The file of `AwaitedMembers`.
     package var awaitedPath: String { root + "/awaited" }
     /// The file of `ProgramList`.

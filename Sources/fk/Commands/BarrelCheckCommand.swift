@@ -116,7 +116,7 @@ struct BarrelCheckCommand: Command {
 
     private func refresh(_ ids: [TaskID], _ options: RunOptions) async throws -> Int32 {
         TransportLibrary.prepare()
-        let refresher = try FileRefresher(options.configure(global))
+        let refresher = try FileRefresher(options.configure(global), options.own)
         var changed: [TaskID] = []
         var failures = 0
         await refresher.refresh(ids) { file in
@@ -155,19 +155,21 @@ struct BarrelCheckCommand: Command {
             let end = try await transfer.run()
             if end != ExitStatus.done { status = end }
         }
-        return max(status, await sayVersion())
+        return max(status, await sayVersion(options))
     }
 
     /// Says that the record, of which the barrel was made, has another version now. Its URLs are those of the old one.
-    private func sayVersion() async -> Int32 {
+    private func sayVersion(_ options: RunOptions) async -> Int32 {
         guard let barrel = try? BarrelOptions.known(name, global), let origin = barrel.origin,
             let commit = barrel.commit,
             let source = try? NamedSources.find(origin, in: context.environment)
         else { return ExitStatus.done }
         do throws(DownloadError) {
-            guard let version = try await source.version(barrel.options ?? TaskOptions()), version != commit else {
-                return ExitStatus.done
-            }
+            let transport = try PacedTransport(options.configure(global), options.own)
+            defer { transport.shutdown() }
+            guard let version = try await source.version(barrel.options ?? TaskOptions(), over: transport),
+                version != commit
+            else { return ExitStatus.done }
             let next = global.suggested("fk barrel import NAME \(Paths.shellWord(origin)) -d DIR")
             context.errors.writeLine(
                 "fk: \(Escaping.visible("\(URLMasking.mask(origin)) has another version, \(version), and the barrel has \(commit)")). To take it: "

@@ -40,7 +40,9 @@ struct BarrelEditCommand: Command {
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
-        let (tasks, refused, signer) = try await options.input.resolve(context)
+        let transport = try PacedTransport(configure)
+        defer { transport.shutdown() }
+        let (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
         var settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
         settings.signedBy = try BarrelOptions.known(options.name, global)?.signedBy
         if options.input.hasList { try settings.take(signer: signer, of: options.name) }
@@ -90,14 +92,18 @@ struct BarrelEditCommand: Command {
     }
 
     private func listed(_ options: BarrelAddOptions, _ settings: ListedTasks.Settings) async throws -> ListedTasks? {
+        let transport = try PacedTransport(configure)
+        defer { transport.shutdown() }
         do {
             if let source = options.source {
-                let listed = try await source.listed(settings, context)
+                let listed = try await source.listed(settings, context, over: transport)
                 if source.source is HubSource { warnOfToken() }
                 return listed
             }
             guard var list = options.list else { return nil }
-            if let signature = options.signature { try await list.prove(by: signature, settings.options, context) }
+            if let signature = options.signature {
+                try await list.prove(by: signature, settings.options, context, over: transport)
+            }
             return try ListedTasks(list, settings, context)
         } catch let error as ListInput.Fault {
             throw options.arguments.error(error.description)

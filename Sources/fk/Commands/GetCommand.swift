@@ -9,25 +9,7 @@ struct GetCommand: Command {
 
     func run() async throws -> Int32 {
         if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
-        var (tasks, refused, signer) = try await options.input.resolve(context)
-        if let barrel = options.barrel, options.input.hasList || !options.sources.isEmpty {
-            let known = try BarrelOptions.known(barrel, global) ?? BarrelOptions()
-            var own = known
-            if options.input.hasList { try own.take(signer: signer, of: barrel) }
-            for source in options.sources {
-                let listed = try await source.listed(options.input.settings, context)
-                // No record is signed.
-                try own.take(signer: nil, of: barrel)
-                if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
-                listed.spool.prepend(try tasks.all())
-                tasks = listed.spool
-                refused += listed.refused
-            }
-            if own != known {
-                _ = try await EngineClient.reportingSilence(options.run.configure(global), context)
-                    .perform(.createBarrel(name: barrel, options: own))
-            }
-        }
+        var (tasks, refused) = try await resolve()
         // Entries of a list that were left out make the command fail in the end.
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
         if let place = try options.shard?.enter(options.barrel, global, context) {
@@ -46,6 +28,33 @@ struct GetCommand: Command {
         }
         var transfer = transferRun(tasks)
         return max(least, try await transfer.run())
+    }
+
+    /// Asks servers for lists, digests and signatures, and gives the barrel what its lists say.
+    private func resolve() async throws -> (tasks: TaskSpool, refused: Int) {
+        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        defer { transport.shutdown() }
+        var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
+        guard let barrel = options.barrel, options.input.hasList || !options.sources.isEmpty else {
+            return (tasks, refused)
+        }
+        let known = try BarrelOptions.known(barrel, global) ?? BarrelOptions()
+        var own = known
+        if options.input.hasList { try own.take(signer: signer, of: barrel) }
+        for source in options.sources {
+            let listed = try await source.listed(options.input.settings, context, over: transport)
+            // No record is signed.
+            try own.take(signer: nil, of: barrel)
+            if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
+            listed.spool.prepend(try tasks.all())
+            tasks = listed.spool
+            refused += listed.refused
+        }
+        if own != known {
+            _ = try await EngineClient.reportingSilence(options.run.configure(global), context)
+                .perform(.createBarrel(name: barrel, options: own))
+        }
+        return (tasks, refused)
     }
 
     private func transferRun(_ tasks: TaskSpool, _ place: ShardPlace? = nil) -> TransferRun {

@@ -40,16 +40,18 @@ struct DigestList: Sendable {
     ///   beside a file; the error of the request for it.
     func apply(
         to tasks: inout [TaskDescription], _ options: TaskOptions, _ signature: SignatureOptions?,
-        _ context: CommandContext
+        _ context: CommandContext, over transport: any Transport
     ) async throws {
         guard let place else {
             var read = ExactMap<Result<Digests, any Error>>()
-            for index in tasks.indices { try await look(for: &tasks[index], signature, &read, context) }
+            for index in tasks.indices {
+                try await look(for: &tasks[index], signature, &read, context, over: transport)
+            }
             return
         }
         let digests: Digests
         do {
-            digests = try await self.digests(of: place, tasks.first?.url, options, signature)
+            digests = try await self.digests(of: place, tasks.first?.url, options, signature, over: transport)
         } catch let error as ManifestError {
             throw arguments.error("--checksum: \(ListInput.Fault(Escaping.visible(place), error).description)")
         }
@@ -64,7 +66,7 @@ struct DigestList: Sendable {
     /// Asks for the lists beside a file, one after the other, until one has the file's name.
     private func look(
         for task: inout TaskDescription, _ signature: SignatureOptions?,
-        _ read: inout ExactMap<Result<Digests, any Error>>, _ context: CommandContext
+        _ read: inout ExactMap<Result<Digests, any Error>>, _ context: CommandContext, over transport: any Transport
     ) async throws {
         let name = FileNameRules.name(url: task.url, head: nil)
         var looked: [String] = []
@@ -73,10 +75,10 @@ struct DigestList: Sendable {
             do {
                 // Files of one folder share its lists.
                 if read[place] == nil {
-                    do { read[place] = .success(try await digests(of: place, task.url, task.options, signature)) } catch
-                    {
-                        read[place] = .failure(error)
-                    }
+                    do {
+                        read[place] = .success(
+                            try await digests(of: place, task.url, task.options, signature, over: transport))
+                    } catch { read[place] = .failure(error) }
                 }
                 guard let checksum = try read[place]?.get().give(&task, as: name) else { continue }
                 return context.errors.writeLine(
@@ -104,13 +106,15 @@ struct DigestList: Sendable {
     }
 
     private func digests(
-        of place: String, _ subject: String?, _ options: TaskOptions, _ signature: SignatureOptions?
+        of place: String, _ subject: String?, _ options: TaskOptions, _ signature: SignatureOptions?,
+        over transport: any Transport
     ) async throws -> Digests {
         let isURL = NearbyFile.isURL(place)
         let bytes =
             isURL
-            ? try await NearbyFile.fetch(place, beside: subject, options, limit: Self.limit) : try local(place)
-        let signer = try await signature?.prove(bytes, of: place, options)
+            ? try await NearbyFile.fetch(place, beside: subject, options, limit: Self.limit, over: transport)
+            : try local(place)
+        let signer = try await signature?.prove(bytes, of: place, options, over: transport)
         // A list with a single digest belongs to the file that the list is named after.
         let fileName = isURL ? FileNameRules.name(url: place, head: nil) : place
         return Digests(

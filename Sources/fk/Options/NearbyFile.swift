@@ -17,11 +17,9 @@ enum NearbyFile {
     ///
     /// - Parameter subject: the URL of the file that it describes. The header fields of `-H` may be secrets of that server
     ///   and go to no other.
-    static func fetch(_ place: String, beside subject: String?, _ options: TaskOptions, limit: Int) async throws
-        -> [UInt8]
-    {
-        let transport = try TransportKind.automatic.makeTransport()
-        defer { transport.shutdown() }
+    static func fetch(
+        _ place: String, beside subject: String?, _ options: TaskOptions, limit: Int, over transport: any Transport
+    ) async throws -> [UInt8] {
         var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
         if let subject, URLOrigin(subject) == URLOrigin(request.url) {
             request.headers = options.headers ?? []

@@ -51,9 +51,9 @@ struct SignatureOptions: Sendable {
     /// - Returns: the signer.
     /// - Throws: `CommandFailure` that names the list if it was refused.
     @discardableResult func prove(
-        _ bytes: [UInt8], of list: String, _ options: TaskOptions
+        _ bytes: [UInt8], of list: String, _ options: TaskOptions, over transport: any Transport
     ) async throws -> String {
-        let signature = try await signature(of: list, options)
+        let signature = try await signature(of: list, options, over: transport)
         do throws(SignatureFault) { return try key.prove(signature, .bytes(bytes)) } catch {
             throw CommandFailure(
                 error.error(of: "The list \(Escaping.visible(URLMasking.mask(list)))").message,
@@ -64,8 +64,8 @@ struct SignatureOptions: Sendable {
     /// Gives a task the signature of its file.
     ///
     /// - Throws: `CommandFailure` if there is none, or if it is not by the key.
-    func sign(_ task: inout TaskDescription) async throws {
-        let signature = try await signature(of: task.url, task.options)
+    func sign(_ task: inout TaskDescription, over transport: any Transport) async throws {
+        let signature = try await signature(of: task.url, task.options, over: transport)
         if let fault = key.fault(in: signature) {
             throw CommandFailure(
                 "\(Escaping.visible(URLMasking.mask(task.url))) was refused: \(fault).", status: ExitStatus.taskFailed)
@@ -73,12 +73,14 @@ struct SignatureOptions: Sendable {
         task.options.signature = FileSignature(signature, by: key)
     }
 
-    private func signature(of subject: String, _ options: TaskOptions) async throws -> [UInt8] {
-        if let place { return try await read(place, options, subject) }
+    private func signature(
+        of subject: String, _ options: TaskOptions, over transport: any Transport
+    ) async throws -> [UInt8] {
+        if let place { return try await read(place, options, subject, over: transport) }
         let candidates = key.suffixes.map { NearbyFile.adding($0, to: subject) }
         for candidate in candidates where NearbyFile.isURL(candidate) || access(candidate, F_OK) == 0 {
             do {
-                return try await read(candidate, options, subject)
+                return try await read(candidate, options, subject, over: transport)
             } catch let error as DownloadError where error.status == 404 || error.status == 410 {
                 continue
             }
@@ -89,11 +91,14 @@ struct SignatureOptions: Sendable {
                 + "--signature; looked for: \(looked)", status: ExitStatus.taskFailed)
     }
 
-    private func read(_ place: String, _ options: TaskOptions, _ subject: String) async throws -> [UInt8] {
+    private func read(
+        _ place: String, _ options: TaskOptions, _ subject: String, over transport: any Transport
+    ) async throws -> [UInt8] {
         guard NearbyFile.isURL(place) else {
             return try SmallFile.read(place, limit: SignatureKey.signatureLimit, named: "signature")
         }
-        return try await NearbyFile.fetch(place, beside: subject, options, limit: SignatureKey.signatureLimit)
+        return try await NearbyFile.fetch(
+            place, beside: subject, options, limit: SignatureKey.signatureLimit, over: transport)
     }
 }
 
@@ -101,8 +106,9 @@ extension ListInput {
     /// Reads the list and proves it; its tasks are then made of the proven bytes.
     ///
     /// - Throws: `CommandFailure` if it was refused; `Fault` if it cannot be read.
-    mutating func prove(by signature: SignatureOptions, _ options: TaskOptions, _ context: CommandContext) async throws
-    {
+    mutating func prove(
+        by signature: SignatureOptions, _ options: TaskOptions, _ context: CommandContext, over transport: any Transport
+    ) async throws {
         guard bagFolder(in: context.workingDirectory) == nil else {
             throw CommandFailure(
                 "--signed-by is about a list in one file, and \(source) is a bag.", status: ExitStatus.usage)
@@ -112,7 +118,7 @@ extension ListInput {
                 "--signed-by: a list from standard input needs --signature FILE|URL.", status: ExitStatus.usage)
         }
         let bytes = try contents()
-        signer = try await signature.prove(bytes, of: path == "-" ? source : path, options)
+        signer = try await signature.prove(bytes, of: path == "-" ? source : path, options, over: transport)
         proven = bytes
     }
 }

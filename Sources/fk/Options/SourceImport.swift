@@ -31,8 +31,11 @@ struct SourceImport: Sendable {
     /// Asks for the files, and makes their tasks.
     ///
     /// - Throws: `CommandFailure` if no file is chosen, or no entry can be used.
-    func listed(_ settings: ListedTasks.Settings, _ context: CommandContext) async throws -> ListedTasks {
-        var manifest = try await source.files(include: include, exclude: exclude, settings.options)
+    func listed(
+        _ settings: ListedTasks.Settings, _ context: CommandContext, over transport: any Transport
+    ) async throws -> ListedTasks {
+        var manifest = try await source.files(
+            include: include, exclude: exclude, settings.options, over: transport)
         if layout == .hub, let hub = source as? HubSource {
             try HubLayout.apply(to: &manifest, of: hub.reference, in: settings.folder)
         }

@@ -9,28 +9,33 @@ extension TaskInput {
     /// With `--metalink`, a URL that answers with a Metalink becomes the files of that list. The lists of `--checksum
     /// @LIST` and `auto` are read here. A list of `--signed-by` is proven and read first; without a list, each URL's signature is fetched.
     ///
+    /// - Parameter transport: sends the requests; it is not shut down here.
     /// - Returns: the tasks, and the number of entries of lists that were left out.
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
     ///   used; the error of a request. No task was started then.
-    func resolve(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int, signer: String?) {
+    func resolve(
+        _ context: CommandContext, over transport: any Transport
+    ) async throws -> (tasks: TaskSpool, refused: Int, signer: String?) {
         guard let unproven, let signature else {
-            let (tasks, refused) = try await resolveOperands(context)
+            let (tasks, refused) = try await resolveOperands(context, over: transport)
             return (tasks, refused, nil)
         }
         let listed: ListedTasks
         do {
             var list = unproven.list
-            try await list.prove(by: signature, shared, context)
+            try await list.prove(by: signature, shared, context, over: transport)
             listed = try ListedTasks(list, unproven.settings, context)
         } catch let error as ListInput.Fault {
             throw CommandFailure(error.description, status: ExitStatus.usage)
         }
-        let (operands, refused) = try await resolveOperands(context)
+        let (operands, refused) = try await resolveOperands(context, over: transport)
         listed.spool.prepend(try operands.all())
         return (listed.spool, refused + listed.refused, listed.manifest?.facts.signedBy)
     }
 
-    private func resolveOperands(_ context: CommandContext) async throws -> (tasks: TaskSpool, refused: Int) {
+    private func resolveOperands(
+        _ context: CommandContext, over transport: any Transport
+    ) async throws -> (tasks: TaskSpool, refused: Int) {
         guard operands > 0 else { return (spool, refused) }
         // A list has normalised URLs, and digests of its own.
         var tasks = try spool.take(atMost: operands)
@@ -39,16 +44,14 @@ extension TaskInput {
             if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }
         }
         if let digests {
-            try await digests.apply(to: &tasks, shared, signature, context)
+            try await digests.apply(to: &tasks, shared, signature, context, over: transport)
         } else if let signature, unproven == nil {
-            for index in tasks.indices { try await signature.sign(&tasks[index]) }
+            for index in tasks.indices { try await signature.sign(&tasks[index], over: transport) }
         }
         guard followsMetalink else {
             spool.prepend(tasks)
             return (spool, refused)
         }
-        let transport = try TransportKind.automatic.makeTransport()
-        defer { transport.shutdown() }
         var refused = refused
         var followed: [TaskDescription] = []
         for task in tasks {

@@ -83,4 +83,81 @@ struct HostCommandTests {
         #expect(server.requests.count > 1)
         #expect(server.requests.dropFirst().allSatisfy { $0["User-Agent"]?.hasSuffix(" (me@lab.example)") == true })
     }
+
+    /// Command lines that ask for a document before any file, and the path of that request.
+    private static let asking: [(words: [String], path: String)] = [
+        (["get", "--checksum", "@BASE/list", "BASE/file"], "/list"),
+        (["get", "--checksum", "auto", "BASE/file"], "/file.sha256"),
+        (["get", "--metalink", "BASE/file"], "/file"), (["get", "--signed-by", "KEY", "BASE/file"], "/file.minisig"),
+        (["barrel", "import", "set", "BASE/record"], "/record"),
+        (["barrel", "import", "set", "zenodo:1"], "/api/records/1"),
+        (["barrel", "import", "set", "hf:a/b"], "/api/models/a/b/revision/main"),
+    ]
+
+    @Test("lists, records, signatures, digests and hubs wait for a host's turns, and count", arguments: asking)
+    func documents(_ line: [String], _ path: String) async throws {
+        let key = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
+        let words = line.map { $0.replacing("BASE", with: server.base).replacing("KEY", with: key) }
+        try await sandbox.done(
+            "config", "host", "127.0.0.1", "--rate", "1/h", "--connections", "1", "--contact", "me@lab.example")
+        func isQueued() async throws -> Bool? {
+            try await eventually { (try? turns().contains("\"queue\":[{")) == true ? true : nil }
+        }
+        let environment = ["FK_ZENODO_ENDPOINT": server.base, "HF_ENDPOINT": server.base]
+        // The answer is of no use for most, so the next request of the same or of another command waits.
+        _ = try sandbox.start(words, environment: environment)
+        await server.waitForRequests(1)
+        _ = try sandbox.start("get", server.url("/other"))
+        #expect(try await isQueued() == true)
+        #expect(server.requests.map(\.path) == [path])
+        #expect(server.requests[0]["User-Agent"]?.hasSuffix(" (me@lab.example)") == true)
+    }
+
+    /// The queues of the server's host.
+    private func turns() throws -> String {
+        let name = try #require(
+            FileManager.default.contentsOfDirectory(atPath: "\(sandbox.workPath)/turns").first { !$0.contains("~") })
+        return try String(contentsOfFile: "\(sandbox.workPath)/turns/\(name)", encoding: .utf8)
+    }
+
+    @Test("a process that is killed with a host's only connection, or before its turn, holds nobody back")
+    func killed() async throws {
+        let gate = Gate()
+        server.route("/held") { _ in .ok(Bytes.pattern(count: 1_000)).stalling(at: 10, until: gate) }
+        try await sandbox.done("barrel", "create", "set", server.url("/a"), "-d", ".")
+        try await sandbox.done("barrel", "run", "set")
+        try await sandbox.done("config", "host", "127.0.0.1", "--rate", "1/s", "--connections", "1")
+        let holder = try sandbox.start("get", server.url("/held"))
+        await server.waitForRequests(2)
+        let waiting = try sandbox.start("barrel", "refresh", "set")
+        let other = try sandbox.start("barrel", "refresh", "set")
+        let isQueued = try await eventually { (try? turns().components(separatedBy: "until").count) == 3 ? true : nil }
+        #expect(isQueued == true)
+        waiting.kill()
+        holder.kill()
+        #expect(await other.end().status == 0)
+        #expect(server.requests("/a").count > 1)
+        gate.open()
+    }
+
+    @Test("an engine, a refresh and the requests for digests beside each other keep one rate")
+    func together() async throws {
+        try await sandbox.done(
+            ["barrel", "create", "set", "-d", "."] + (0..<5).map { server.url("/old/\($0)") })
+        try await sandbox.done("barrel", "run", "set")
+        try await sandbox.done("config", "host", "127.0.0.1", "--rate", "10/s")
+        let before = server.requests.count
+        let clock = ContinuousClock()
+        let began = clock.now
+        let commands = [
+            try sandbox.start(["get"] + (0..<5).map { server.url("/new/\($0)") }),
+            try sandbox.start("barrel", "refresh", "set"),
+            try sandbox.start("get", "--checksum", "auto", server.url("/sum")),
+        ]
+        for command in commands { _ = await command.end() }
+        // Ten files, and four lists that are none. The time has no upper bound.
+        let count = server.requests.count - before
+        #expect(count >= 14)
+        #expect(began.duration(to: clock.now) > .milliseconds(100 * (count - 1)))
+    }
 }

@@ -154,10 +154,7 @@ package struct CommandGroups: Sendable {
 
     /// The group's limits for requests to a host.
     func asker(_ group: Int32) -> HostAsker {
-        guard let limits = index(group).map({ groups[$0].limits }) else { return .anyone }
-        return HostAsker(
-            group: group, connections: limits.connectionsPerHost, requestRate: limits.requestRate,
-            contact: limits.contact, shards: max(1, limits.shards ?? 1))
+        index(group).map { HostAsker(groups[$0].limits, group: group) } ?? .anyone
     }
 
     /// Ends the rate limits of all groups.

@@ -6,7 +6,11 @@ import Foundation
 struct HostPermit: ~Copyable, Sendable {
     let host: String
     fileprivate let group: Int32
-    fileprivate init(_ host: String, _ group: Int32) { (self.host, self.group) = (host, group) }
+    /// Its part of the connections that all processes share; nil for a host without a limit of its own.
+    fileprivate let connection: HostConnection?
+    fileprivate init(_ host: String, _ group: Int32, _ connection: HostConnection?) {
+        (self.host, self.group, self.connection) = (host, group, connection)
+    }
 }
 
 /// The limits of requests to hosts: connections in use, requests per time, pauses that servers asked for, and hosts that
@@ -14,8 +18,10 @@ struct HostPermit: ~Copyable, Sendable {
 ///
 /// ```text
 /// closed: paused until a time (Retry-After) | paced until a time (policies, the server's quota) | full (connections)
-/// open:   acquire -> permit -> takeTurn for each request -> release
+/// open:   admit -> acquire -> permit -> takeTurn for each request -> release
 /// ```
+///
+/// `HostTurns` shares the limits of policies and commands with other processes.
 ///
 /// Hosts are named by `HostName.site`; times are nanoseconds of a monotonic clock. A value type without locks.
 struct HostBudget: Sendable {
@@ -75,8 +81,17 @@ struct HostBudget: Sendable {
     private(set) var connections: [String: Int] = [:]
     private(set) var pauses: [String: Pause] = [:]
     private var sharedHosts: Set<String> = []
+    /// The turns of all processes; nil shares none.
+    private let turns: HostTurns?
+    /// Hosts whose connections other processes have, and when to try again.
+    private var busy: [String: Turn] = [:]
+    /// The connection of the host that `admit` has found open, for `acquire`.
+    private var spare: (host: String, connection: HostConnection)?
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int, turns: HostTurns? = nil) {
+        self.limit = limit
+        self.turns = turns
+    }
 
     // MARK: Connections
 
@@ -88,7 +103,7 @@ struct HostBudget: Sendable {
     func obstacle(_ host: String, for asker: HostAsker = .anyone, now: Int64, more: Int = 0) -> Obstacle? {
         if let pause = pauses[host], pause.until > now { return .paused(pause) }
         let rules = rules(for: host, asker)
-        if let turn = nextTurn(host, rules, asker, now: now) { return .paced(turn) }
+        if let turn = nextTurn(host, rules, asker, now: now) ?? busyTurn(host, now: now) { return .paced(turn) }
         let most = rules.connections?.value ?? max(limit, asker.connections ?? 0)
         if connections[host, default: 0] + more >= most {
             return .full(limit: most, policy: rules.connections?.policy)
@@ -103,13 +118,44 @@ struct HostBudget: Sendable {
         obstacle(host, for: asker, now: now) == nil
     }
 
+    /// The obstacle to a connection, in other processes as well. `acquire` takes the connection.
+    mutating func admit(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> Obstacle? {
+        spare = nil
+        if let obstacle = obstacle(host, for: asker, now: now) { return obstacle }
+        guard let turns, !isFree(asker) else { return nil }
+        let name = HostName.shown(host)
+        if let until = turns.due(name, intervals(host, asker).map(\.value), now: now) {
+            return .paced(wait(host, asker, until: until))
+        }
+        guard let limit = rules(for: host, asker).connections else { return nil }
+        let (connection, until) = turns.connect(name, limit: limit.value, now: now)
+        spare = connection.map { (host, $0) }
+        busy[host] = until.map { Turn(until: $0, policy: limit.policy) }
+        return busy[host].map(Obstacle.paced)
+    }
+
+    private func busyTurn(_ host: String, now: Int64) -> Turn? { busy[host].flatMap { $0.until > now ? $0 : nil } }
+
+    /// Releases the connection of `admit` that nobody took.
+    mutating func endAdmission() { spare = nil }
+
+    /// The hosts with connections of this process for which another process waits.
+    func awaited(now: Int64) -> [String] {
+        guard let turns, !policies.isEmpty else { return [] }
+        return connections.keys.filter {
+            rules(for: $0).connections != nil && turns.isAwaited(HostName.shown($0), now: now)
+        }
+    }
+
     /// Acquires a connection; nil while the host is closed.
     mutating func acquire(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> HostPermit? {
-        guard isOpen(host, for: asker, now: now) else { return nil }
+        if spare?.host != host { guard admit(host, for: asker, now: now) == nil else { return nil } }
+        let connection = spare?.connection
+        spare = nil
         connections[host, default: 0] += 1
         let isOwned = asker.connections != nil
         if isOwned { owned[Owner(host: host, group: asker.group), default: 0] += 1 }
-        return HostPermit(host, isOwned ? asker.group : CommandGroups.none)
+        return HostPermit(host, isOwned ? asker.group : CommandGroups.none, connection)
     }
 
     /// Releases a connection.
@@ -155,29 +201,42 @@ struct HostBudget: Sendable {
     /// - Returns: nil if it may be sent, otherwise when to try again.
     mutating func takeTurn(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> Turn? {
         if let turn = nextTurn(host, rules(for: host, asker), asker, now: now) { return turn }
-        count(host, for: asker, now: now)
+        let intervals = intervals(host, asker).map(\.value)
+        if !intervals.isEmpty, let until = turns?.take(HostName.shown(host), intervals, now: now) {
+            return wait(host, asker, until: until)
+        }
+        note(host, intervals, now: now)
         return nil
     }
 
     /// Counts a request that was sent already, such as one after a redirect.
     mutating func count(_ host: String, for asker: HostAsker = .anyone, now: Int64) {
-        if isFree(asker), quotas.isEmpty { return }
-        let name = HostName.shown(host)
-        for interval in [rules(for: host, asker).interval, asker.interval] {
-            if let interval { asked[Line(host: name, interval: interval.value)] = now }
-        }
+        let intervals = intervals(host, asker).map(\.value)
+        if !intervals.isEmpty { turns?.count(HostName.shown(host), intervals, now: now) }
+        note(host, intervals, now: now)
+    }
+
+    /// The intervals between requests of the host's policy and of the command.
+    private func intervals(_ host: String, _ asker: HostAsker) -> [HostRules.Limit<Int64>] {
+        isFree(asker) ? [] : [rules(for: host, asker).interval, asker.interval].compactMap(\.self)
+    }
+
+    /// Another process has the turns until then. The longest interval is the one that says so.
+    private mutating func wait(_ host: String, _ asker: HostAsker, until: Int64) -> Turn {
+        let interval = intervals(host, asker).max { $0.value < $1.value }
+        if let interval { asked[Line(host: HostName.shown(host), interval: interval.value)] = until - interval.value }
+        return Turn(until: until, policy: interval?.policy ?? "")
+    }
+
+    private mutating func note(_ host: String, _ intervals: [Int64], now: Int64) {
+        if intervals.isEmpty, quotas.isEmpty { return }
+        for interval in intervals { asked[Line(host: HostName.shown(host), interval: interval)] = now }
         quotas[host]?.sent(now: now)
         if asked.count > Self.maxSharedHosts { asked = asked.filter { $0.value + $0.key.interval > now } }
     }
 
-    /// True if other processes must learn at once of a request to a host: the next one may be theirs.
-    func isSlow(_ host: String, for asker: HostAsker) -> Bool {
-        if isFree(asker) { return false }
-        return [rules(for: host, asker).interval, asker.interval].contains { ($0?.value ?? 0) >= 500_000_000 }
-    }
-
-    /// True if no rate of requests is limited by us. Most runs have none.
-    private func isFree(_ asker: HostAsker) -> Bool { policies.isEmpty && asker.requestRate == nil }
+    /// True if we limit no requests. Most runs have no limits.
+    func isFree(_ asker: HostAsker) -> Bool { policies.isEmpty && asker.requestRate == nil }
 
     /// Notes what an answer says about the requests that its server still allows.
     ///
@@ -193,18 +252,6 @@ struct HostBudget: Sendable {
             limits, inFlight: inFlight, now: now, longest: longest, shards: asker.shards)
         if quotas[host]?.isOver(now: now) == true { quotas[host] = nil }
         if quotas.count > Self.maxSharedHosts { quotas = quotas.filter { !$0.value.isOver(now: now) } }
-    }
-
-    /// The times of the last requests, for the next engine: by host and interval.
-    func requestTimes(now: Int64) -> [(host: String, interval: Int64, age: Int64)] {
-        asked.compactMap { line, time in
-            time + line.interval > now ? (line.host, line.interval, now - time) : nil
-        }
-    }
-
-    /// Restores the time of a request of an earlier engine.
-    mutating func restore(_ host: String, interval: Int64, at time: Int64) {
-        asked[Line(host: host, interval: interval)] = time
     }
 
     // MARK: Pauses

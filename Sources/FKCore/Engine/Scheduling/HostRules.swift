@@ -32,6 +32,14 @@ struct HostAsker: Sendable, Hashable {
     }
 }
 
+extension HostAsker {
+    init(_ limits: OwnLimits, group: Int32) {
+        self.init(
+            group: group, connections: limits.connectionsPerHost, requestRate: limits.requestRate,
+            contact: limits.contact, shards: max(1, limits.shards ?? 1))
+    }
+}
+
 /// The policies of hosts. A value type without locks.
 struct HostPolicies: Sendable {
     private var policies: [String: HostPolicy] = [:]

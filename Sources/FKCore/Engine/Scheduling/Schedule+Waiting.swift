@@ -35,10 +35,6 @@ extension Schedule {
     func notice(isClosing: Bool) -> WaitNotice {
         var notice = WaitNotice()
         for (site, pause) in hosts.pauses { notice.hosts[site] = .init(until: pause.date, seconds: pause.seconds) }
-        for (host, interval, age) in hosts.requestTimes(now: clock.now) {
-            notice.hosts[host, default: .init()].asked = (notice.hosts[host]?.asked ?? [:]).merging(
-                ["\(interval)": clock.date - Double(age) / 1e9]) { $1 }
-        }
         for (site, quota) in hosts.quotas where notice.hosts[site]?.until == nil {
             guard let end = quota.exhausted(now: clock.now) else { continue }
             notice.hosts[site] = .init(until: date(of: end), seconds: Double(end - clock.now) / 1e9)
@@ -107,12 +103,6 @@ extension HostBudget {
     /// - Parameter longest: the maximum in seconds, also for a pause without a length.
     mutating func restorePauses(_ notice: WaitNotice, at clock: any EngineClock, atMost longest: Double) {
         for (site, host) in notice.hosts {
-            for (interval, date) in host.asked ?? [:] {
-                guard let interval = Int64(interval), interval > 0 else { continue }
-                // A clock that was set back makes nobody wait longer than the interval.
-                let age = max(0, clock.date.timeIntervalSince(date))
-                restore(site, interval: interval, at: clock.now - Int64(min(age, 1e6) * 1e9))
-            }
             guard let until = host.until, host.policy == nil else { continue }
             let seconds = until.timeIntervalSince(clock.date)
             pause(site, seconds: min(seconds, host.seconds ?? longest, longest), now: clock.now, date: clock.date)

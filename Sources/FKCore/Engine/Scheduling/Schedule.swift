@@ -48,7 +48,8 @@ final class Schedule {
         self.clock = clock
         self.executor = executor
         ready = ReadyQueue(order: configure.order)
-        hosts = HostBudget(limit: configure.maxConnectionsPerHost)
+        hosts = HostBudget(
+            limit: configure.maxConnectionsPerHost, turns: HostTurns(WorkPath(configure.workPath)))
         hosts.policies = HostPolicies(configure.hosts)
         alarms = Alarms(now: clock.now)
     }
@@ -133,10 +134,11 @@ final class Schedule {
     /// Removes and returns the next task to start; nil while no slot or no host is free.
     func next() -> (id: TaskID, group: Int32)? {
         guard taken < descriptors.slots, !configure.isPaused else { return nil }
+        hosts.endAdmission()
         let now = clock.now
         let next = ready.popNext { host, group in
             guard takenSlots(group) == nil, !isHeld(host, group) else { return false }
-            let obstacle = hosts.obstacle(host, for: groups.asker(group), now: now)
+            let obstacle = hosts.admit(host, for: groups.asker(group), now: now)
             if case .full = obstacle { fullHosts.append(host) }
             if case .paced(let turn) = obstacle { note(turn, of: host) }
             return obstacle == nil
@@ -173,12 +175,9 @@ final class Schedule {
 
     /// Counts a request if it may be sent now, else notes the time of its turn.
     private func mustWait(_ request: HeldRequest) -> Bool {
-        if let turn = hosts.takeTurn(request.host, for: request.asker, now: clock.now) {
-            note(turn, of: request.host)
-            return true
-        }
-        if hosts.isSlow(request.host, for: request.asker) { hasPauseNews = true }
-        return false
+        guard let turn = hosts.takeTurn(request.host, for: request.asker, now: clock.now) else { return false }
+        note(turn, of: request.host)
+        return true
     }
 
     private func note(_ turn: HostBudget.Turn, of host: String) {

@@ -40,36 +40,32 @@ package struct FileRefresher: Sendable {
     private let workPath: WorkPath
     private let configure: Configure
     private let chains: MiddlewareChains
-    private let transport: any Transport
-    /// The policies of hosts, for the requests of this refresher alone.
-    private let hosts: Locked<HostBudget>
-    private let clock = SystemClock()
+    private let transport: PacedTransport
 
     /// Creates a refresher.
     ///
     /// - Parameters:
     ///   - chains: their request middlewares prepare the requests.
     ///   - transport: is not shut down here.
-    package init(_ configure: Configure, _ chains: MiddlewareChains, _ transport: any Transport) {
+    ///   - own: the limits of the command.
+    package init(
+        _ configure: Configure, _ chains: MiddlewareChains, _ transport: any Transport, _ own: OwnLimits? = nil
+    ) {
         workPath = WorkPath(configure.workPath)
         self.configure = configure
         self.chains = chains
-        self.transport = transport
-        var hosts = HostBudget(limit: Self.width)
-        let stored = (try? HostPolicyFile.read(in: workPath)) ?? []
-        hosts.policies = HostPolicies(configure.hosts + stored)
-        self.hosts = Locked(hosts)
+        self.transport = PacedTransport(transport, configure, own)
     }
 
     /// A refresher for a process that has no engine: with the programs of the work path, and a transport of its own.
     ///
     /// - Throws: the errors of the list of programs, and of the transport kind.
-    package init(_ configure: Configure) throws {
+    package init(_ configure: Configure, _ own: OwnLimits?) throws {
         let chains = MiddlewareChains()
         let programs = try RegisteredPrograms(
             WorkPath(configure.workPath), chains, isOn: configure.runsMiddlewarePrograms)
         programs.connect { _, _, _, _ in }
-        self.init(configure, chains, try configure.makeTransport())
+        self.init(configure, chains, try configure.makeTransport(), own)
     }
 
     /// The requests at once.
@@ -133,9 +129,6 @@ package struct FileRefresher: Sendable {
             if record.isStranger(url) { prepared = prepared.withoutSecrets }
             let secret = prepared.secretHeaders.union((options.secretHeaders ?? []).map { $0.lowercased() })
             let connection = options.transportOptions(over: configure.transport)
-            if let contact = await turn(of: HostName.site(unnormalized: url)).contact {
-                prepared.request.add(contact: contact, to: connection.userAgent ?? TransportOptions.defaultUserAgent)
-            }
             let wanted = TransportRequest(
                 urlRequest: prepared.request, secretHeaders: secret, options: connection)
             return await withCheckedContinuation { continuation in
@@ -143,14 +136,6 @@ package struct FileRefresher: Sendable {
                 probe.hold(transport.start(wanted, handler: probe))
             }
         }
-    }
-
-    /// Waits until the host may be asked.
-    private func turn(of site: String) async -> HostRules {
-        while let turn = hosts.withLock({ $0.takeTurn(site, now: clock.now) }) {
-            try? await Task.sleep(for: .nanoseconds(max(0, turn.until - clock.now)))
-        }
-        return hosts.withLock { $0.rules(for: site) }
     }
 
     /// Releases the transport's threads and connections.

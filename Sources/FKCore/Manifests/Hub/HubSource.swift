@@ -1,4 +1,5 @@
 import FKMiddleware
+import FKTransport
 
 /// The places that a name stands for: `hf:…`, `doi:…`, `zenodo:…`, or the URL of a record.
 package enum NamedSources {
@@ -38,13 +39,15 @@ package struct HubSource: NamedSource {
     package var title: String { reference.description }
 
     package func files(
-        include: [String], exclude: [String], _ options: TaskOptions
+        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport
     ) async throws(DownloadError) -> Manifest {
         var client = client
         client.options = options
         client.options.checksum = nil
-        return try await client.files(of: reference, include: include, exclude: exclude)
+        return try await client.files(of: reference, include: include, exclude: exclude, over: transport)
     }
 
-    package func version(_ options: TaskOptions) async throws(DownloadError) -> String? { nil }
+    package func version(
+        _ options: TaskOptions, over transport: any Transport
+    ) async throws(DownloadError) -> String? { nil }
 }

@@ -1,4 +1,5 @@
 import FKMiddleware
+import FKTransport
 
 /// A place without a list of its own, whose server tells the files: a repository of a hub, or a record.
 package protocol NamedSource: Sendable {
@@ -11,13 +12,14 @@ package protocol NamedSource: Sendable {
     ///   - include: patterns of the names to take; empty takes all.
     ///   - exclude: patterns of the names to leave out.
     ///   - options: the options for the connection.
+    ///   - transport: is not shut down here.
     /// - Returns: the files; `facts` has the origin, and the version as `commit`.
     func files(
-        include: [String], exclude: [String], _ options: TaskOptions
+        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport
     ) async throws(DownloadError) -> Manifest
 
     /// The version that the server has now; nil if its name stands for one version.
-    func version(_ options: TaskOptions) async throws(DownloadError) -> String?
+    func version(_ options: TaskOptions, over transport: any Transport) async throws(DownloadError) -> String?
 }
 
 /// The pages of a list of files, joined. A list that does not end is refused.

@@ -87,9 +87,9 @@ package struct RecordSource: NamedSource {
     }
 
     package func files(
-        include: [String], exclude: [String], _ options: TaskOptions
+        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport
     ) async throws(DownloadError) -> Manifest {
-        let (form, parts, version) = try await search(options, latest: false)
+        let (form, parts, version) = try await search(options, latest: false, over: transport)
         var pages = SourcePages(Manifest(form: form), include: include, exclude: exclude)
         for part in parts { try pages.add(part, from: title) }
         var manifest = pages.manifest
@@ -98,15 +98,17 @@ package struct RecordSource: NamedSource {
         return manifest
     }
 
-    package func version(_ options: TaskOptions) async throws(DownloadError) -> String? {
-        try await search(options, latest: true).version
+    package func version(
+        _ options: TaskOptions, over transport: any Transport
+    ) async throws(DownloadError) -> String? {
+        try await search(options, latest: true, over: transport).version
     }
 
     // MARK: The search
 
-    private func search(_ options: TaskOptions, latest: Bool) async throws(DownloadError) -> RecordSearch.Found {
-        let transport = try TransportKind.automatic.makeTransport()
-        defer { transport.shutdown() }
+    private func search(
+        _ options: TaskOptions, latest: Bool, over transport: any Transport
+    ) async throws(DownloadError) -> RecordSearch.Found {
         var search = RecordSearch(transport: transport, servers: servers, options: options, latest: latest)
         let found: RecordSearch.Found?
         switch name {

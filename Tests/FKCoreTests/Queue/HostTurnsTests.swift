@@ -1,0 +1,174 @@
+import TestSupport
+import Testing
+
+@testable import FKCore
+@testable import FKEngine
+@testable import FKModel
+@testable import FKStore
+
+@Suite("Turns of requests, for all processes of a work path")
+struct HostTurnsTests {
+    private static let second: Int64 = 1_000_000_000
+    private let folder: TemporaryFolder
+    private let workPath: WorkPath
+
+    init() throws {
+        folder = try TemporaryFolder()
+        workPath = WorkPath(folder.file("work"))
+    }
+
+    /// Sends the requests of several processes that never have enough, each asking when it was told to.
+    ///
+    /// - Returns: the process and the time of each request.
+    private func run(_ processes: Int, every interval: Int64, until end: Int64) -> [(process: Int, time: Int64)] {
+        let turns = (0..<processes).map { _ in HostTurns(workPath) }
+        var asks = [Int64](repeating: 0, count: processes)
+        var sent: [(process: Int, time: Int64)] = []
+        while let now = asks.min(), now <= end, let process = asks.firstIndex(of: now) {
+            let until = turns[process].take("h", [interval], now: now)
+            if until == nil { sent.append((process, now)) }
+            asks[process] = until ?? now
+        }
+        return sent
+    }
+
+    @Test("several processes keep the interval together, and each has its part", arguments: [1, 2, 5])
+    func together(_ processes: Int) {
+        let sent = run(processes, every: 3 * Self.second, until: 297 * Self.second)
+        #expect(sent.map(\.time) == (0..<100).map { Int64($0) * 3 * Self.second })
+        for process in 0..<processes {
+            let count = sent.count { $0.process == process }
+            #expect(abs(count - 100 / processes) <= 1, "\(process): \(count)")
+        }
+    }
+
+    @Test("a request waits for each of its intervals, and counts in each")
+    func severalIntervals() {
+        let turns = HostTurns(workPath)
+        #expect(turns.take("h", [3, 10], now: 0) == nil)
+        #expect(turns.take("h", [3, 10], now: 3) == 10 && turns.take("h", [3], now: 4) == nil)
+        #expect(turns.take("other", [3], now: 4) == nil)
+        #expect(HostTurns(workPath).due("h", [3], now: 5) == 7)
+        turns.count("h", [3], now: 6)
+        #expect(turns.due("h", [3], now: 7) == 9 && turns.due("h", [3], now: 9) == nil)
+    }
+
+    @Test("a process that dies while it waits holds the others back for a second at most")
+    func died() {
+        let (one, dead, other) = (HostTurns(workPath), HostTurns(workPath), HostTurns(workPath))
+        let hour = 3_600 * Self.second
+        #expect(one.take("h", [hour], now: 0) == nil)
+        #expect(dead.take("h", [hour], now: 1) == hour)
+        #expect(other.take("h", [hour], now: 2) == hour + Self.second)
+        #expect(other.take("h", [hour], now: hour + Self.second) == nil)
+    }
+
+    @Test("a clock that began again, and a file that is damaged, hold nobody back longer than an interval")
+    func otherClock() throws {
+        let (one, other) = (HostTurns(workPath), HostTurns(workPath))
+        #expect(one.take("h", [3], now: 1 << 50) == nil)
+        #expect(one.take("h", [3], now: 1 << 50) != nil)
+        #expect(one.connect("h", limit: 1, now: 1 << 50).connection != nil)
+        #expect(other.due("h", [3], now: 5) == nil && other.take("h", [3], now: 5) == 8)
+        #expect(other.take("h", [3], now: 8) == nil)
+        try "{".write(toFile: "\(workPath.turnsFolder)/h", atomically: false, encoding: .utf8)
+        #expect(other.take("h", [3], now: 9) == nil && other.take("h", [3], now: 9) == 12)
+    }
+
+    @Test("two processes have as many connections together as the limit, and take turns")
+    func connections() throws {
+        let (one, other) = (HostTurns(workPath), HostTurns(workPath))
+        var held = [one.connect("h", limit: 2, now: 0).connection, other.connect("h", limit: 2, now: 0).connection]
+        #expect(held.allSatisfy { $0 != nil })
+        let refused = other.connect("h", limit: 2, now: 1)
+        #expect(refused.connection == nil && refused.until == 1 + 50_000_000)
+        #expect(one.isAwaited("h", now: 2) && !other.isAwaited("h", now: 2))
+        held[0] = nil
+        // The one that waits is first, and its place is void if it does not come.
+        let second = one.connect("h", limit: 2, now: 2)
+        #expect(second.connection == nil && second.until != nil)
+        held[0] = other.connect("h", limit: 2, now: 3).connection
+        #expect(held[0] != nil && !one.isAwaited("h", now: 3))
+        held = []
+        #expect(other.connect("h", limit: 2, now: 4).connection == nil)
+        #expect(other.connect("h", limit: 2, now: 3 * Self.second).connection != nil)
+    }
+
+    @Test("another process may be at its file: nobody waits for its lock")
+    func locked() throws {
+        let turns = HostTurns(workPath)
+        #expect(turns.take("h", [3], now: 0) == nil)
+        let descriptor = try FileIO.open("\(workPath.turnsFolder)/h", O_RDWR)
+        defer { FileIO.close(descriptor) }
+        #expect(flock(descriptor, LOCK_EX) == 0)
+        #expect(turns.take("h", [3], now: 3) == 3 + 50_000_000)
+        #expect(flock(descriptor, LOCK_UN) == 0)
+        #expect(turns.take("h", [3], now: 3) == nil)
+    }
+
+    @Test("a request without a limit touches no file")
+    func free() async throws {
+        let bench = try await Bench(
+            content: [1], settings: { $0.hosts = [HostPolicy("other.example", connections: 1)] })
+        try await bench.completed("a")
+        #expect(!FileManager.default.fileExists(atPath: bench.workPath.turnsFolder))
+    }
+
+    // MARK: Beside an engine
+
+    private static let rate = RequestRate(20, per: .minute)
+
+    @Test("an engine waits for the turns of another process, and gives it its own")
+    func besideEngine() async throws {
+        let bench = try await Bench(
+            content: [1], settings: { $0.hosts = [HostPolicy("h.example", requestRate: Self.rate)] })
+        let other = HostTurns(bench.workPath)
+        let intervals = [Self.rate.interval]
+        #expect(other.take("h.example", intervals, now: bench.clock.now) == nil)
+        for name in ["a", "b"] { try await bench.add(name) }
+        await bench.settle()
+        #expect(bench.transport.requests.isEmpty)
+        await bench.advance(3.05)
+        #expect(bench.transport.requests.count == 1)
+        let turn = try #require(other.take("h.example", intervals, now: bench.clock.now))
+        #expect(turn == bench.clock.now + intervals[0])
+        // Both come at the same time; the other one was first.
+        await bench.advance(3.05)
+        #expect(bench.transport.requests.count == 1)
+        #expect(other.take("h.example", intervals, now: bench.clock.now) == nil)
+        await bench.advance(3)
+        #expect(bench.transport.requests.count == 1)
+        await bench.advance(0.05)
+        #expect(bench.transport.requests.count == 2)
+        await bench.engine.waitUntilDrained()
+    }
+
+    @Test("an engine with all connections of a host gives one to another process, and goes on when it is free again")
+    func engineYields() async throws {
+        let gate = FakeGate()
+        let large = Bytes.pattern(count: 8 << 20)
+        let bench = try await Bench(
+            settings: {
+                $0.connections = .fixed(2)
+                $0.hosts = [HostPolicy("h.example", connections: 2)]
+            }
+        ) { request, _ in .file(large, to: request, gate: gate, pauseAt: 1_000) }
+        let other = HostTurns(bench.workPath)
+        let id = try await bench.add("a")
+        try await bench.advance(by: 1) { bench.transport.requests.count == 2 }
+        var held = other.connect("h.example", limit: 2, now: bench.clock.now).connection
+        #expect(held == nil)
+        try await bench.advance(by: 0.05) {
+            held = other.connect("h.example", limit: 2, now: bench.clock.now).connection
+            return held != nil
+        }
+        let waiting = try await bench.add("b")
+        await bench.settle()
+        #expect(await bench.messager.info(.id(waiting))?.waitingPolicy == "h.example: 2 connections")
+        held = nil
+        gate.open()
+        for id in [id, waiting] {
+            try await bench.advance(by: 0.1) { await bench.state(id) == .complete }
+        }
+    }
+}
