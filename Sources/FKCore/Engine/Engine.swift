@@ -413,7 +413,7 @@ package actor Engine {
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         readMailbox()
         readPolicies()
-        for host in schedule.hosts.awaited(now: clock.now) { schedule.yieldLanes(of: host) }
+        for host in schedule.hosts.awaited { schedule.yieldLanes(of: host) }
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }
         synchronizeDue()

@@ -20,23 +20,29 @@ package final class HostTurns: Sendable {
     private let workPath: WorkPath
     /// This process in the queues.
     private let id = UInt32.random(in: 0...UInt32.max)
+    /// The time. It is read under the lock: a time from before may be earlier than that of another process's request.
+    private let now: @Sendable () -> Int64
 
     /// The turns of a work path. Nothing is created before the first request with a limit.
-    package init(_ workPath: WorkPath) { self.workPath = workPath }
+    package init(_ workPath: WorkPath, now: @escaping @Sendable () -> Int64) {
+        self.workPath = workPath
+        self.now = now
+    }
 
     /// When the next request may be sent at the earliest; nil for now.
     ///
     /// - Parameter intervals: the nanoseconds from one request to the next, of each limit.
-    package func due(_ host: String, _ intervals: [Int64], now: Int64) -> Int64? {
+    package func due(_ host: String, _ intervals: [Int64]) -> Int64? {
         guard let file = read(host) else { return nil }
+        let now = now()
         return intervals.compactMap { file.lines["\($0)"]?.due($0, now: now) }.max().flatMap { $0 > now ? $0 : nil }
     }
 
     /// Counts a request that is sent now.
     ///
     /// - Returns: nil if it may be sent, otherwise when to try again. This process then has a place in the queue.
-    package func take(_ host: String, _ intervals: [Int64], now: Int64) -> Int64? {
-        change(host, now: now) { file in
+    package func take(_ host: String, _ intervals: [Int64]) -> Int64? {
+        change(host) { file, now in
             let waits = intervals.compactMap { file.lines["\($0)", default: .init()].ask(id, $0, now: now) }
             if let until = waits.max() { return until }
             for interval in intervals { file.lines["\(interval)", default: .init()].sent(id, now: now) }
@@ -45,8 +51,8 @@ package final class HostTurns: Sendable {
     }
 
     /// Counts a request that was sent already.
-    package func count(_ host: String, _ intervals: [Int64], now: Int64) {
-        _ = change(host, now: now) { file in
+    package func count(_ host: String, _ intervals: [Int64]) {
+        _ = change(host) { file, now in
             for interval in intervals { file.lines["\(interval)", default: .init()].last = now }
             return nil
         }
@@ -55,9 +61,9 @@ package final class HostTurns: Sendable {
     /// Acquires one of a host's connections.
     ///
     /// - Returns: the connection, or when to try again; neither if nothing can be shared.
-    package func connect(_ host: String, limit: Int, now: Int64) -> (connection: HostConnection?, until: Int64?) {
+    package func connect(_ host: String, limit: Int) -> (connection: HostConnection?, until: Int64?) {
         var connection: HostConnection?
-        let until = change(host, now: now) { file in
+        let until = change(host) { file, now in
             if let until = file.connections.ask(id, 0, now: now) { return until }
             for number in 0..<limit {
                 do { connection = try .lock("\(path(host))~\(number)") } catch { return nil }
@@ -71,8 +77,9 @@ package final class HostTurns: Sendable {
     }
 
     /// True while another process waits for a connection.
-    package func isAwaited(_ host: String, now: Int64) -> Bool {
-        read(host)?.connections.queue.contains { $0.id != id && !$0.isVoid(0, now: now) } ?? false
+    package func isAwaited(_ host: String) -> Bool {
+        let now = now()
+        return read(host)?.connections.queue.contains { $0.id != id && !$0.isVoid(0, now: now) } ?? false
     }
 
     // MARK: Files
@@ -102,7 +109,7 @@ package final class HostTurns: Sendable {
     }
 
     /// Changes a host's file under its lock. It waits for the lock for 5 ms at most: its holder may be stopped.
-    private func change(_ host: String, now: Int64, _ body: (inout File) -> Int64?) -> Int64? {
+    private func change(_ host: String, _ body: (inout File, _ now: Int64) -> Int64?) -> Int64? {
         let path = path(host)
         guard let descriptor = try? open(path) else { return nil }
         defer { FileIO.close(descriptor) }
@@ -110,13 +117,14 @@ package final class HostTurns: Sendable {
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else { return nil }
             tries -= 1
-            if tries == 0 { return now + Self.pause }
+            if tries == 0 { return now() + Self.pause }
             usleep(1_000)
         }
         // A file that a kill has left damaged has no turns.
         let before = read(host)
         var file = before ?? File()
-        let until = body(&file)
+        let now = now()
+        let until = body(&file, now)
         file.lines = file.lines.filter { $1.isNeeded(Int64($0) ?? 0, now: now) }
         guard file != before, var bytes = try? StoreJSON.encode(file), bytes.count <= Self.maxSize else { return until }
         var status = stat()
@@ -162,7 +170,7 @@ extension HostTurns {
         }
 
         func isNeeded(_ interval: Int64, now: Int64) -> Bool {
-            !queue.isEmpty || due(interval, now: now).map { $0 > now } ?? false
+            !queue.isEmpty || last.map { $0 > now - min(interval, Self.longest) } ?? false
         }
 
         /// Asks for the next turn.

@@ -100,15 +100,14 @@ struct HostCommandTests {
         let words = line.map { $0.replacing("BASE", with: server.base).replacing("KEY", with: key) }
         try await sandbox.done(
             "config", "host", "127.0.0.1", "--rate", "1/h", "--connections", "1", "--contact", "me@lab.example")
-        func isQueued() async throws -> Bool? {
-            try await eventually { (try? turns().contains("\"queue\":[{")) == true ? true : nil }
-        }
         let environment = ["FK_ZENODO_ENDPOINT": server.base, "HF_ENDPOINT": server.base]
-        // The answer is of no use for most, so the next request of the same or of another command waits.
         _ = try sandbox.start(words, environment: environment)
         await server.waitForRequests(1)
         _ = try sandbox.start("get", server.url("/other"))
-        #expect(try await isQueued() == true)
+        let isSaid = try await eventually { [sandbox, server] in
+            try await sandbox.fk("why", server.url("/other")).output.contains("1 request an hour") ? true : nil
+        }
+        #expect(isSaid == true)
         #expect(server.requests.map(\.path) == [path])
         #expect(server.requests[0]["User-Agent"]?.hasSuffix(" (me@lab.example)") == true)
     }

@@ -56,7 +56,8 @@ public struct RequestRate: Codable, Sendable, Hashable {
     package var words: String { "\(Plural.count(count, "request")) \(unit == .hour ? "an" : "a") \(unit)" }
 }
 
-/// The limits of requests to a host, for all tasks of a work path together (`Configure.hosts`).
+/// The limits of requests to a host, for all tasks and processes of a work path together (`Configure.hosts`). Requests of a
+/// `HubClient` are not counted.
 ///
 /// ```swift
 /// configure.hosts = [
@@ -71,8 +72,8 @@ public struct HostPolicy: Codable, Sendable, Hashable {
     public var pattern: String
     /// The maximum number of connections, 1 to 256; nil sets none.
     public var connections: Int?
-    /// The maximum rate of requests, spread evenly; nil sets none. Ranges, mirrors and retries count, and so do redirects
-    /// once they have been followed.
+    /// The maximum rate of requests, spread evenly; nil sets none. Ranges, mirrors, retries and `Control.refresh` count, and so
+    /// do redirects once they have been followed.
     public var requestRate: RequestRate?
     /// The maximum number of bytes per second over the files of the host, at least 1; nil sets none.
     public var rateLimit: Int64?

@@ -124,11 +124,11 @@ struct HostBudget: Sendable {
         if let obstacle = obstacle(host, for: asker, now: now) { return obstacle }
         guard let turns, !isFree(asker) else { return nil }
         let name = HostName.shown(host)
-        if let until = turns.due(name, intervals(host, asker).map(\.value), now: now) {
+        if let until = turns.due(name, intervals(host, asker).map(\.value)) {
             return .paced(wait(host, asker, until: until))
         }
         guard let limit = rules(for: host, asker).connections else { return nil }
-        let (connection, until) = turns.connect(name, limit: limit.value, now: now)
+        let (connection, until) = turns.connect(name, limit: limit.value)
         spare = connection.map { (host, $0) }
         busy[host] = until.map { Turn(until: $0, policy: limit.policy) }
         return busy[host].map(Obstacle.paced)
@@ -140,10 +140,10 @@ struct HostBudget: Sendable {
     mutating func endAdmission() { spare = nil }
 
     /// The hosts with connections of this process for which another process waits.
-    func awaited(now: Int64) -> [String] {
+    var awaited: [String] {
         guard let turns, !policies.isEmpty else { return [] }
         return connections.keys.filter {
-            rules(for: $0).connections != nil && turns.isAwaited(HostName.shown($0), now: now)
+            rules(for: $0).connections != nil && turns.isAwaited(HostName.shown($0))
         }
     }
 
@@ -202,7 +202,7 @@ struct HostBudget: Sendable {
     mutating func takeTurn(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> Turn? {
         if let turn = nextTurn(host, rules(for: host, asker), asker, now: now) { return turn }
         let intervals = intervals(host, asker).map(\.value)
-        if !intervals.isEmpty, let until = turns?.take(HostName.shown(host), intervals, now: now) {
+        if !intervals.isEmpty, let until = turns?.take(HostName.shown(host), intervals) {
             return wait(host, asker, until: until)
         }
         note(host, intervals, now: now)
@@ -212,7 +212,7 @@ struct HostBudget: Sendable {
     /// Counts a request that was sent already, such as one after a redirect.
     mutating func count(_ host: String, for asker: HostAsker = .anyone, now: Int64) {
         let intervals = intervals(host, asker).map(\.value)
-        if !intervals.isEmpty { turns?.count(HostName.shown(host), intervals, now: now) }
+        if !intervals.isEmpty { turns?.count(HostName.shown(host), intervals) }
         note(host, intervals, now: now)
     }
 

@@ -18,7 +18,7 @@ package final class PacedTransport: Transport {
     package init(_ transport: any Transport, _ configure: Configure, _ own: OwnLimits?) {
         self.transport = transport
         let workPath = WorkPath(configure.workPath)
-        var budget = HostBudget(limit: 256, turns: HostTurns(workPath))
+        var budget = HostBudget(limit: 256, turns: HostTurns(workPath) { [clock] in clock.now })
         budget.policies = HostPolicies(configure.hosts + ((try? HostPolicyFile.read(in: workPath)) ?? []))
         self.budget = Locked(budget)
         asker = own.map { HostAsker($0, group: 1) } ?? .anyone

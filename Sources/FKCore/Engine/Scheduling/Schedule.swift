@@ -49,7 +49,8 @@ final class Schedule {
         self.executor = executor
         ready = ReadyQueue(order: configure.order)
         hosts = HostBudget(
-            limit: configure.maxConnectionsPerHost, turns: HostTurns(WorkPath(configure.workPath)))
+            limit: configure.maxConnectionsPerHost,
+            turns: HostTurns(WorkPath(configure.workPath)) { [clock] in clock.now })
         hosts.policies = HostPolicies(configure.hosts)
         alarms = Alarms(now: clock.now)
     }
