@@ -21,6 +21,8 @@ RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-f
 # Every access of a class's value would be looked up in a list: 9 % of the instructions of a small file. The tests are built
 # with these checks.
 RELEASE += -Xswiftc -enforce-exclusivity=unchecked
+# Package.swift: the release's commands and lists are optimized for size.
+export FK_SMALL := 1
 # The few items of ICU's data that fk asks for, in the place of 34 MB. The file has flags of the linker; none on macOS.
 ICU := .build/icu/flags
 BIN := .build/release/fk
