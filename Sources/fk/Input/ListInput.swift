@@ -9,12 +9,12 @@ import Foundation
     import Darwin
 #endif
 
-/// A list of files that a command reads: `-i FILE`, or the operand of `barrel import`.
+/// A list of files that a command reads: `-i FILE`, or the operand of `barrel import`. A signed one may be a URL.
 ///
 /// The library's parsers (`Manifest`) recognise its form by its content. A folder with `bagit.txt` is a bag, and so is
 /// one of the bag's own files.
 struct ListInput: Sendable {
-    /// The path; `-` is standard input.
+    /// The path, or the URL of a signed list; `-` is standard input.
     var path: String
     /// The form that `--format` insists on; nil recognises it.
     var form: Manifest.Form?
@@ -34,6 +34,9 @@ struct ListInput: Sendable {
         .value("base", nil, "URL", "where the names of a checksum list and relative URLs are"),
         .flag("skip-bad", nil, "skip bad lines of the list and take the others"),
     ]
+
+    /// The maximum size in bytes of a list that is fetched.
+    static let maxFetched = 64 << 20
 
     /// The largest number of faults that are shown.
     static let maxShown = 20
@@ -60,7 +63,12 @@ struct ListInput: Sendable {
     init(_ path: String) { self.path = path }
 
     /// The name for messages.
-    var source: String { path == "-" ? "standard input" : Escaping.visible(path) }
+    var source: String { path == "-" ? "standard input" : Escaping.visible(URLMasking.mask(path)) }
+
+    /// The name that tells a list's form; nil without one.
+    private var fileName: String? {
+        path == "-" ? nil : NearbyFile.isURL(path) ? FileNameRules.name(url: path, head: nil) : path
+    }
 
     /// The folder of a bag; nil if the path leads to no bag.
     func bagFolder(in folder: String) -> String? {
@@ -91,7 +99,7 @@ struct ListInput: Sendable {
             if let bag = bagFolder(in: folder) {
                 manifest = try Manifest.bag(bagFiles(bag), reading)
             } else {
-                var reader = ManifestReader(form, fileName: path == "-" ? nil : path, reading)
+                var reader = ManifestReader(form, fileName: fileName, reading)
                 try portions(of: path) { bytes in
                     try reader.take(bytes)
                     let entries = reader.takeEntries()

@@ -138,7 +138,9 @@ struct BarrelAddOptions: Sendable {
             guard !given.isEmpty else { throw arguments.error("-d: the folder's name is empty.") }
             directory = try Paths.absolute(given, from: context.workingDirectory)
         }
-        source = try SourceImport(arguments.operands[1], arguments, context)
+        // What a key has signed is one document: a list, and not the record that its page may link to.
+        let isSignedList = signature != nil && NearbyFile.isURL(arguments.operands[1])
+        source = isSignedList ? nil : try SourceImport(arguments.operands[1], arguments, context)
         if let source {
             for option in ["format", "base", "skip-bad", "signed-by"] where arguments.has(option) {
                 throw arguments.error(

@@ -100,7 +100,7 @@ struct DigestList: Sendable {
     /// The places of lists with digests of a file: named after it, then in its folder.
     static func candidates(beside url: String) -> [String] {
         let path = url.prefix { $0 != "?" && $0 != "#" }
-        let folder = url[...(path.lastIndex(of: "/") ?? path.startIndex)]
+        let folder = BaseURL.folder(of: url)
         return [".sha256", ".sha512"].map { NearbyFile.adding($0, to: url) }
             + ["SHA256SUMS", "sha256sum.txt"].map { folder + $0 + url[path.endIndex...] }
     }

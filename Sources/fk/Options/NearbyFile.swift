@@ -20,12 +20,19 @@ enum NearbyFile {
     static func fetch(
         _ place: String, beside subject: String?, _ options: TaskOptions, limit: Int, over transport: any Transport
     ) async throws -> [UInt8] {
+        try await answer(of: place, beside: subject, options, limit: limit, over: transport).bytes ?? []
+    }
+
+    /// The same, with the URL that answered.
+    static func answer(
+        of place: String, beside subject: String?, _ options: TaskOptions, limit: Int, over transport: any Transport
+    ) async throws -> DocumentRequest.Answer {
         var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
         if let subject, URLOrigin(subject) == URLOrigin(request.url) {
             request.headers = options.headers ?? []
             request.secretHeaders = Set((options.secretHeaders ?? []).map { $0.lowercased() })
         }
         request.limit = limit
-        return try await request.fetch(over: transport).bytes ?? []
+        return try await request.fetch(over: transport)
     }
 }

@@ -117,7 +117,15 @@ extension ListInput {
             throw CommandFailure(
                 "--signed-by: a list from standard input needs --signature FILE|URL.", status: ExitStatus.usage)
         }
-        let bytes = try contents()
+        var bytes: [UInt8]
+        if NearbyFile.isURL(path) {
+            let answer = try await NearbyFile.answer(
+                of: path, beside: path, options, limit: Self.maxFetched, over: transport)
+            bytes = answer.bytes ?? []
+            reading.baseURL = reading.baseURL ?? BaseURL.folder(of: answer.head.url)
+        } else {
+            bytes = try contents()
+        }
         signer = try await signature.prove(bytes, of: path == "-" ? source : path, options, over: transport)
         proven = bytes
     }

@@ -81,7 +81,7 @@ extension TaskInput {
         guard let bytes = answer.bytes else { return ([task], 0) }
         let source = URLMasking.mask(answer.head.url)
         var reading = Manifest.Reading()
-        reading.baseURL = String(answer.head.url[...(answer.head.url.lastIndex(of: "/") ?? answer.head.url.startIndex)])
+        reading.baseURL = BaseURL.folder(of: answer.head.url)
         var settings = ListedTasks.Settings(folder: task.directory ?? context.workingDirectory)
         settings.options = task.options
         settings.attributes = task.attributes

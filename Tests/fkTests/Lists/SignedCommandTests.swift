@@ -79,6 +79,27 @@ struct SignedCommandTests {
         #expect(server.requests.isEmpty)
     }
 
+    @Test("a list at a URL: its bytes are proven as they were received, and names are relative to it")
+    func fetched() async throws {
+        try sandbox.put("\(String(repeating: "0", count: 64))  a.bin\n", "SHA256SUMS")
+        try run("minisign", "-S", "-s", "k.sec", "-m", "SHA256SUMS")
+        let (sums, signature) = (try read("SHA256SUMS"), try read("SHA256SUMS.minisig"))
+        server.route("/d/SHA256SUMS") { $0.index == 0 ? .ok(sums) : .ok(sums + [10]) }
+        server.route("/d/SHA256SUMS.minisig") { _ in .ok(signature) }
+        let url = server.url("/d/SHA256SUMS?v=/2")
+        try await sandbox.done("barrel", "import", "b", url, "--signed-by", "k.pub")
+        #expect(try await sandbox.done("barrel", "export", "b").output.contains(server.url("/d/a.bin")))
+        let key = String(decoding: try read("k.pub"), as: UTF8.self).split(separator: "\n")[1]
+        #expect(try await sandbox.done("barrel", "show", "b").output.contains("lists signed by \(key)"))
+        for name in ["b", "c"] {
+            let changed = try await sandbox.fk("barrel", "import", name, url, "--signed-by", "k.pub")
+            #expect(changed.status == 1 && changed.errors.contains("not of these bytes"), "\(changed.errors)")
+        }
+        #expect(try await sandbox.fk("barrel", "show", "c").status == 4)
+        let none = try await sandbox.fk("barrel", "import", "c", server.url("/none"), "--signed-by", "k.pub")
+        #expect(none.status == 1 && none.errors.contains("404"), "\(none.errors)")
+    }
+
     @Test("info and barrel show name the signer of a list and of a file")
     func shown() async throws {
         try run("minisign", "-S", "-s", "k.sec", "-m", "list.txt")

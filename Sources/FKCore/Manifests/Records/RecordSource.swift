@@ -249,8 +249,7 @@ private struct RecordSearch {
 
     private func list(_ bytes: [UInt8], _ head: ResponseHead) throws(DownloadError) -> Found? {
         var reading = Manifest.Reading()
-        let path = head.url.prefix { $0 != "?" && $0 != "#" }
-        reading.baseURL = String(path[...(path.lastIndex(of: "/") ?? path.startIndex)])
+        reading.baseURL = BaseURL.folder(of: head.url)
         do throws(ManifestError) {
             let name = FileNameRules.name(url: head.url, head: nil)
             var manifest: Manifest
