@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// `Docs/Parity.md` and `Tests/Faults.md` name a test for each feature and each fault: this keeps them true.
+/// `Docs/Internals/Parity.md` and `Tests/Faults.md` name a test for each feature and each fault: this keeps them true.
 @Suite("The tables of tests")
 struct TableTests {
     /// The cells of a document's tables, without their heads.
@@ -30,7 +30,7 @@ struct TableTests {
         }
     }
 
-    @Test("every test that is named exists", arguments: ["Docs/Parity.md", "Tests/Faults.md"])
+    @Test("every test that is named exists", arguments: ["Docs/Internals/Parity.md", "Tests/Faults.md"])
     func tests(_ table: String) throws {
         let files = try Repository.sources("Tests")
         for row in try Self.rows(table) {
@@ -63,7 +63,7 @@ struct TableTests {
 
     @Test("every feature has four parts; each name of the library and each option of fk in it exists")
     func features() throws {
-        let rows = try Self.rows("Docs/Parity.md")
+        let rows = try Self.rows("Docs/Internals/Parity.md")
         #expect(rows.count >= 80)
         let text = try Repository.sources("Sources").values.joined(separator: "\n")
         let declared = try Self.matches(#"\b(?:func|var|let|case|struct|class|enum|protocol|actor) `?(\w+)"#, in: text)
