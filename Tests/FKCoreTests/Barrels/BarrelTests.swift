@@ -62,6 +62,25 @@ struct BarrelTests {
         }
     }
 
+    @Test("a callback of a barrel hears once more when no bytes come: received is then as before")
+    func stopped() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
+        let seen = Observed<[BarrelInfo]>([])
+        let id = try await bench.add("a", barrel: "b")
+        try await bench.messager.addBarrelInfo("b") { info in seen.update { $0.append(info) } }.keep()
+        await gate.reached()
+        try await bench.control.suspend(.id(id))
+        for _ in 0..<30 { await bench.advance(1) }
+        await bench.engine.callbacks.drained()
+        let moves = seen.value.map { $0.count.received - $0.count.previousReceived }
+        #expect(moves.reduce(0, +) == 1_000 && moves.last == 0)
+        let count = seen.value.count
+        for _ in 0..<5 { await bench.advance(1) }
+        await bench.engine.callbacks.drained()
+        #expect(seen.value.count == count)
+    }
+
     @Test("tasks added to a barrel that is being watched count once")
     func addWhileWatched() async throws {
         let bench = try await Bench(isActive: false, content: Self.content)

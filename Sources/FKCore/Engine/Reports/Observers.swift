@@ -75,14 +75,15 @@ package final class Observers: @unchecked Sendable {
             self.callback = callback
         }
 
-        /// Tells the listener a sum, unless it has received the same one. A rate that falls is another sum: otherwise a
-        /// listener would show the rate of a barrel's last bytes for as long as it is silent.
+        /// True if the last report had new bytes. One more report follows then, so that `received - previousReceived` becomes 0.
+        package var isMoving: Bool { last.map { $0.count.received != $0.count.previousReceived } ?? false }
+
+        /// Reports a sum, unless it is equal to the last one. A lower rate is another sum, because a listener would otherwise keep
+        /// the rate of the last bytes.
         package func tell(_ info: BarrelInfo) {
-            var same = info
-            same.count.previousReceived = last?.count.previousReceived ?? 0
-            guard same != last else { return }
             var info = info
             info.count.previousReceived = last?.count.received ?? 0
+            guard info != last else { return }
             last = info
             callback(info)
         }
@@ -110,8 +111,8 @@ package final class Observers: @unchecked Sendable {
         }
     }
 
-    /// A caller that waits until each of its tasks has settled, or until no task can run any more. Those that wait for one task
-    /// are apart: an application may have one for each of its tasks, and each end of a task must find its own at once.
+    /// A caller that waits until all of its tasks have settled, or until no task can run. Callers that wait for a single task
+    /// are stored by task, because an application may have one for each task, and looking each of them up must not be slow.
     struct Wait {
         let number: UInt64
         /// The tasks that have not settled; nil for a wait until no task can run.

@@ -201,7 +201,7 @@ final class Reporter {
             callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
         }
         reportBarrels()
-        armReports()
+        armReports(whileIdle: observers.barrels.contains(where: \.isMoving))
     }
 
     func reportBarrels() {
