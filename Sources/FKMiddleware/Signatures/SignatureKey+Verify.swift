@@ -88,7 +88,7 @@ struct MinisignSignature: Hashable {
             .map { $0.last == 0x0d ? $0.dropLast() : $0 }
         while lines.last?.isEmpty == true { lines.removeLast() }
         guard lines.first?.starts(with: "untrusted comment:".utf8) == true else {
-            throw SignatureFault("its signature is none of minisign")
+            throw SignatureFault("its signature is not one of minisign")
         }
         guard lines.count >= 4 else { throw SignatureFault("its signature is truncated") }
         guard lines.count == 4 else {
@@ -136,7 +136,7 @@ struct MinisignSignature: Hashable {
         } else {
             isSigned = try content.withBytes { Ed25519.verify(signature, of: $0, key: key) }
         }
-        guard isSigned else { throw SignatureFault("its signature is not of these bytes") }
+        guard isSigned else { throw SignatureFault("its signature does not match its bytes") }
         guard Ed25519.verify(globalSignature, of: signature + trustedComment, key: key) else {
             throw SignatureFault("the trusted comment of its signature was changed")
         }

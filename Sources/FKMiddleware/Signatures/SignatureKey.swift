@@ -104,7 +104,7 @@ public struct SignatureKey: Sendable, Hashable, CustomStringConvertible {
 
     private static let sshTypes = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-sha2-"]
 
-    /// `TYPE BASE64` without the comment. The type stands in the key's bytes too.
+    /// `TYPE BASE64` without the comment. The key's bytes contain the type as well.
     private static func ssh(_ line: String) throws(DownloadError) -> String {
         let words = line.split(separator: " ", maxSplits: 2).map(String.init)
         guard words.count > 1, sshTypes.contains(where: words[0].hasPrefix), let data = Data(base64Encoded: words[1]),

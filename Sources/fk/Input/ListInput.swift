@@ -19,7 +19,7 @@ struct ListInput: Sendable {
     /// The form that `--format` insists on; nil recognises it.
     var form: Manifest.Form?
     var reading = Manifest.Reading()
-    /// The bytes of a list whose signature was proven. They are parsed, and not what the file has by then.
+    /// The bytes whose signature was verified. These are parsed, because the file may have changed since.
     var proven: [UInt8]?
     /// The signer of the proven list.
     var signer: String?
@@ -45,6 +45,10 @@ struct ListInput: Sendable {
     private static let portion = 1 << 16
 
     init(_ path: String, _ arguments: ParsedArguments) throws {
+        if NearbyFile.isURL(path), arguments["input"] == path, !arguments.has("signed-by") {
+            let shown = Escaping.visible(URLMasking.mask(path))
+            throw arguments.error("-i: \(shown) is a URL. 'fk barrel import NAME URL' reads a list from a server.")
+        }
         self.path = path
         if let text = arguments["format"] {
             let choice = try arguments.parseChoice(text, "--format", of: Manifest.Form.self)

@@ -144,8 +144,7 @@ struct BarrelAddOptions: Sendable {
         if let source {
             for option in ["format", "base", "skip-bad", "signed-by"] where arguments.has(option) {
                 throw arguments.error(
-                    "--\(option) is about the file of a list, and \(Escaping.visible(source.source.title)) names a place."
-                )
+                    "--\(option) is about a list in a file: download \(Escaping.visible(source.source.title)) first.")
             }
         } else {
             for option in ["include", "exclude", "layout"] where arguments.has(option) {

@@ -47,7 +47,7 @@ struct SignedFileTests {
         let live = try LiveBench()
         let info = try await live.fetch(server.url("/a")) { $0.signature = FileSignature(signature, by: key) }
         #expect(info.state == .error && info.error?.code == .checksumMismatch)
-        #expect(info.error?.message.contains("its signature is not of these bytes") == true)
+        #expect(info.error?.message.contains("its signature does not match its bytes") == true)
         #expect(!live.names.contains("a"))
         await live.downloader.close()
     }

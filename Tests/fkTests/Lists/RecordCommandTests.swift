@@ -179,7 +179,7 @@ import Testing
             (["get", "-b", "x", "zenodo:1", "--checksum", "auto"], "--checksum is about a list or a URL"),
             (["barrel", "import", "x", "torrent:a"], "links are for BitTorrent"),
             (["barrel", "import", "x", "zenodo:1a"], "is no record: write doi:10.X/Y"),
-            (["barrel", "import", "x", "zenodo:1", "--base", "http://h/"], "--base is about the file of a list"),
+            (["barrel", "import", "x", "zenodo:1", "--base", "http://h/"], "--base is about a list in a file"),
         ] as [([String], String)])
     func wrong(words: [String], reason: String) async throws {
         let result = try await sandbox.fk(words)

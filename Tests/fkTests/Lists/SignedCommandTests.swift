@@ -54,7 +54,7 @@ struct SignedCommandTests {
         try run("minisign", "-S", "-s", "k.sec", "-m", "list.txt")
         try sandbox.put("\(server.url("/b"))\n", "list.txt")
         let changed = try await sandbox.fk(words + ["list.txt", "--signed-by", "k.pub"])
-        #expect(changed.status == 1 && changed.errors.contains("its signature is not of these bytes"))
+        #expect(changed.status == 1 && changed.errors.contains("its signature does not match its bytes"))
         #expect(server.requests.isEmpty)
         #expect(try await !sandbox.fk("list").output.contains("127.0.0.1"))
     }
@@ -93,7 +93,7 @@ struct SignedCommandTests {
         #expect(try await sandbox.done("barrel", "show", "b").output.contains("lists signed by \(key)"))
         for name in ["b", "c"] {
             let changed = try await sandbox.fk("barrel", "import", name, url, "--signed-by", "k.pub")
-            #expect(changed.status == 1 && changed.errors.contains("not of these bytes"), "\(changed.errors)")
+            #expect(changed.status == 1 && changed.errors.contains("does not match its bytes"), "\(changed.errors)")
         }
         #expect(try await sandbox.fk("barrel", "show", "c").status == 4)
         let none = try await sandbox.fk("barrel", "import", "c", server.url("/none"), "--signed-by", "k.pub")
@@ -202,6 +202,13 @@ struct SignedCommandTests {
         #expect(refused.status == 1 && refused.errors.contains("SUMS was refused"), "\(refused.errors)")
         #expect(server.requests.isEmpty)
         #expect(try await sandbox.fk(words + ["k.pub"]).status == 0)
+    }
+
+    @Test("a list at a URL without a key: the error names the command that reads it")
+    func unsignedURL() async throws {
+        let result = try await sandbox.fk("get", "-i", server.url("/SHA256SUMS"))
+        #expect(result.status == 2 && result.errors.contains("fk barrel import NAME URL"), "\(result.errors)")
+        #expect(server.requests.isEmpty)
     }
 
     @Test("an option that cannot be used ends with 2")
