@@ -94,8 +94,8 @@ public final class Downloader: Sendable {
         try await typed { try await engine.update(configure) }
     }
 
-    /// Pauses the queue: running tasks stop with their bytes and wait, and so do tasks that are added meanwhile. No task
-    /// changes to `suspend`. It applies to tasks that this downloader runs, until `resume()` or its end.
+    /// Pauses the queue: running tasks stop with their bytes and wait, like tasks that are added later. No task changes to
+    /// `suspend`. It applies to tasks that this downloader runs, until `resume()` or its end.
     ///
     /// - Throws: `.cancelled` for a closed downloader.
     public func pause() async throws(DownloadError) { try await setPaused(true) }

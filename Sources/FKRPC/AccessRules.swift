@@ -1,5 +1,5 @@
-/// Decides which requests are served, by their `Host`, `Origin` and `Sec-Fetch-Site`. A page of another site must not reach
-/// the RPC, not even under a name that its owner lets resolve to this machine (DNS rebinding).
+/// Decides which requests are served, by their `Host`, `Origin` and `Sec-Fetch-Site`. A page of another site must not reach the
+/// RPC, not even under a name that the site's owner has pointed to this machine (DNS rebinding).
 package struct AccessRules: Sendable, Hashable {
     /// The address that is listened on, without brackets.
     package var address: String
@@ -35,8 +35,8 @@ package struct AccessRules: Sendable, Hashable {
         return "This origin is not allowed. Start fk rpc with --allow-origin \(Self.shown(origin))."
     }
 
-    /// True if the request may change something without a secret. The GET of a browser may not, nor a form of a browser that
-    /// names no origin: old browsers send both for a page of any site without a word about it.
+    /// True if the request may change something without a secret. False for the GET of a browser and for a browser's form
+    /// without an origin, because old browsers send both for pages of any site without naming the site.
     package static func mayChange(_ request: WebRequest) -> Bool {
         let isBrowser = request["sec-fetch-site"] != nil || request["user-agent"]?.hasPrefix("Mozilla/") == true
         return !isBrowser || request.method != "GET" && request["origin"] != nil

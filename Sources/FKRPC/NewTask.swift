@@ -104,7 +104,7 @@ extension RPCService {
         do throws(EntryFault) {
             var folders = EntryFolders()
             var task = try entry.task(in: folder, TaskOptions(), &folders)
-            // aria2 numbers a name that is taken, unless it is told otherwise.
+            // By default, aria2 numbers a name that is taken.
             if task.options.existing == nil { task.options.existing = .rename }
             return task
         } catch {
@@ -196,7 +196,7 @@ extension RPCService {
         table.rows[task.id] != nil || taken.contains(task.id)
     }
 
-    /// True if the folder has such a file, or will have it.
+    /// True if the folder has the file, or a task will write it.
     private func isTaken(_ name: String, in directory: String?) -> Bool {
         guard let directory else { return false }
         if access("\(directory)/\(name)", F_OK) == 0 { return true }

@@ -64,7 +64,7 @@ extension RPCService {
                 let position = try params.position(2)
                 var task = try describe(uris, options)
                 task.startsSuspended = options["pause"] == "true" ? true : nil
-                // A second download of a URL gets its name from what is known of the first.
+                // A second download of a URL takes its name from the first one.
                 if position != nil || new.contains(task.id) { await add(&new, at: nil, &results) }
                 if let gid = options["gid"], !gid.isEmpty {
                     guard GID.isWhole(gid) else { throw RPCError("Invalid GID \(gid)") }

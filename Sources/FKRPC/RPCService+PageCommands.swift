@@ -131,7 +131,7 @@ extension RPCService {
         for entry in manifest.entries {
             do throws(EntryFault) {
                 var entry = entry
-                // A list's own folders are allowed as far as those of a call are.
+                // The folders that a list names are allowed like the folders of a call.
                 var base = folder
                 if let own = entry.directory {
                     do throws(RPCError) { base = try gate.folder(own) } catch { throw EntryFault(error.message) }

@@ -131,7 +131,7 @@ struct TaskQuery: Hashable, Sendable {
         }
     }
 
-    /// Sorts keys instead of rows, which are large. The submission number decides between equal ones.
+    /// Sorts keys, because rows are large. Equal keys are ordered by submission number.
     private func ordered<Key: Comparable>(
         _ entries: [TaskTable.Entry], by key: (TaskTable.Entry) -> Key
     ) -> [TaskTable.Entry] {

@@ -176,7 +176,7 @@ package struct TaskTable {
         _ = replace(before, by: row)
     }
 
-    /// Takes the progress of a running task. A task that has left that state since keeps its new one.
+    /// Takes the progress of a running task. Ignored for a task that is no longer running.
     package mutating func progress(_ info: DownloadInfo) {
         guard let before = entries[info.id]?.row, before.state == .action, info.state == .action else { return }
         var row = before
@@ -184,7 +184,7 @@ package struct TaskTable {
         _ = replace(before, by: row)
     }
 
-    /// Takes a report about a known task; nil if it is unknown, or if nothing but its progress has changed.
+    /// Takes a report about a known task; nil if it is unknown, or if only its progress has changed.
     package mutating func take(_ info: DownloadInfo, now: Date = Date()) -> Change? {
         guard let before = entries[info.id]?.row else { return nil }
         if info.state == .unknown { return remove(info.id) }

@@ -2,7 +2,7 @@ import FKEngine
 import FKMiddleware
 import Foundation
 
-/// A clock for tests: time stands still until `advance`. Its dates are whole milliseconds, as the system clock's are.
+/// A clock for tests: its time changes only by `advance`. Its dates are whole milliseconds, like those of the system clock.
 public final class ManualClock: EngineClock {
     private struct State {
         var now: Int64 = 1_000_000_000

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// A value under a lock whose changes can be awaited, so that no test sleeps to wait for something.
+/// A value under a lock whose changes can be awaited, so that no test has to sleep.
 package final class Observed<Value: Sendable>: Sendable {
     private struct Waiter: Sendable {
         var isMet: @Sendable (Value) -> Bool
@@ -15,7 +15,7 @@ package final class Observed<Value: Sendable>: Sendable {
 
     package var value: Value { state.withLock { $0.value } }
 
-    /// Changes the value, then resumes whoever waits for what it has become.
+    /// Changes the value, then resumes the callers that wait for the new one.
     package func update<Result>(_ change: (inout Value) throws -> Result) rethrows -> Result {
         var due: [Waiter] = []
         let (result, value) = try state.withLock { state in

@@ -23,7 +23,7 @@ public final class TestGate: Sendable {
         waiting.forEach { $0() }
     }
 
-    /// How many have come to it, those that were let through at once included.
+    /// The number of callers that have reached the gate, including those that did not have to wait.
     package var arrivals: Int { state.withLock { $0.arrivals } }
 
     /// Returns once somebody has come to it.

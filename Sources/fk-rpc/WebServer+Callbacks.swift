@@ -92,7 +92,7 @@ extension WebServer {
         connection.peer == nil ? WebLimits.arrival : WebLimits.silence
     }
 
-    /// Handles what has arrived, one request at a time and in order, as long as the client reads its answers.
+    /// Handles the received requests, one at a time and in order, as long as the client reads its answers.
     private func advance(_ connection: Connection) {
         var goesOn = true
         while goesOn, !connection.isBusy, connection.output.count < WebLimits.slow {
@@ -282,7 +282,7 @@ extension WebServer {
             return 0
         }
         if connection.closesAfterwards {
-            // The client has to see the end before the connection is reset because of bytes that nobody has read.
+            // Unread bytes reset the connection when it closes, so the client has to receive the end first.
             shutdown(lws_get_socket_fd(connection.wsi), Int32(SHUT_WR))
             limitTime(connection, WebLimits.farewell)
         } else if !connection.isBusy {

@@ -131,7 +131,7 @@ package struct EngineClient: Sendable {
         do {
             return try await performMessage(request, mailbox, &inquiry, here: here)
         } catch {
-            // The caller hears of no answer, so the request is taken back.
+            // The caller receives no answer, so the request is withdrawn.
             if let inquiry { _ = try? mailbox.withdraw(inquiry.id) }
             throw error
         }

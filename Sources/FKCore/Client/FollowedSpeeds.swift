@@ -13,7 +13,8 @@ package struct FollowedSpeeds {
     /// Creates an empty table.
     package init() {}
 
-    /// The info with its measured speed and the time of its last byte, as far as it came between two looks. A task that is no longer running is removed from the table.
+    /// The info with its measured speed, and the time of its last byte if one arrived between two measurements. A task that is
+    /// no longer running is removed from the table.
     package mutating func measured(_ info: DownloadInfo) -> DownloadInfo {
         guard info.state == .action else {
             looks[info.id] = nil

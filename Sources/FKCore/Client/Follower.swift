@@ -1,10 +1,10 @@
 import FKMiddleware
 import Foundation
 
-/// Follows the tasks that another process runs, for the listeners and waits of this one.
+/// Follows the tasks that another process runs, and reports them to the listeners and waits of this process.
 ///
-/// Changes of state come from the owner's journal (`ChangeReader`), progress from the info files. Where changes may
-/// be missing, it compares the info files with what it told last. Confined to `SharedEngine`.
+/// Changes of state come from the owner's journal (`ChangeReader`), progress from the info files. If changes may be missing, it
+/// compares the info files with its last reports. Confined to `SharedEngine`.
 final class Follower {
     let reader: StoreReader
     private let observers: Observers
@@ -12,18 +12,18 @@ final class Follower {
     /// Changes are missing since the last comparison with the info files.
     private var hasGap = false
     private var speeds = FollowedSpeeds()
-    /// The tasks of each target that listeners follow, with the states they were told.
+    /// The tasks of each target that listeners follow, with the last reported states.
     private var followed: [Observers.Target: [TaskID: DownloadState]] = [:]
     private var barrels: [FollowedBarrel] = []
     /// The barrels that `barrelInfo` was asked for, the newest last, so that the next answer has a speed.
     private var asked: [FollowedBarrel] = []
     private static let maxAsked = 16
-    /// The running tasks, in the order in which their attempts began, as far as it is known.
+    /// The running tasks, in the order in which their attempts began if it is known.
     private(set) var running: [TaskID] = []
     private var retrying: Set<TaskID> = []
     /// The tasks whose attempt has begun and not ended, with the masked URL of the attempt.
     private var attempting: [TaskID: String] = [:]
-    /// The open tasks of the work path; nil until somebody waits for their end.
+    /// The open tasks of the work path; nil before the first wait for their end.
     private var open: OpenTasks?
     /// True while open tasks have to be counted and could not be listed.
     private var countsOpen = false
@@ -51,7 +51,7 @@ final class Follower {
 
     // MARK: Looking
 
-    /// Reads what has happened since the last call, and reports it.
+    /// Reads and reports the changes since the last call.
     ///
     /// - Parameter withProgress: true reports the progress of running tasks as well.
     func look(withProgress: Bool) {
@@ -100,10 +100,10 @@ final class Follower {
         if info.state.isSettled { observers.settled(info.id) }
     }
 
-    /// Compares the info files with what was told last, where changes may be missing.
+    /// Compares the info files with the last reports, because the journal may miss changes.
     ///
-    /// A task that the journal names is left to the journal: its info file may be ahead of it. So the journal is read
-    /// again after the info files.
+    /// The journal decides about the tasks that it names, because their info files may be newer than the journal. So the
+    /// journal is read again after the info files.
     private func fillGap(after known: [Change]) {
         let differing = differences(isGap: true)
         let later = changes.read()
@@ -113,7 +113,7 @@ final class Follower {
         for change in later.changes { take(change) }
     }
 
-    /// The tasks whose info files differ from what was told last.
+    /// The tasks whose info files differ from the last reports.
     ///
     /// - Parameter isGap: true also reports new tasks of followed URLs, and counts barrels and open tasks again.
     private func differences(isGap: Bool) -> [DownloadInfo] {

@@ -4,8 +4,7 @@ import Foundation
 /// A request in the mailbox, and the wait for its answer.
 struct Inquiry {
     let id: MessageID
-    /// The time since when both the request and the answer are missing, or since when the request is done and the
-    /// answer missing.
+    /// The time at which the request was first seen gone, or done, without an answer.
     private var missingSince: Int64?
 
     /// The seconds an answer may take after the request has left the mailbox.

@@ -1,6 +1,6 @@
 /// The waits of a session, and what ends them.
 struct SessionWaits {
-    /// A wait for something that another method of the actor does.
+    /// A wait for an action of another method of the actor.
     struct Wakeup {
         private var waiter: CheckedContinuation<Void, Never>?
 
@@ -31,7 +31,7 @@ struct SessionWaits {
 /// Waiting for the goal.
 extension RunSession {
     func waitForGoal(_ access: SharedEngine) async {
-        // A refused request leaves tasks that nobody may ever run.
+        // A refused request leaves tasks that may never run.
         if isRefused, access.engine == nil { return }
         var told = 0
         while !isStopped {
@@ -70,7 +70,7 @@ extension RunSession {
         }
     }
 
-    /// Waits by the changes that this session hears of, while its own engine runs many targets.
+    /// Waits for the session's own reports of changes, while the engine of this process runs many targets.
     private func waitForFew(_ access: SharedEngine) async {
         guard access.engine != nil, tracker.openCount > SessionWaits.few else { return }
         let drained = Task {

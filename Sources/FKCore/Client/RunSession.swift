@@ -23,7 +23,7 @@ package actor RunSession {
         case waiting([Waiting])
         /// Everything left of the goal is suspended, and the session waits. The value is the number of these tasks.
         case paused(Int)
-        /// Members of a barrel are suspended and do not count. The sums have all members, as far as they were heard of.
+        /// Members of a barrel are suspended and do not count. The sums are over all members that were reported.
         case members(of: String, RunTracker)
         /// A problem that a log should contain.
         case problem(String)
@@ -54,12 +54,12 @@ package actor RunSession {
     var tracker = RunTracker()
     private var access: SharedEngine?
     private(set) var isStopped = false
-    /// The finished members of each long barrel that this session has heard of, for its index.
+    /// The finished members of each long barrel that were reported to this session, for the barrel's index.
     var finished: [FinishedMembers] = []
     /// A request was refused, so the tasks of this session may never run.
     private(set) var isRefused = false
     private var following = FollowedTasks()
-    /// The targets up to this place of the tracker were asked for.
+    /// The number of targets in the tracker that the engine was asked to run.
     private var heardPlaces = 0
     var waits = SessionWaits()
     /// When the waiting tasks are reported next.
@@ -127,7 +127,7 @@ package actor RunSession {
         let settled = await settledInfos(access)
         for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
         await access.close()
-        // Download middlewares hear of the last changes before the command ends.
+        // Download middlewares receive the last changes before the command ends.
         await access.callbacks.drained()
         news.finish()
         await listener.value
@@ -215,7 +215,8 @@ package actor RunSession {
         let reply = await access.answer(message.limited(by: own))
         adopt([reply])
         takeBuffered()
-        // A list that is added again is heard of a portion at a time. Other targets may be queued again by a later request.
+        // The portions of a list that is added again are reported as they are added. Other targets may be queued again by a
+        // later request.
         if case .added = goal { await hearSettled(access) }
         if case .failed = reply { return false }
         return true
@@ -240,7 +241,7 @@ package actor RunSession {
             guard !ids.isEmpty else { return }
             let infos = ((try? await access.snapshot { try $0.infos(ids) }) ?? []).filter(\.state.isSettled)
             guard !infos.isEmpty else { continue }
-            // What the engine reported before it answered counts first; what follows is newer than the answer.
+            // Reports from before the engine's answer are handled first; later reports are newer than the answer.
             takeBuffered()
             for info in infos where tracker.isUnheard(info.id) { changed(info) }
         }

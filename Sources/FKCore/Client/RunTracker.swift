@@ -72,7 +72,8 @@ package struct RunTracker: Sendable {
     /// Adds targets. From the first call on, only targets count.
     package mutating func target(_ ids: some Sequence<TaskID>) {
         isTargeted = true
-        // Only for the first ones: a list is added a portion at a time, and each would move what was there.
+        // Reserved for the first portion only: a list is added in portions, and each further reservation would copy the earlier
+        // ones.
         if last.isEmpty {
             known.reserveCapacity(ids.underestimatedCount)
             last.reserveCapacity(ids.underestimatedCount)
@@ -140,7 +141,7 @@ package struct RunTracker: Sendable {
     /// True if the task counts and is complete.
     func isComplete(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].state == .complete } ?? false }
 
-    /// True if the task counts and nothing was heard of it.
+    /// True if the task counts and has not been reported.
     func isUnheard(_ id: TaskID) -> Bool { known.number(of: id).map { last[Int($0)].state == nil } ?? false }
 
     /// Some of the tasks that wait, spread evenly over all of them.

@@ -32,7 +32,7 @@ extension SharedEngine {
         return await announced(follower.observeDrained(callback))
     }
 
-    /// Follows, and returns when the listener hears every change.
+    /// Begins to follow, and returns when the listener receives every change.
     private func announced(_ number: UInt64) async -> UInt64 {
         follow()
         await announcement?.value

@@ -83,7 +83,7 @@ actor SharedEngine: EngineAccess {
     // MARK: The owner
 
     nonisolated var identity: ObjectIdentifier { engine?.identity ?? ObjectIdentifier(marker) }
-    /// True after `close()`, and after the engine of this process has closed because somebody replaced its lock file.
+    /// True after `close()`, and after the engine of this process has closed because its lock file was replaced.
     nonisolated var isClosed: Bool { hasClosed.withLock { $0 } || engine?.isClosed == true }
     /// The engine of this process, while it owns the work path.
     nonisolated var engine: Engine? { owned.withLock { $0 } }
@@ -135,7 +135,7 @@ actor SharedEngine: EngineAccess {
 
     /// Moves the listeners to an engine of this process, and starts its queue.
     private func move(to made: Engine) async {
-        // Changes that the former owner has written and nobody has read.
+        // Unread changes of the former owner.
         follower.look(withProgress: false)
         owned.withLock { $0 = made }
         presence = nil

@@ -209,9 +209,9 @@ package actor Engine {
 
     // MARK: Closing
 
-    /// Stops all runs, keeps their bytes, writes every record and releases the work path. Every caller returns only
-    /// after that, except a middleware that a run waits for (`MiddlewareCall`), and all of them after
-    /// `closingPatience` seconds in which nothing but a middleware was waited for.
+    /// Stops all runs, keeps their bytes, writes every record and releases the work path. Every caller returns after that,
+    /// except a middleware that a run waits for (`MiddlewareCall`). If only middlewares are waited for during `closingPatience`
+    /// seconds, all callers return.
     package func close() async {
         beginClosing()
         guard !ownership.isClosed, !isInChain else { return }
@@ -252,8 +252,8 @@ package actor Engine {
     /// Seconds for which closing waits for programs of the download stage.
     private static let programPatience: Duration = .seconds(30)
 
-    /// Gives programs of the download stage one more second, when the process has to end soon. After that they are killed,
-    /// and what they have not been told is dropped.
+    /// Gives programs of the download stage one more second if the process has to end soon. Then they are killed, and the
+    /// changes that they have not received are dropped.
     package nonisolated func hurry() {
         let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
         guard !lines.isEmpty else { return }
@@ -263,7 +263,7 @@ package actor Engine {
         }
     }
 
-    /// Programs hear of every change of state, also of the last ones before the end of a command.
+    /// Programs receive every change of state, including the last ones before the end of a command.
     private func finishPrograms() async {
         let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
         guard !lines.isEmpty else { return }
@@ -305,7 +305,7 @@ package actor Engine {
         reporter.changes.end()
         programs.close()
         book.close()
-        // Nothing changes any more, and nobody else may change anything yet.
+        // All records are written, and this process still holds the lock.
         await lastWork?()
         ownership.close()
         releaseClosers()
@@ -345,8 +345,8 @@ package actor Engine {
             perform(run)
         }
         while let next = schedule.next() {
-            // The info file of a task that was not in memory stays open for the record at the end of a small file.
-            // Opening it twice costs a twentieth of a small file's time.
+            // The info file of a task that was not in memory stays open until the record at the end of a small file is written.
+            // Opening it a second time would take a twentieth of the time of a small file.
             var info: OpenInfoFile?
             if book[next.id] == nil {
                 info = OpenInfoFile()

@@ -137,8 +137,8 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     }
 }
 
-/// The life of an executor. The thread ends when nobody holds this any more, so that work of an engine that its
-/// `SharedEngine` has let go of still ends, and a closed engine still answers.
+/// Keeps the thread of an executor alive until it is released. So an engine that its `SharedEngine` has released still finishes
+/// its work, and a closed engine still answers.
 package final class EngineThread: Sendable {
     package let executor: EngineExecutor
     private let isJoined = Locked(false)

@@ -21,7 +21,7 @@ final class Problems {
 
     func append(_ text: String, code: DownloadError.Code = .disk) { append(DownloadError(code, text)) }
 
-    /// Performs an action whose failure becomes a problem, because nobody waits for its result.
+    /// Performs an action. Its failure becomes a problem, because no caller waits for its result.
     func during(_ action: () throws -> Void) {
         do {
             try action()

@@ -60,8 +60,8 @@ extension Downloader {
     /// ```
     ///
     /// - A suspended, cancelled or failed task is queued again. A complete one whose file is there returns at once.
-    /// - The call waits through retries, and while somebody has suspended the task, until it is complete, failed,
-    ///   cancelled or gone.
+    /// - The call waits until the task is complete, failed, cancelled or gone, also during retries and while the task is
+    ///   suspended.
     /// - Cancelling the Swift task throws `.cancelled`. The download stops only if this call was the last that waited
     ///   for it: other calls for the same URL and folder, and readers of `DownloadTask.file`, keep it running. Who
     ///   merely added the task or follows its progress does not count. With several calls, the action of the last one
@@ -98,7 +98,7 @@ extension Downloader {
         let id = builder.description.id
         try checkCanWait(for: id)
         activateQueue()
-        // Counted before the task is queued: another caller that is cancelled meanwhile must not stop it.
+        // Counted before the task is queued, so that the cancellation of another caller does not stop it.
         await waiters.join(id)
         do throws(DownloadError) {
             let file = try await add(builder).waitForFile()

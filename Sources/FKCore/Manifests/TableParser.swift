@@ -53,7 +53,8 @@ struct TableParser: LineFormat {
             }
     }
 
-    /// The separator of a header: its first tab, comma or semicolon. A header of one column has none; zero stands in no text.
+    /// The separator of a header: its first tab, comma or semicolon. 0 for a header of one column, because no text contains
+    /// this byte.
     private static func separator(of line: ArraySlice<UInt8>) -> UInt8 {
         line.first { $0 == 0x09 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") } ?? 0
     }
@@ -95,7 +96,7 @@ struct TableParser: LineFormat {
         return collector.manifest
     }
 
-    /// Reads a byte of a row. Returns false for one that must not stand there.
+    /// Reads a byte of a row. Returns false if the byte is not allowed at this place.
     private mutating func read(_ byte: UInt8, _ line: Int, _ column: Int) -> Bool {
         switch (place, byte) {
         case (.start, Self.quote): place = .quoted

@@ -43,7 +43,7 @@ extension Control {
     /// Otherwise the task fails with `.changedOnServer`, and the file stays as it was. Files that are right or unverifiable
     /// are ignored. A suspended repair of the same damage continues with the bytes that it has.
     ///
-    /// - Returns: the number of files that are fetched. Tasks that run meanwhile are left out.
+    /// - Returns: the number of files that are fetched. Running tasks are left out.
     @discardableResult
     public func repair(_ files: [VerifiedFile]) async throws(DownloadError) -> Int {
         try await renew(files.compactMap(\.renewal))

@@ -167,9 +167,9 @@ public struct Messager: Sendable {
         try await register(on: queue) { try await engine.observeBarrel(name, $0.calling(callback)) }
     }
 
-    /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends
-    /// when all members are complete, in error, cancelled or gone, and goes on while one is suspended. For an empty barrel
-    /// it ends after one sum. It ends at once if there is no such barrel.
+    /// The sums of a barrel as an asynchronous sequence. Every reader receives the first and the last sum. It ends when all
+    /// members are complete, in error, cancelled or gone, and continues while one is suspended. For an empty barrel it ends
+    /// after one sum. It ends at once if there is no such barrel.
     package func barrelInfos(_ name: String) -> AsyncStream<BarrelInfo> {
         sequence(.firstAndNewest) { engine, yield, end in try await engine.observeBarrel(name, end: end, yield) }
     }

@@ -118,9 +118,9 @@ extension Messager {
 }
 
 extension Downloader {
-    /// The sums over all tasks of the work path as an asynchronous sequence, finished ones included. Every reader receives the first
-    /// and the last sum; a slow one misses some in between. It goes on while tasks are suspended and after all have ended, because
-    /// others may follow, and ends when the downloader closes. The name in the sum is empty.
+    /// The sums over all tasks of the work path as an asynchronous sequence, finished ones included. Every reader receives the
+    /// first and the last sum; a slow one misses some in between. It continues while tasks are suspended and after all have
+    /// ended, because others may follow. It ends when the downloader closes. The name in the sum is empty.
     public var progress: some AsyncSequence<BarrelInfo, Never> & Sendable {
         messager.sequence(.firstAndNewest) { engine, yield, end in try await engine.observeTotal(end: end, yield) }
     }

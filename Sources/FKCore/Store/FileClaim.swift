@@ -1,8 +1,8 @@
 import FKMiddleware
 import Foundation
 
-/// The only answer to the question whose file is at a place. Whatever removes, replaces, renames or shortens a file outside
-/// the work path asks it at that moment, and does what the table of `Deed` allows.
+/// The only answer to the question whose file is at a place. Code that removes, replaces, renames or shortens a file outside
+/// the work path asks for it at that moment, and follows the table of `Deed`.
 ///
 /// | there is | the claim |
 /// | --- | --- |
@@ -20,7 +20,7 @@ import Foundation
 package enum FileClaim: String, Sendable, Hashable, CaseIterable {
     /// The file as the task left it.
     case ours
-    /// The file of the task, which somebody has written to.
+    /// The file of the task, which another program has changed.
     case oursEdited
     /// Somebody else's.
     case foreign

@@ -9,7 +9,7 @@ import Foundation
     import Darwin
 #endif
 
-/// A finished task as a run shows it.
+/// The fields of a finished task that a run shows.
 struct FinishedEntry {
     var id: TaskID
     var stamp = Stamp()
@@ -229,7 +229,7 @@ struct FinishedBlocks {
     }
 }
 
-/// The finished tasks that a run has heard of, in a file without a name beside the index that they are for.
+/// The finished tasks that were reported to a run, in an unlinked file in the folder of the index that is made from them.
 package final class FinishedSpool {
     private let path: String
     private let descriptor: Int32

@@ -40,7 +40,7 @@ package struct FinishedIndex: Sendable {
 
     /// Replaces the index by the entries that are still right and those of `found`.
     ///
-    /// The records must not be changed meanwhile by this process. If anything fails, the old index stays: it is right too.
+    /// This process must not change the records during the call. If anything fails, the old index stays: it is right too.
     ///
     /// - Parameter isFinished: false leaves a task out.
     package func add(_ found: FinishedSpool, where isFinished: (TaskID) -> Bool) {

@@ -8,8 +8,8 @@ import Foundation
 /// connect (waits in a queue) -> HostConnection -> take (waits in a queue for each interval) -> the request is sent
 /// ```
 ///
-/// A process that dies holds nobody back: the kernel releases its locks, and a place in a queue that is not used within a
-/// second of its time is void. If the files cannot be used, nothing is shared.
+/// A process that dies does not block the others: the kernel releases its locks, and a place in a queue that is not used within
+/// a second of its time is void. If the files cannot be used, nothing is shared.
 ///
 /// Hosts are named by `HostName.shown`. Times are nanoseconds of the monotonic clock, which the processes of a machine share.
 package final class HostTurns: Sendable {
@@ -173,9 +173,10 @@ extension HostTurns {
             !queue.isEmpty || last.map { $0 > now - min(interval, Self.longest) } ?? false
         }
 
-        /// Asks for the next turn.
+        /// Requests the next turn, and queues this process for it.
         ///
-        /// - Returns: nil if it is this process's turn now, otherwise when to ask again. It has a place until then.
+        /// - Returns: nil if the turn is this process's now; otherwise the time of the next call, until which the place in the
+        ///   queue is kept.
         mutating func ask(_ id: UInt32, _ interval: Int64, now: Int64) -> Int64? {
             // The clock began again: the machine has started since, or it is another one.
             if let last, last > now { (self.last, queue) = (now, []) }

@@ -27,7 +27,7 @@ package struct InfoHandle: Sendable, Equatable {
         self.head = head
     }
 
-    /// Compares what the file has, and not what the writer remembers.
+    /// Compares the contents of the file, not the writer's copy of them.
     package static func == (one: Self, other: Self) -> Bool {
         one.generation == other.generation && one.slotSize == other.slotSize
     }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// Tells whether new files of mode 0600 get that mode: whether the umask takes no permission from their owner. Almost every
-/// umask is such a one, and setting the mode of an info file takes a fifth of the time of writing it.
+/// Tells whether new files of mode 0600 get that mode, because the umask removes no permission of the owner. This is true for
+/// almost every umask. Setting the mode would add a fifth to the time of writing an info file.
 package enum UsualMask {
-    /// The answer for files that the calling thread makes now; false where the umask cannot be read without changing it. It
-    /// takes 20 us, so it is for many files.
+    /// True if files that the calling thread creates now get mode 0600; false if the umask cannot be read without changing it.
+    /// A call takes 20 us, so ask once for many files.
     package static var keepsOwner: Bool {
         #if os(Linux)
             // The line is `Umask:` and an octal number (proc(5), since Linux 4.7).

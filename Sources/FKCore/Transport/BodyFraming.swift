@@ -11,7 +11,7 @@ package enum BodyFraming: Sendable, Equatable {
     case countedLength(Int64)
     /// The last chunk (HTTP/1.1) or the end of the stream (HTTP/2).
     case delimited
-    /// The server closes the connection. A complete body then cannot be told from a truncated one.
+    /// The server closes the connection. A truncated body then looks like a complete one.
     case untilClose
 
     /// The framing fields contradict each other or are malformed.

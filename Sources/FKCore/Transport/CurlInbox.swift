@@ -22,7 +22,7 @@
             var signal: WakeSignal?
             var isAsleep = false
 
-            /// The signal to give once the lock is free: a thread that is woken while it is held would wait for it at once.
+            /// The signal to send after the lock is released. A thread that is woken earlier would have to wait for the lock.
             mutating func signalIfAsleep() -> WakeSignal? {
                 guard isAsleep else { return nil }
                 isAsleep = signal == nil

@@ -241,8 +241,8 @@
             return announceWait()
         }
 
-        /// Tells the handler that all bytes that were read are delivered. The first call, after the head, tells it that it
-        /// will be told.
+        /// Tells the handler that all bytes that were read are delivered. The first call, after the head, announces the later
+        /// ones.
         ///
         /// - Returns: false if the handler ends the transfer.
         func announceWait() -> Bool {

@@ -1,2 +1,2 @@
-/// The types of its interface, so that who imports this target can name them.
+/// The types of its interface, so that importers of this target can name them.
 @_exported import FKModel

@@ -5,8 +5,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What a request asks for. Most are a URL alone: Foundation's types are made where somebody needs them, such as a
-/// middleware.
+/// What a request asks for. Most are a URL alone: Foundation's types are created only on demand, such as for a middleware.
 package enum RequestForm: Sendable {
     /// A GET of a URL as `URLNormalizer` writes it, without fields.
     case url(String)

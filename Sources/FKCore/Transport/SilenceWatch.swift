@@ -7,7 +7,7 @@ struct SilenceWatch {
     /// True if the body is not the file: that of a redirect, or one that explains a status. It has one second in
     /// total, and its bytes do not end a silence.
     var isAside = false
-    /// The end of the handler's pause. The server is not silent meanwhile.
+    /// The end of the handler's pause. A pause does not count as the server's silence.
     var pausedUntil: UInt64?
 
     private let stallTimeout: Double

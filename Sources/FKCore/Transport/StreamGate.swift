@@ -1,5 +1,5 @@
-/// Limits the transfers that libcurl gets at once for a server that may speak HTTP/2, and chooses the ones that open
-/// a further connection.
+/// Limits the number of transfers in libcurl for a server that may use HTTP/2, and chooses the transfers that open a further
+/// connection.
 ///
 /// libcurl opens one connection for each request beyond the streams that a server allows (7.88: 256 concurrent
 /// transfers opened 129 connections to nginx, which allows 128 streams). It therefore gets at most

@@ -5,7 +5,7 @@ struct URLSessionFlow {
     enum Check: Equatable {
         /// Nothing is to be done.
         case fine
-        /// The server has been silent for this many seconds, which is too long. The text says what is missing.
+        /// The server was silent for longer than allowed: this many seconds. The text names what was expected.
         case silent(String, Double)
         /// Foundation has received the response of this request without reporting it. It is handled without its body.
         case unreported(request: Int)

@@ -124,9 +124,9 @@ final class URLSessionLine: NSObject, URLSessionDataDelegate, @unchecked Sendabl
     }
 
     #if canImport(FoundationNetworking)
-        /// Waits until Foundation has started the task, in a later turn of its queues, and then sets libcurl's
-        /// options. Nothing is read meanwhile. A busy machine can take long: it checks 100 times at once, then every
-        /// millisecond, and gives up after about ten seconds.
+        /// Waits until Foundation has started the task, in a later turn of its queues, and then sets libcurl's options. Nothing
+        /// is read meanwhile. It checks 100 times without a pause, then every millisecond, and gives up after about ten
+        /// seconds, because this can take long on a busy machine.
         private func keepCoding(of task: URLSessionTask, tries: Int) {
             let look: @Sendable () -> Void = { [self] in
                 guard gate.withLock({ $0.task === task }) else { return }

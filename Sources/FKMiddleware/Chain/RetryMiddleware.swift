@@ -57,7 +57,7 @@ public struct AttemptFailure: Sendable {
 public enum RetryDecision: Sendable, Hashable {
     /// The next middleware decides, and after the last one the rules for retries (`RetryPolicy`).
     case useRules
-    /// Another attempt after that time, at most `RetryPolicy.maxRetryAfter`; zero and less begin it at once.
+    /// Another attempt after that time, at most `RetryPolicy.maxRetryAfter`; immediately if it is zero or less.
     case retry(after: Duration)
     /// Another attempt at once, with this address in place of the task's URL, as `Control.relink` does.
     case relinked(URL)

@@ -162,7 +162,7 @@ package struct AWSSignature: Sendable, Hashable {
         return items.sorted { $0 < $1 }.map { "\($0)=\($1)" }.joined(separator: "&")
     }
 
-    /// Encodes everything but unreserved characters (RFC 3986 section 2.3), once: what is encoded already stays so.
+    /// Encodes everything but unreserved characters (RFC 3986 section 2.3), once. Existing percent-encodings are kept.
     private static func encoded(_ text: Substring, keeping kept: String = "") -> String {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]

@@ -6,7 +6,7 @@ package enum SmallFile {
     ///
     /// - Parameters:
     ///   - limit: the maximum length in bytes.
-    ///   - name: what the file is, for the message.
+    ///   - name: the kind of file, for the message.
     /// - Throws: `.invalidArgument` if it cannot be read, is not a regular file, or is longer.
     package static func read(_ path: String, limit: Int, named name: String) throws(DownloadError) -> [UInt8] {
         func refused(_ reason: String) -> DownloadError {

@@ -3,7 +3,7 @@ import FKManifests
 import FKMiddleware
 import Foundation
 
-/// `fk barrel missing|refresh`: what a barrel lacks, and what has changed on its servers.
+/// `fk barrel missing|refresh`: incomplete members, and files that have changed on their servers.
 struct BarrelCheckCommand: Command {
     enum Check: Sendable {
         case missing

@@ -110,8 +110,8 @@ struct BarrelEditCommand: Command {
         }
     }
 
-    /// A token is never stored, so the process that runs the downloads needs one of its own. It is told here, where the token
-    /// is, and not by a 401 later.
+    /// A token is never stored, so the process that runs the downloads needs one of its own. Reported here, where the token is
+    /// known, and not by a 401 later.
     private func warnOfToken() {
         let workPath = WorkPath(global.workPath)
         guard HubToken.isPrivate(in: context.environment), EngineLock.isHeld(workPath),

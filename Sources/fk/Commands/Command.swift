@@ -29,7 +29,7 @@ struct CommandContext: Sendable {
             unreadable: Set(environment.keys.filter { !ProcessPaths.isText(variable: $0) }))
     }
 
-    /// Writes a line about something that does not stop the command.
+    /// Writes a warning: a line about a fault that does not stop the command.
     func warn(_ message: String) { errors.writeLine("fk: warning: \(Escaping.visible(message))") }
 
     /// The capabilities of standard output.

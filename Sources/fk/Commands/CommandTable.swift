@@ -31,7 +31,7 @@ enum CommandTable {
         words.first == "get" ? ArgumentParser(commands: [TransferCommands.get], globalOptions: globalOptions) : parser
     }
 
-    /// The words of a command, with its own name in the place of an alias.
+    /// The words of a command; an alias is replaced by the command's name.
     static func resolvingAlias(_ path: [String]) -> [String] {
         guard path.count == 1, let spec = all.first(where: { $0.aliases.contains(path[0]) }) else { return path }
         return spec.path

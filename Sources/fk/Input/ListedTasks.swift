@@ -215,7 +215,7 @@ struct KnownMembers {
         return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { ids.id(of: $0.place) }
     }
 
-    /// Gives a description the folder and the name of the member that has the same URL and the same file.
+    /// Copies the folder and the name of the member with the same URL and the same file into a description.
     func match(_ task: inout TaskDescription) {
         guard let reader, let folder = task.directory else { return }
         let found = find(task.url)

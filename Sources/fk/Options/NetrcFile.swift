@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// The file of `--netrc`. libcurl ignores one that it cannot read, and the request then looks as if the login were wrong.
+/// The file of `--netrc`. libcurl ignores an unreadable file; the server's refusal would then look like a wrong login.
 enum NetrcFile {
     /// Checks that the file can be read.
     ///

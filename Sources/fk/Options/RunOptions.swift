@@ -28,7 +28,7 @@ struct RunOptions: Sendable, Hashable {
     var transport: TransportKind?
     /// True leaves the run to a background process and returns at once.
     var detach: Bool
-    /// True ends the run although tasks were suspended meanwhile.
+    /// True ends the run although tasks were suspended during it.
     var noWait: Bool
     /// The absolute path of the log; nil for none.
     var log: String?

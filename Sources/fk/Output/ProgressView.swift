@@ -138,8 +138,8 @@ final class ProgressView: Sendable {
 
     // MARK: Drawing
 
-    /// Writes lines above the frame and what has changed in it, in a single write, so that a terminal never shows half
-    /// of it.
+    /// Writes lines above the frame and the changed parts of the frame in a single write, so that a terminal never shows half
+    /// of them.
     private func draw(_ state: inout State, above: [String]) {
         guard let last = state.last else { return }
         let above = state.pending + above
@@ -163,7 +163,8 @@ final class ProgressView: Sendable {
         output.write(terminal.synchronizes ? "\u{1b}[?2026h\(text)\u{1b}[?2026l" : text)
     }
 
-    /// The whole frame. Line wrapping is off meanwhile, because terminals disagree about the width of some characters.
+    /// The whole frame. Line wrapping is off while it is written, because terminals disagree about the width of some
+    /// characters.
     private func frame(
         _ lines: [ScreenLine], _ above: [String], _ state: inout State, _ size: Terminal.Size
     ) -> String {

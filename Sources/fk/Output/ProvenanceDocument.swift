@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 
 /// Where the bytes of a finished file came from: an element of `files` in the predicate of `fk provenance`
-/// (Docs/provenance.schema.json). Secrets of URLs are masked, and what is not known is left out.
+/// (Docs/provenance.schema.json). Secrets of URLs are masked, and unknown members are left out.
 struct ProvenanceDocument: Encodable {
     /// The bytes of a source.
     struct Source: Encodable {

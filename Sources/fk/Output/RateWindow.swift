@@ -51,7 +51,7 @@ struct RateWindow: Sendable {
         while samples.count > 1, time - samples[1].time >= Self.window { samples.removeFirst() }
     }
 
-    /// Bytes per second; nil until there is something to measure.
+    /// Bytes per second; nil before the first measurement.
     var rate: Double? {
         guard let latest, let first = samples.first else { return nil }
         let elapsed = latest.time - first.time

@@ -1,4 +1,4 @@
-/// A line of a screen as cells, to write only what differs from what is there.
+/// A line of a screen as cells, to write only the cells that differ.
 struct ScreenLine: Sendable, Hashable {
     struct Cell: Sendable, Hashable {
         /// nil for the second half of a wide character.
@@ -59,7 +59,7 @@ struct ScreenLine: Sendable, Hashable {
     /// Differences that are few columns apart are written together: a move takes about as many bytes.
     func text(over old: ScreenLine) -> String {
         guard self != old else { return "" }
-        // Erased first: behind a full row the cursor stands in the last column, which erasing would clear.
+        // Erased before writing: after a full row the cursor is in the last column, and erasing would clear it.
         let whole = "\r\u{1b}[K\(text)"
         if isUncertain || old.isUncertain { return whole }
         var output = ""
@@ -72,7 +72,7 @@ struct ScreenLine: Sendable, Hashable {
                 next += 1
             }
             var begin = start
-            // A wide character is written whole, and so is what it replaces.
+            // A wide character is written and replaced as a whole.
             while begin > 0, begin < cells.count, cells[begin].character == nil || old.isSecondHalf(begin) {
                 begin -= 1
             }

@@ -68,7 +68,7 @@ enum TerminalGuard {
         return true
     }
 
-    /// True once after the process was continued: what was drawn may be gone.
+    /// True once after SIGCONT, because the screen may have changed.
     static func takeContinued() -> Bool { wasContinued.exchange(false, ordering: .sequentiallyConsistent) }
 
     /// False if the program runs in the background of the terminal's session. Without such a session it is true.

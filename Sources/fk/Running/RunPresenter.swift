@@ -22,7 +22,7 @@ final class RunPresenter: Sendable {
         var unchanged: Set<TaskID> = []
         /// The files that were complete before this run, and whether each has a line.
         var already = (count: 0, isListed: true)
-        /// True if this process has run the tasks from the start, so that it hears of each attempt.
+        /// True if this process has run the tasks from the start, and so receives each attempt.
         var isEngine = false
         var failures = 0
         /// The tasks that could not be created.

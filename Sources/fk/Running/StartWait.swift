@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// Waits for the time of `--at`. The wall clock counts, so that a computer that sleeps meanwhile starts at the right time.
+/// Waits for the time of `--at`. It follows the wall clock, so that a computer that was asleep starts at the right time.
 struct StartWait: Sendable {
     let time: Date
     let global: GlobalOptions
@@ -11,7 +11,8 @@ struct StartWait: Sendable {
     /// Waits, and says for what.
     ///
     /// - Returns: nil at that time; the exit status if a signal came first.
-    /// - Throws: `DownloadError` if the work path cannot be used, because nobody may be there when the time has come.
+    /// - Throws: `DownloadError` if the work path cannot be used. This is checked before the wait, because the user may have
+    ///   left when it ends.
     func run() async throws -> Int32? {
         try WorkPath(global.workPath).open(create: true)
         let signal = Locked<Int32?>(nil)

@@ -16,7 +16,7 @@ struct TransferRun: Sendable {
     var barrels: [String] = []
     /// The command that continues after an interruption.
     var continueCommand: String
-    /// True if tasks that are suspended or cancelled meanwhile make the run fail.
+    /// True if tasks that are suspended or cancelled during the run make it fail.
     var needsAll = true
     /// The part of a list that this run takes; nil for all of it. Only then the status says whether another run would help.
     var shard: Shard? = nil

@@ -18,7 +18,7 @@ enum Allocator {
             let trimThreshold: Int32 = -1
             let mapThreshold: Int32 = -3
             let mostArenas: Int32 = -8
-            // Larger blocks are the tables of long lists: when they grow, the former ones go back to the kernel.
+            // Larger blocks are tables of long lists. When a table grows, its former block is returned to the kernel.
             _ = mallopt(mapThreshold, 2 << 20)
             _ = mallopt(trimThreshold, 16 << 20)
             _ = mallopt(mostArenas, 2)

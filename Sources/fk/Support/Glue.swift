@@ -78,7 +78,7 @@ enum Glue {
         #endif
     }
 
-    /// Makes a socket send small responses at once, and disables SIGPIPE if that is an option of the socket.
+    /// Makes a socket send small responses without delay, and disables SIGPIPE where that is an option of the socket.
     static func prepareSocket(_ descriptor: Int32) {
         var on: Int32 = 1
         let length = socklen_t(MemoryLayout<Int32>.size)

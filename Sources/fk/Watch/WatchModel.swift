@@ -37,7 +37,7 @@ struct WatchModel: Sendable {
 
     /// The order of the list.
     enum Order: String, Sendable, CaseIterable {
-        /// What runs, what a person may act on, the queue, what is over.
+        /// Running tasks, tasks that a person may act on, the queue, and ended tasks.
         case state
         case name
         case size
@@ -219,7 +219,7 @@ struct WatchModel: Sendable {
 
     // MARK: The list
 
-    /// Running tasks first, then those that a person may act on, the queue, and what is over.
+    /// Running tasks first, then those that a person may act on, the queue, and ended ones.
     private static func rank(_ info: DownloadInfo) -> Int {
         switch info.state {
         case .action: 0
@@ -232,7 +232,7 @@ struct WatchModel: Sendable {
         }
     }
 
-    /// The tasks that the filter lets through, in the order of the list. It is computed once after a change.
+    /// The tasks that match the filter, in the order of the list. It is computed once after a change.
     mutating func shown() -> [TaskID] {
         if let order { return order }
         let needle = filter.lowercased()

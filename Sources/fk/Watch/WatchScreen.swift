@@ -8,8 +8,8 @@ import Foundation
     import Darwin
 #endif
 
-/// The full screen of `fk watch`: reads keys, applies events to a `WatchModel`, writes what differs between two frames,
-/// and performs what the model asks for. All of it happens on one thread.
+/// The full screen of `fk watch`: reads keys, applies events to a `WatchModel`, writes the differences between two frames, and
+/// performs the model's effects. All of it happens on one thread.
 final class WatchScreen: Sendable {
     /// What the thread hears from outside.
     enum Message: Sendable {
@@ -28,7 +28,7 @@ final class WatchScreen: Sendable {
     private let wakeRead: Int32
     private let wakeWrite: Int32
 
-    /// Performs an effect outside of the thread, which hears of the result by `post`.
+    /// Performs an effect on another thread, which posts the result.
     typealias Perform = @Sendable (WatchModel.Effect) -> Void
 
     /// - Parameter runCommand: the command that starts an engine, to suggest it.

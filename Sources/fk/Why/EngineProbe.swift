@@ -17,7 +17,7 @@ struct EngineProbe {
     /// The seconds since the first look, with the running tasks as they were then.
     private typealias Look = (seconds: Double, tasks: [TaskID: TaskRecord])
 
-    /// The looks of a measurement. A server that sends a portion each second has sent two portions meanwhile.
+    /// The number of samples of a measurement: enough for two portions of a server that sends one each second.
     private static let looks = 22
     private static let pause = Duration.milliseconds(100)
 
@@ -115,7 +115,7 @@ struct EngineProbe {
         for barrel in limits?.barrels ?? [] where task.barrels.containsExactly(barrel.name) {
             add("that of the barrel \(barrel.name)", barrel.rate) { $0.barrels.containsExactly(barrel.name) }
         }
-        // Which tasks belong to a command is not told: with one command they are all.
+        // The tasks of a command are unknown here: with one command they are all.
         for command in limits?.commands ?? [] where (limits?.commands.count ?? 0) == 1 {
             add("--limit-rate", command.rate) { _ in true }
         }

@@ -60,8 +60,8 @@ package struct TaskSum {
         }
     }
 
-    /// The present sums. The returned fraction counts as reported and does not decrease later. The speed is that of all
-    /// bytes since earlier calls, so that small files count which begin and end between two of them.
+    /// The present sums. The returned fraction counts as reported and does not decrease later. The speed is that of all bytes
+    /// since earlier calls, so small files that begin and end between two calls count as well.
     ///
     /// - Parameters:
     ///   - now: the time of the monotonic clock; nil, the default, measures no speed.

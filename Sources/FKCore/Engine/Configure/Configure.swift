@@ -27,8 +27,8 @@ public struct Configure: Sendable {
         didSet { maxAction = min(max(maxAction, 1), 256) }
     }
 
-    /// True lets no task run. Running tasks wait with their bytes until it is false, and added ones with them. The default is
-    /// false. `Downloader.pause()` and `resume()` set it.
+    /// True pauses the whole queue. Running tasks stop and keep their bytes; they and added tasks wait until it is false. The
+    /// default is false. `Downloader.pause()` and `resume()` set it.
     public var isPaused = false
 
     /// The interval of progress reports: polled callbacks, download middlewares, sequences. 0.2 to 2 seconds. The default

@@ -127,7 +127,7 @@ final class ChangeJournal {
         }
     }
 
-    /// Ends the journal, and removes its file unless somebody reads it. The next follower opens it again.
+    /// Ends the journal, and removes its file unless a follower reads it. The next follower opens it again.
     func end() {
         guard isOpen else { return }
         flush()

@@ -40,8 +40,8 @@ struct SpawnedProgram {
     /// Why a program was not started.
     struct Failure: Error {
         var code: Int32
-        /// True if a later attempt may succeed: the system lacks processes, memory or descriptors, or somebody is writing
-        /// the program.
+        /// True if a later attempt may succeed: the system lacks processes, memory or descriptors, or the program file is open
+        /// for writing.
         var isRetryable: Bool { [EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY].contains(code) }
     }
 

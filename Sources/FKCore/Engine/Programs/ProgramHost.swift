@@ -41,7 +41,7 @@ final class ProgramHost: Sendable {
 
     /// Creates a host.
     ///
-    /// - Parameter slots: the most programs at once; nil, the default, for four for each processor.
+    /// - Parameter slots: the maximum number of programs at the same time; nil, the default, allows four for each processor.
     init(slots: Int? = nil) {
         self.slots = ProgramSlots(slots ?? 4 * max(1, ProcessInfo.processInfo.activeProcessorCount))
     }

@@ -1,10 +1,10 @@
 import FKMiddleware
 import Foundation
 
-/// The changes of state that a program of the download stage has yet to hear. One task's follow each other in order;
-/// those of several tasks run at once, as far as there are slots.
+/// The changes of state that a program of the download stage has not received yet. Changes of one task are delivered in order.
+/// Those of several tasks are delivered at the same time, limited by the slots.
 final class ProgramLine: Sendable {
-    /// The most changes that wait. Further ones are dropped, and the next run that ends reports how many.
+    /// The maximum number of waiting changes. Further ones are dropped, and the next run that ends reports their number.
     static let limit = 20_000
 
     private struct Event: Sendable {
@@ -14,7 +14,7 @@ final class ProgramLine: Sendable {
     }
 
     private struct State {
-        /// The tasks whose changes are being told, with those that follow.
+        /// The tasks whose changes are being delivered, with their next changes.
         var tasks: [TaskID: [Event]] = [:]
         var count = 0
         var dropped = 0
@@ -104,7 +104,8 @@ final class ProgramLine: Sendable {
         }
     }
 
-    /// Returns when all changes have been told. After `patience` the running programs are killed, and the rest is dropped.
+    /// Returns when all changes are delivered. After `patience` the running programs are killed and the remaining changes
+    /// dropped.
     func finish(patience: Duration) async {
         let timer = Task.detached {
             try? await Task.sleep(for: patience)

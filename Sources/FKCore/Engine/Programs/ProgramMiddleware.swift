@@ -145,7 +145,7 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
 
     // MARK: States
 
-    /// Tells the program of a new state. It returns at once; the runs for one task follow each other in order.
+    /// Queues a new state for the program and returns. The runs for one task happen in order.
     package func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
         if program.stage == .download { line.add(task, state, error) }
     }

@@ -59,7 +59,7 @@ enum ProgramPath {
         return nil
     }
 
-    /// The reason why the system refused to start a program that is there.
+    /// The system's reason for not starting a program that exists.
     static func reason(_ code: Int32, _ path: String, directory: String) -> String {
         switch code {
         case ENOENT, ENOTDIR:

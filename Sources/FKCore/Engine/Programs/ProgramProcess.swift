@@ -23,7 +23,7 @@ final class ProgramProcess {
     static let maxErrorBytes = 16 << 10
     /// The nanoseconds for which an output may stay open after the exit.
     static let patienceAfterExit: Int64 = 1_000_000_000
-    /// The most bytes that are read at once, so that a flood does not keep the thread from other programs.
+    /// The maximum number of bytes of one read, so that one program's output does not delay the others.
     private static let portion = 64 << 10
 
     private let pid: pid_t
@@ -126,7 +126,7 @@ final class ProgramProcess {
         guard exit == nil, !isReaped else { return reap() }
         var info = siginfo_t()
         guard waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 else {
-            // The application reaps all processes itself, so nobody knows the status.
+            // The application reaps all child processes itself, so the status is unknown.
             if errno == ECHILD {
                 exit = .notStarted(
                     "its exit status is unknown: something else in this process waits for it", isRetryable: false)
@@ -158,8 +158,8 @@ final class ProgramProcess {
 
     // MARK: System calls
 
-    /// The bytes that are there, at most a portion; empty if there are none now. At the end it closes the descriptor and
-    /// returns nil.
+    /// The available bytes, at most a portion; empty if there are none now. At the end it closes the descriptor and returns
+    /// nil.
     private static func read(_ descriptor: inout Int32) -> [UInt8]? {
         let bytes = [UInt8](unsafeUninitializedCapacity: portion) { buffer, count in
             let result = systemRead(descriptor, buffer.baseAddress, buffer.count)

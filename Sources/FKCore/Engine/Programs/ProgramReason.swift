@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Makes what a program wrote fit for an error: one line, short, without control characters and without secrets.
+/// Shortens the output of a program for an error: one line, without control characters and secrets.
 enum ProgramReason {
     /// The most characters of a reason.
     static let maxLength = 300

@@ -5,7 +5,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// One run of a program for a person who wants to see what it decides. It changes no task and sends no request.
+/// A trial run of a program, to see its decision. It changes no task and sends no request.
 package struct ProgramTrial: Sendable, Hashable {
     /// The decision.
     package enum Result: String, Sendable, Hashable, CaseIterable {

@@ -1,7 +1,6 @@
 import FKMiddleware
 
-/// The facts of one attempt: how it began, and what has gone wrong since. Reports and the decision about the next attempt
-/// read them.
+/// The facts of one attempt: how it began, and its faults so far. Reports and the decision about the next attempt read them.
 struct Attempt {
     /// The begin, in nanoseconds of the monotonic clock.
     let began: Int64
@@ -52,8 +51,8 @@ struct Attempt {
     ///
     /// - Parameters:
     ///   - url: the URL of the attempt.
-    ///   - received: the bytes that are there now.
-    ///   - isResumed: true if the attempt began with bytes that the server was asked to continue.
+    ///   - received: the number of stored bytes.
+    ///   - isResumed: true if the attempt requested the rest of stored bytes.
     ///   - random: a number in 0..<1 for the jitter.
     func decide(
         _ error: DownloadError, of record: TaskRecord, from url: String, received: Int64, isResumed: Bool,

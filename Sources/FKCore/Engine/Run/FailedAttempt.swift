@@ -84,7 +84,7 @@ final class FailedAttempt {
         run.follow(next, error)
     }
 
-    /// Runs middlewares. nil if the run was stopped meanwhile.
+    /// Runs middlewares. nil if the run was stopped during the wait.
     private func ask<Value: Sendable>(
         isolation: isolated (any Actor)? = #isolation, _ body: @Sendable () async -> Value
     ) async -> Value? {

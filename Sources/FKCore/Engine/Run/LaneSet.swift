@@ -1,14 +1,14 @@
 import FKMiddleware
 
-/// The connections of one file: their ranges, their number, their sources, and what follows when one ends. It decides;
-/// `Transfer` sends the requests and updates the record.
+/// Decides about the connections of one file: their number, ranges and sources, and the next step when one ends. `Transfer`
+/// sends the requests and updates the record.
 ///
 /// ```text
 /// first -> more … -> next (a lane has filled its range) -> ended -> more | surplus | wait | last
 /// ```
 ///
-/// Invariants: no two lanes fill one range, no two claims have the same position, and every missing byte lies in a range
-/// that a lane fills or the next one may take. Lanes are objects, because each has a transfer; everything else is a value.
+/// Invariants: no two lanes fill the same range. No two claims have the same position. Every missing byte is in a range that a
+/// lane fills, or that is free for the next lane. Lanes are objects because each has a transfer; everything else is a value.
 struct LaneSet {
     /// What follows once all lanes have ended.
     enum AfterLanes {
@@ -189,7 +189,7 @@ struct LaneSet {
         ranges.firstIndex { $0.position < claim && claim < $0.end ?? .max }
     }
 
-    /// The place where a lane's claim divides a range, once the server has answered; nil if it is not free any more.
+    /// The place where a lane's claim divides a range, once the server has answered; nil if it is no longer free.
     ///
     /// - Parameter limit: the maximum number of ranges.
     func place(of lane: Lane, in ranges: [SavedRange], limit: Int) -> Place? {

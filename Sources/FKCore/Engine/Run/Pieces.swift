@@ -61,7 +61,7 @@ struct Pieces {
         return next
     }
 
-    /// Ends a comparison beside the transfer. Returns false if its result does not count any more.
+    /// Ends a comparison beside the transfer. Returns false if its result is outdated.
     mutating func endComparing(_ generation: Int) -> Bool {
         guard comparing == generation else { return false }
         comparing = nil

@@ -166,7 +166,7 @@ extension TaskRun {
         part.counters.detach()
     }
 
-    /// Reports the end of the attempt. The record already says what follows.
+    /// Reports the end of the attempt. The record already has the next state.
     func tellEnd(_ state: DownloadState) {
         if state == .complete {
             reporter.tellAttempt(entry, self, .succeeded)

@@ -86,7 +86,7 @@ final class TaskRun {
         return transfer
     }
 
-    /// All bytes are there. The file is published at once if nothing has to be waited for.
+    /// All bytes have arrived. The file is published in the same call if no step of it has to wait.
     func verify(_ transfer: Transfer) {
         let verification = Verification(run: self, transfer: transfer)
         phase = .verifying(verification)

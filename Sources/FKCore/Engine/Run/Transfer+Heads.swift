@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// The head of a response: the head stage, the gate, and what the record learns.
+/// The head of a response: the head stage, the gate, and the changes of the record.
 extension Transfer {
     /// Asks response middlewares about the head, and then opens the gate.
     func headArrived(_ lane: Lane, _ receiver: RangeReceiver) {
@@ -104,8 +104,8 @@ extension Transfer {
         entry.record.adopt(head.essentials)
     }
 
-    /// Records which source begins to send the bytes of a range, before the first one arrives: a crash then leaves no byte with
-    /// another source.
+    /// Records the source of a range before its first byte arrives, so that after a crash no byte is attributed to another
+    /// source.
     private func noteSource(of receiver: RangeReceiver, _ source: String) {
         guard entry.record.ranges.indices.contains(receiver.index) else { return }
         let range = entry.record.ranges[receiver.index]

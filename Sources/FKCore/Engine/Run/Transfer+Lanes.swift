@@ -31,7 +31,7 @@ extension Transfer {
 
     /// Divides a range at a claim that the server has answered.
     ///
-    /// - Returns: false if the place is not free any more.
+    /// - Returns: false if the place is no longer free.
     func settle(_ lane: Lane, _ receiver: RangeReceiver) -> Bool {
         guard let claim = lane.claim, case .append = receiver.decision else { return false }
         entry.foldCounters()

@@ -2,7 +2,8 @@ import FKMiddleware
 import Foundation
 
 /// From the last byte to the proof that the file is the one expected: pieces of a list, length, digest, the finished file that
-/// is repaired, checksums of pieces. It waits only for what was not computed while the bytes arrived. Confined to the engine.
+/// is repaired, checksums of pieces. It waits only for digests that were not computed while the bytes arrived. Confined to the
+/// engine.
 struct Verification {
     unowned let run: TaskRun
     let transfer: Transfer
@@ -25,7 +26,7 @@ struct Verification {
         return known(checksum.algorithm) != nil && existing != .skip
     }
 
-    /// Compares the pieces that are left. The wrong ones are fetched again.
+    /// Compares the remaining pieces, and fetches wrong ones again.
     func comparePieces(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         if try await transfer.areAllPiecesRight() { run.verify(transfer) } else { run.fetchAgain(transfer) }
     }

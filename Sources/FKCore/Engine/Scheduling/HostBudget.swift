@@ -136,7 +136,7 @@ struct HostBudget: Sendable {
 
     private func busyTurn(_ host: String, now: Int64) -> Turn? { busy[host].flatMap { $0.until > now ? $0 : nil } }
 
-    /// Releases the connection of `admit` that nobody took.
+    /// Releases a connection of `admit` that was not used.
     mutating func endAdmission() { spare = nil }
 
     /// The hosts with connections of this process for which another process waits.

@@ -1,7 +1,7 @@
 import FKMiddleware
 
-/// A transport for requests that no engine sends: those of a refresh, and those for lists, records, signatures and digests. They
-/// keep the limits of hosts together with the engine and all other processes of the work path.
+/// A transport for requests outside an engine's queue: for refreshes, lists, records, signatures and digests. These requests
+/// share the limits of hosts with the engine and with all other processes of the work path.
 package final class PacedTransport: Transport {
     private let transport: any Transport
     private let budget: Locked<HostBudget>

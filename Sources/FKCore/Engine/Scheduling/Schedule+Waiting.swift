@@ -5,7 +5,7 @@ import Foundation
 extension Schedule {
     // MARK: Why tasks wait
 
-    /// The reason why an idle task does not run, as far as is known.
+    /// The reason why an idle task does not run, if it is known.
     func waiting(of entry: TaskEntry) -> Waiting? {
         guard entry.record.state == .idle else { return nil }
         let obstacle = hosts.obstacle(entry.host, for: groups.asker(entry.group), now: clock.now)

@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Decides which tasks run, and records what the others wait for and the time of the next check. Confined to the
+/// Decides which tasks run, and records the waiting reasons of the others and the time of the next check. Confined to the
 /// engine.
 ///
 /// ```text
@@ -55,7 +55,7 @@ final class Schedule {
         alarms = Alarms(now: clock.now)
     }
 
-    /// An engine that nobody holds any more may leave runs behind: a run and its task hold each other.
+    /// A run and its task retain each other. This breaks the cycle if an engine is released without a close.
     deinit {
         for entry in running.values { entry.run = nil }
     }

@@ -14,7 +14,7 @@ import Foundation
 /// Servers round the time that is left to whole seconds, some up and some down. So a window ends between `low` and `high`,
 /// and each answer narrows that. The last request of a window is sent at `low`, where it does no harm on either side.
 ///
-/// If other clients use the same quota, the share of this process is what it has used of what was used, less one request,
+/// If other clients use the same quota, the share of this process is its part of the requests used so far, less one request,
 /// because no client knows its share exactly. Times are nanoseconds of a monotonic clock. A value type without locks.
 struct ServerQuota: Sendable {
     private struct Window: Sendable {
@@ -46,7 +46,7 @@ struct ServerQuota: Sendable {
     private var longest: Int64 = 0
     /// The time of a request after the end of a window, until it is answered.
     private var probe: Int64?
-    /// Nanoseconds after which the answer to such a request is not waited for any more.
+    /// Time limit for the answer to such a request, in nanoseconds.
     private static let patience: Int64 = 2_000_000_000
     /// The used requests from which the share of this process is known.
     private static let sample = 8.0

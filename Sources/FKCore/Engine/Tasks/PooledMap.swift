@@ -99,7 +99,7 @@ struct PooledMap<Value: PooledValue>: @unchecked Sendable {
             }.filter { self.has($0) }
         }
 
-        /// Memory of zeros. Memory of `malloc` would stay with the process if something behind it is in use.
+        /// Memory of zeros. Memory of `malloc` cannot be returned to the system while a later block is in use.
         private static func map() -> UnsafeMutablePointer<Value> {
             let memory = mmap(nil, pageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
             guard let memory, memory != MAP_FAILED else { fatalError("There is no memory for the table of tasks.") }

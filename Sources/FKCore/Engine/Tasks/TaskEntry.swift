@@ -185,8 +185,8 @@ package final class TaskEntry {
         return true
     }
 
-    /// Adds what a middleware has decided to the task's history. The same decision stands there once, with its last time:
-    /// a chain runs for every request of every connection.
+    /// Adds the decision of a middleware to the task's history. A repeated decision is one line with the last time, because a
+    /// chain runs for every request of every connection.
     package func noteDecision(of name: String, _ what: String, at date: Date) {
         record.noteDecision(HistoryLine(time: date, by: name, what: what))
         isDirty = true

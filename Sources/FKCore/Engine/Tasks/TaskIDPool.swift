@@ -1,10 +1,10 @@
 import FKMiddleware
 import Foundation
 
-/// One copy of each task id of this process, with a number for each. A million ids take 32 MB, and the queue, the members of a
-/// barrel, the sums of a run and the resting tasks have the same ones: they hold the numbers (`TaskIDTable`).
+/// One copy of each task id of this process, with a number for each. The queue, barrels, sums and resting tasks store the
+/// numbers instead of the ids (`TaskIDTable`), because a million ids take 32 MB.
 ///
-/// An id stays as long as somebody holds it; then its number is given to another one. All operations are O(1) on average. Safe to
+/// An id is removed when its last holder releases it; its number is then reused. All operations are O(1) on average. Safe to
 /// use from any thread.
 final class TaskIDPool: @unchecked Sendable {
     // Sendable because everything but the ids is touched only with `lock` held. An id is written before its number is handed out,
@@ -27,7 +27,7 @@ final class TaskIDPool: @unchecked Sendable {
 
     private static let blockBits = 12
     private static let blockSize = 1 << blockBits
-    /// Room for 2^30 ids. The pages of this list that nobody uses take no memory.
+    /// Room for 2^30 ids. Unused pages of this list take no memory.
     private static let blockCount = 1 << 18
 
     /// A random factor. Lists may come from others, and ids are computed from URLs, so collisions must not be predictable.

@@ -76,7 +76,7 @@ package struct TaskIDTable: @unchecked Sendable {
 
     /// The ids and their numbers, in the order of the numbers.
     package var all: some Sequence<(id: TaskID, number: Int32)> {
-        // The storage is held, so that a table that changes meanwhile changes a copy.
+        // The storage is retained, so that a change of the table during the iteration copies it.
         let storage = storage
         return (0..<Int32(storage.held.count)).lazy.filter { storage.held[Int($0)] >= 0 }
             .map { (id: TaskIDPool.shared.id(of: storage.held[Int($0)]), number: $0) }

@@ -23,7 +23,7 @@ final class DigestFollower: @unchecked Sendable {
 
     /// The shortest file that gets one, in bytes. The digest of a smaller one takes less time than the change of threads.
     static let minLength: Int64 = 4 << 20
-    /// The bytes after which the other thread is told to continue.
+    /// The number of bytes after which the other thread is woken.
     static let step: Int64 = 1 << 20
 
     /// Creates a follower of an empty part file.

@@ -8,7 +8,7 @@ final class GatherBuffer {
     /// The maximum number of bytes, which a kill can lose. With 256 KiB a GiB would take a tenth less on ext4.
     static let capacity = 64 << 10
 
-    /// The buffers that nobody uses. A buffer is in use only while a transport hands over what it has read, so few exist.
+    /// The free buffers. A buffer is in use only while a transport hands over the bytes it has read, so there are few.
     private static let spares = Locked<[GatherBuffer]>([])
     private static let maxSpares = 4
 

@@ -28,11 +28,11 @@ package struct LaneGrowth: Sendable {
     static let maxTrialSeconds = 0.6
     /// The seconds for which the connections of a step may be without an answer.
     static let maxMissingSeconds = 5.0
-    /// A look that is faster than the one before by this factor shows connections that still speed up. In a slow start whose round
-    /// trip is shorter than an interval, the next look has at least 4/3 of the bytes.
+    /// If a measurement exceeds the previous one by this factor, the connections still speed up. During TCP's slow start, if a
+    /// round trip is shorter than an interval, each measurement has at least 4/3 of the bytes of the previous one.
     static let rampFactor = 1.2
-    /// The maximum number of intervals for which they are waited for. From ten packets, TCP needs 10 round trips for 100 MB/s
-    /// over 0.1 s.
+    /// The maximum number of intervals to wait for connections that speed up. From ten packets, TCP needs 10 round trips for
+    /// 100 MB/s over 0.1 s.
     static let maxRampIntervals = 12.0
     /// The minimum number of intervals that the rest of the file takes. A new connection needs one to three round trips before its
     /// first byte, and then speeds up.
@@ -46,12 +46,12 @@ package struct LaneGrowth: Sendable {
     package private(set) var interval: Double
     private let isAutomatic: Bool
     private var last: (rate: Double, lanes: Int)?
-    /// What was measured of the present connections.
+    /// The measurements of the present connections.
     private var trial = Trial()
 
     /// The measurements since the last change of `limit`.
     private struct Trial {
-        /// Where the connections had reached their speed, as far as is known.
+        /// The bytes and the time at which the connections had reached their speed.
         var base = (bytes: Int64(0), seconds: 0.0)
         var last = (bytes: Int64(0), seconds: 0.0)
         var lastRate = 0.0

@@ -82,7 +82,7 @@ extension TaskControl {
         return true
     }
 
-    /// Removes tasks of the last portion from the memory that have no slot; finished ones after the next question about them.
+    /// Removes the tasks of the last portion that have no slot from memory. Finished ones follow after the next query of them.
     func park(_ addition: Addition) {
         for result in addition.results.suffix(64) {
             if !result.isNew, result.state == .complete { book.restLater(result.id) } else { book.rest(result.id) }

@@ -3,8 +3,7 @@ import Foundation
 
 /// Tasks that are not complete at their deadline (`TaskOptions.deadline`).
 extension TaskControl {
-    /// Fails a task whose deadline has passed. A task that was suspended meanwhile stays suspended: it fails when it
-    /// is about to start.
+    /// Fails a task whose deadline has passed. A suspended task stays suspended, and fails when it is about to start.
     package func expire(_ id: TaskID) {
         guard let entry = book[id] ?? book.unrest(id), entry.verbState == .idle || entry.verbState == .action else {
             return

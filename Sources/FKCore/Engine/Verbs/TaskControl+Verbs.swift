@@ -168,7 +168,7 @@ extension TaskControl {
             book.write(entry)
             return Self.suspendedNote(entry.received)
         case .stopDroppingBytes:
-            // A task that was queued again meanwhile has another attempt, whose bytes stay.
+            // A task that was queued again has a newer attempt, whose bytes are kept.
             guard entry.record.state == .cancel, entry.run == nil else { return Self.cancelledNote }
             entry.record.removePart(of: book.workPath)
             dropBytes(of: entry)

@@ -175,7 +175,7 @@ extension TaskOptions {
     fileprivate var bindsBytes: Bool { checksum != nil || size != nil || pieces != nil }
 }
 
-/// What is asked for a finished file, and what the answer means.
+/// The conditional request for a finished file, and the meaning of its answer.
 enum RefreshRules {
     /// The conditional header fields.
     static func conditions(_ known: Validator?) -> [(name: String, value: String)] {

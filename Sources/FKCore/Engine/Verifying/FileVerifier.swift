@@ -159,7 +159,8 @@ private final class OpenFile {
     let descriptor: Int32
     let length: Int64
 
-    /// - Parameter followingLinks: true for a file of somebody else, which may be a symbolic link; the default is false.
+    /// - Parameter followingLinks: true for a file that the task did not write, which may be a symbolic link; the default is
+    ///   false.
     init(_ path: String, followingLinks: Bool = false) throws {
         self.path = path
         let target = followingLinks ? realpath(path, nil) : nil

@@ -2,8 +2,8 @@ import FKMiddleware
 import Foundation
 
 extension TaskRecord {
-    /// The name of the finished file that this fetch replaces, in the folder of the new one, and what to do with it; nil if there
-    /// is no such file, or if it is somebody else's now.
+    /// The name of the finished file that this fetch replaces, in the folder of the new one, and what to do with it; nil if
+    /// there is no such file, or if it now belongs to another task or program.
     package func renewed(in folder: Folder, _ owner: FileOwner) -> (name: String, act: FileClaim.Act)? {
         guard let former, former.path.folderPart.isExactly(folder.path) else { return nil }
         // The state may be that of the record before the rename.
@@ -36,7 +36,7 @@ extension Transfer {
             entry.record.fetchWhole()
             return fetchNext()
         }
-        // A killed process leaves a part file whose name the record has.
+        // A killed process leaves its part file; the record has the name.
         try book.save(entry)
         try await copy(former.path.lastPathPart)
         continueCopy(ranges)

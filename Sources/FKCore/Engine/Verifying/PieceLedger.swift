@@ -36,7 +36,7 @@ struct PieceLedger {
 
     /// The maximum number of remembered responses. The oldest are forgotten.
     private static let maxOrigins = 1_024
-    /// The number of wrong pieces after which a source is not used any more, if there is another one.
+    /// The number of wrong pieces after which a source is replaced, if there is another one.
     static let patience = 3
 
     /// Returns nil if a file of this length has another number of pieces.
@@ -55,7 +55,7 @@ struct PieceLedger {
 
     // MARK: Comparing
 
-    /// The pieces that are there as a whole and were not compared yet, in order: the first one, and more up to `bytes` bytes.
+    /// The complete pieces that are not compared yet, in order: at least one, and further ones up to `bytes` bytes in all.
     func due(_ ranges: [SavedRange], bytes: Int64) -> [Int] {
         var result: [Int] = []
         var sum: Int64 = 0
@@ -148,7 +148,7 @@ struct PieceLedger {
     /// True for a piece that is fetched again.
     func isFetchedAgain(_ offset: Int64) -> Bool { wrong[Int(offset / digests.length)] != nil }
 
-    /// The source to ask for a piece again: the one that has sent it wrong least often, the first of equal ones.
+    /// The source for another request of a piece: the first of those that have sent it wrong least often.
     func source(for offset: Int64, among sources: [String]) -> String? {
         let wrong = wrong[Int(offset / digests.length)] ?? [:]
         return sources.enumerated()

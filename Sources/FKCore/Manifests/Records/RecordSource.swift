@@ -263,7 +263,7 @@ private struct RecordSearch {
             let version = manifest.form == .record ? manifest.facts.commit : nil
             return (manifest.form, [manifest], version ?? Self.version(of: manifest.entries))
         } catch {
-            // Any text may answer for a record; a list that is malformed is told.
+            // Any text may be the answer for a record; only a malformed list is an error.
             if error.form == nil || error.form == .urls { return nil }
             throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(head.url))
         }

@@ -33,8 +33,8 @@ package struct FileVersion: Sendable, Hashable {
     /// True if all bytes will be compared with a digest.
     package var isCompared: Bool { isVouched || validator?.digest != nil }
 
-    /// True if nothing proves any more that the stored bytes are of one version: the digest that they were joined for was
-    /// taken away. No byte of them may stay.
+    /// True if the stored bytes were joined for a digest that was removed later. Nothing proves then that they are of one
+    /// version, so all of them are discarded.
     package var isUnproven: Bool { needsDigest && !isCompared }
 
     /// The version that a response describes.

@@ -83,7 +83,7 @@ package struct PieceSums: Sendable {
         for run in sums.runs where run.start % Self.pieceLength == 0 {
             let index = Int(run.start / Self.pieceLength)
             guard index < table.count, run.end == Self.range(index, of: length).upperBound else { continue }
-            // Two answers that differ: what the file has is for its reader to say.
+            // Two different answers. Only reading the file can tell which bytes it has.
             if let known = table[index], known != run.crc32c { isTwice.insert(index) }
             table[index] = run.crc32c
         }

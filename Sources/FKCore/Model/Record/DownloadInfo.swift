@@ -189,7 +189,7 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
 }
 
 extension TaskRecord {
-    /// When the last byte arrived, as far as the record knows: not while the task runs.
+    /// When the last byte arrived, by the record: not while the task runs.
     package var lastByteAt: Date? {
         if state == .complete { return isForeign == true ? nil : finished }
         return partTime.map { Date(timeIntervalSince1970: Double($0) / 1e9) }

@@ -111,7 +111,7 @@ package struct HistoryLine: Codable, Sendable, Hashable {
     package var by: String
     /// What happened, in one sentence.
     package var what: String
-    /// The beginning of the line about a program that was told of a state.
+    /// The beginning of the line about a program that received a state.
     package static let told = "was told: "
     /// Creates a line.
     package init(time: Date, by: String, what: String) {

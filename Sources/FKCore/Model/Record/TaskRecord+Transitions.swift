@@ -413,8 +413,8 @@ extension TaskRecord {
         if history.count > 8 { own.history.removeFirst() }
     }
 
-    /// Adds a line to the history, and removes an earlier one that says the same. Of the states that a program was told
-    /// only the last one stays.
+    /// Adds a line to the history, and removes an earlier one that says the same. Only the last state that a program received
+    /// is kept.
     package mutating func noteDecision(_ line: HistoryLine) {
         let told = HistoryLine.told
         own.history.removeAll {

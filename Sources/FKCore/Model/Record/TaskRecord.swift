@@ -38,7 +38,7 @@ package struct TaskRecord: Sendable, Hashable {
     package var waiting: Waiting? { own.waiting }
     /// The ranges of the file, as `SegmentPlanner` divides it.
     package var ranges: [SavedRange] { own.ranges }
-    /// Checksums of the received bytes as far as they are known, until the file is synced.
+    /// The known checksums of the received bytes, until the file is synced.
     package var pieces: [PieceChecksum]? { own.pieces }
     /// The length of the whole file in bytes; nil until a server has reported it.
     package var expected: Int64? { own.expected }

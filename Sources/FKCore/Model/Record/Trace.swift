@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Where the bytes of a file came from, as far as nothing else in the record tells it. For `fk provenance`.
+/// The sources of a file's bytes, where no other member of the record has them. For `fk provenance`.
 ///
 /// Bytes without an entry came from the task's own URL. All URLs are masked.
 package struct Trace: Codable, Sendable, Hashable {

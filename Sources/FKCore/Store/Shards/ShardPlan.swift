@@ -63,7 +63,7 @@ package struct ShardPlan: Sendable, Hashable, Codable {
         return file.plan
     }
 
-    /// Records the plan of a first run, if no other process has done it meanwhile.
+    /// Records the plan of a first run, unless another process has recorded one.
     ///
     /// - Returns: the plan that is recorded now.
     /// - Throws: `.noSpace`, `.disk`, and the errors of `read`.
