@@ -20,6 +20,8 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case nameAuthority = "name-authority"
     /// Compare the pinned keys (`pinnedPublicKey`) with the server's.
     case checkPinnedKey = "check-pinned-key"
+    /// Give the base a folder (`bases`).
+    case nameBase = "name-base"
 
     /// The end of a sentence with the library's settings.
     var setting: String {
@@ -33,6 +35,7 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
         case .giveLogin, .giveProxyLogin: ""
         case .nameAuthority: " (`caFile`)"
         case .checkPinnedKey: " (`pinnedPublicKey`)"
+        case .nameBase: ": name it in `Configure.bases`"
         }
     }
 }

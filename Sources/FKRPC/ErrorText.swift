@@ -20,6 +20,7 @@ extension Remedy {
         case .giveProxyLogin: " (option all-proxy)"
         case .nameAuthority: " ('fk get --cacert')"
         case .checkPinnedKey: " ('fk get --pinnedpubkey')"
+        case .nameBase: ": run 'fk config set base.NAME FOLDER', and start fk rpc again"
         }
     }
 }

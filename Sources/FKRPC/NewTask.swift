@@ -135,7 +135,7 @@ extension RPCService {
     ///
     /// - Parameter taken: other new tasks of the same call; the default is none.
     func again(_ task: TaskDescription, _ taken: Set<TaskID> = []) async throws(RPCError) -> TaskDescription? {
-        guard let row = table.rows[task.id] else { return distinct(task, taken) }
+        guard let row = table.rows[id(of: task)] else { return distinct(task, taken) }
         switch task.options.existing {
         case .overwrite where row.state.isEnded:
             _ = try await perform(.forget, .id(row.id))
@@ -149,7 +149,7 @@ extension RPCService {
 
     /// Adds an ended download for a file that is there already, with aria2's error 13. The engine has no task for it.
     func refuse(_ task: TaskDescription) -> TaskRow {
-        let row = TaskRow(refused: task, name: table.rows[task.id]?.name)
+        let row = TaskRow(refused: task, name: table.rows[id(of: task)]?.name)
         refused.append(row.id)
         if refused.count > Self.maxRefused { table.remove(refused.removeFirst()) }
         note(table.add(refused: row))
@@ -193,7 +193,7 @@ extension RPCService {
     }
 
     private func isKnown(_ task: TaskDescription, _ taken: Set<TaskID>) -> Bool {
-        table.rows[task.id] != nil || taken.contains(task.id)
+        table.rows[id(of: task)] != nil || taken.contains(id(of: task))
     }
 
     /// True if the folder has the file, or a task will write it.

@@ -47,8 +47,8 @@ extension RPCService {
         /// - Returns: false if another one has that gid.
         mutating func claim(gid: String) -> Bool { gids.insert(gid).inserted }
 
-        mutating func append(_ task: TaskDescription, of call: Int) {
-            ids.insert(task.id)
+        mutating func append(_ task: TaskDescription, _ id: TaskID, of call: Int) {
+            ids.insert(id)
             tasks.append((call, task))
         }
     }
@@ -65,7 +65,7 @@ extension RPCService {
                 var task = try describe(uris, options)
                 task.startsSuspended = options["pause"] == "true" ? true : nil
                 // A second download of a URL takes its name from the first one.
-                if position != nil || new.contains(task.id) { await add(&new, at: nil, &results) }
+                if position != nil || new.contains(id(of: task)) { await add(&new, at: nil, &results) }
                 if let gid = options["gid"], !gid.isEmpty {
                     guard GID.isWhole(gid) else { throw RPCError("Invalid GID \(gid)") }
                     guard GID.number(gid).flatMap({ table.id(ofGID: $0) }) == nil, new.claim(gid: gid.lowercased())
@@ -73,7 +73,7 @@ extension RPCService {
                     task.attributes[GID.attribute] = gid.lowercased()
                 }
                 if let known = try await again(task) {
-                    new.append(known, of: call)
+                    new.append(known, id(of: known), of: call)
                     if position != nil { await add(&new, at: position, &results) }
                 } else {
                     results[call] = .success(.string(GID.text(refuse(task).gid)))

@@ -58,7 +58,7 @@ extension RPCService {
             task.directory = place.directory
             task.fileName = place.fileName
         }
-        if task.id == row.id {
+        if id(of: task) == row.id {
             if task.options != record.task.options {
                 var change = TaskChange(row.id)
                 change.options = task.options

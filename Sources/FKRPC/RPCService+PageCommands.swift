@@ -76,7 +76,7 @@ extension RPCService {
                 var task = distinct(try describe([url] + mirrors, CallOptions(members)), taken)
                 if paused { task.startsSuspended = true }
                 if let caFile { task.options.caFile = caFile }
-                taken.insert(task.id)
+                taken.insert(id(of: task))
                 tasks.append(.success(task))
             } catch { tasks.append(.failure(error)) }
         }

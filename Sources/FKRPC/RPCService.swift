@@ -18,6 +18,9 @@ package actor RPCService {
     let settings: RPCSettings
     let workPath: WorkPath
     var reader: StoreReader { StoreReader(workPath) }
+
+    /// The id that the engine gives to a task.
+    func id(of task: TaskDescription) -> TaskID { workPath.places.id(of: task) }
     /// Every task.
     var table = TaskTable()
     /// The options that clients have set for new tasks.

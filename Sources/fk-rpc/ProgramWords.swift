@@ -7,7 +7,7 @@ struct ProgramWords {
     private var values: [String: [String]] = [:]
     private static let flags: Set<String> = ["no-secret", "plain", "json", "quiet"]
     private static let names: Set<String> = [
-        "work-path", "listen", "folder", "secret-file", "allow-origin", "cert", "key", "jobs", "connections",
+        "work-path", "base", "listen", "folder", "secret-file", "allow-origin", "cert", "key", "jobs", "connections",
         "limit-rate", "min-free", "durability", "transport",
     ]
 
@@ -45,6 +45,9 @@ struct ProgramWords {
 
     var configure: Configure {
         var configure = Configure(workPath: URL(fileURLWithPath: workPath, isDirectory: true))
+        for base in all("base").map({ $0.split(separator: "=", maxSplits: 1) }) where base.count == 2 {
+            configure.bases[String(base[0])] = URL(fileURLWithPath: String(base[1]), isDirectory: true)
+        }
         if let jobs = self["jobs"].flatMap({ Int($0) }) { configure.maxAction = jobs }
         if let text = self["connections"] {
             configure.connections = Int(text).map { .fixed($0) } ?? .automatic

@@ -29,7 +29,8 @@ public struct Builder: Sendable {
     /// - Throws: same as `init(_:)` with a text.
     public init(_ url: URL) throws(DownloadError) { try self.init(url.absoluteString) }
 
-    /// The id of the task: the same for the same URL and destination.
+    /// The id of the task: the same for the same URL and destination. In a base that has moved (`Configure.bases`), the task has
+    /// the id of its former destination, which its handle tells.
     public var id: TaskID { description.id }
 
     /// The percent-encoded URL. Together with the destination it is the task's identity.

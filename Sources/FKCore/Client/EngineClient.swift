@@ -22,7 +22,7 @@ package struct EngineClient: Sendable {
     /// Creates a client for the work path of `configure`.
     package init(configure: Configure) {
         self.configure = configure
-        workPath = WorkPath(configure.workPath)
+        workPath = WorkPath(configure)
     }
 
     /// Performs one request.

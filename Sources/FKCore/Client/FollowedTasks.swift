@@ -15,9 +15,9 @@ struct FollowedTasks: Equatable {
     mutating func begin() { isOver = true }
 
     /// Notes the URLs of tasks that the other process will run.
-    mutating func note(_ message: EngineMessage) {
+    mutating func note(_ message: EngineMessage, in places: Places) {
         guard !isOver, let add = message.request as? AddTasks else { return }
-        for task in add.tasks { urls[task.id] = task.url }
+        for task in add.tasks { urls[places.id(of: task)] = task.url }
     }
 
     mutating func note(_ info: DownloadInfo) {

@@ -148,7 +148,7 @@ package actor RunSession {
         ) { [configure] in try configure.makeTransport() }
     }
 
-    private func owner() -> Int32 { EngineLock.holder(WorkPath(configure.workPath))?.pid ?? 0 }
+    private func owner() -> Int32 { EngineLock.holder(WorkPath(configure))?.pid ?? 0 }
 
     /// Ends the run soon. An engine keeps all bytes and releases the work path; a follower only stops following.
     ///
@@ -194,7 +194,7 @@ package actor RunSession {
         if requests.isEmpty, addition == nil { adopt([]) }
         while !requests.isEmpty, !isStopped {
             let request = requests.removeFirst()
-            following.note(request)
+            following.note(request, in: access.workPath.places)
             var portions = Array((isEngine ? request.portions(of: 1_000) : [request]).reversed())
             while let portion = portions.popLast(), !isStopped {
                 // The next portion would fail for the same reason.
@@ -203,7 +203,7 @@ package actor RunSession {
         }
         while let addition, !isStopped, let request = try addition.next(isMessage: !isEngine) {
             let message = EngineMessage(request)
-            following.note(message)
+            following.note(message, in: access.workPath.places)
             if await !perform(message, with: access) { break }
         }
         await hearSettled(access)

@@ -66,7 +66,7 @@ actor SharedEngine: EngineAccess {
         makeTransport: @escaping @Sendable () throws -> any Transport
     ) throws {
         try configure.validate()
-        workPath = WorkPath(configure.workPath)
+        workPath = WorkPath(configure)
         try workPath.open(create: true)
         self.configure = configure
         self.takesOver = takesOver

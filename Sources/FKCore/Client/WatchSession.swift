@@ -51,7 +51,7 @@ package actor WatchSession {
     ) throws {
         self.interval = max(0.05, interval)
         self.onEvent = onEvent
-        workPath = WorkPath(configure.workPath)
+        workPath = WorkPath(configure)
         let hooks = SharedEngine.Hooks(onNews: { news, holder in
             onEvent(.engineNews(news, pid: holder?.pid ?? 0))
         })

@@ -111,7 +111,7 @@ public struct Control: Sendable {
     ///   read.
     public func rateLimit(ofBarrel barrel: String? = nil) async throws(DownloadError) -> Int64? {
         // Every limit is stored when it is set, so no owner has to be asked.
-        let workPath = WorkPath(await engine.currentConfigure.workPath)
+        let workPath = WorkPath(await engine.currentConfigure)
         return try await typed {
             guard let barrel else { return try StandingLimit.read(in: workPath) }
             return try StoreReader(workPath).barrel(barrel).options.rateLimit.flatMap { $0 > 0 ? $0 : nil }

@@ -88,7 +88,7 @@ package actor Engine {
         callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false,
         shared: (thread: EngineThread, observers: Observers)? = nil
     ) throws {
-        let workPath = WorkPath(configure.workPath)
+        let workPath = WorkPath(configure)
         if !isChecked {
             try configure.validate()
             try workPath.open(create: true)
@@ -100,6 +100,7 @@ package actor Engine {
                 "The work path \(workPath.root) is in use by \(holder).",
                 isRetryable: true, remedy: .chooseWorkPath)
         }
+        try workPath.recordBases()
         let programs = try RegisteredPrograms(workPath, chains, isOn: configure.runsMiddlewarePrograms)
         self.workPath = workPath
         self.scope = scope
@@ -177,10 +178,12 @@ package actor Engine {
         try ownership.checkOpen()
         try configure.validate()
         // The URL of a folder may end in a slash or not, so paths are compared.
-        guard WorkPath(configure.workPath) == workPath else {
+        guard WorkPath(configure.workPath) == workPath,
+            configure.bases.mapValues(\.path) == schedule.configure.bases.mapValues(\.path)
+        else {
             throw DownloadError(
                 .configurationLocked,
-                "The work path cannot change while a downloader is live: close it and make another one.")
+                "The work path and its bases cannot change while a downloader is live: close it and make another one.")
         }
         schedule.update(configure)
         if configure.isPaused {

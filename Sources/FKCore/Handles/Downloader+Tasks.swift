@@ -95,7 +95,7 @@ extension Downloader {
     @discardableResult
     public func download(_ builder: Builder, onCancel: CancelAction = .suspend) async throws(DownloadError) -> URL {
         if Task.isCancelled { throw FileOutcome.waitCancelled }
-        let id = builder.description.id
+        let id = engine.workPath.places.id(of: builder.description)
         try checkCanWait(for: id)
         activateQueue()
         // Counted before the task is queued, so that the cancellation of another caller does not stop it.

@@ -29,7 +29,7 @@ package final class RecordReader: Sendable {
     /// - Parameter workPath: a file URL; nil, the default, uses the default of `Configure`.
     /// - Throws: `.notFound` if there is no work path, `.workPathUnusable` or `.laterVersion`.
     package init(workPath: URL? = nil) throws(DownloadError) {
-        let path = WorkPath(Configure(workPath: workPath).workPath)
+        let path = WorkPath(Configure(workPath: workPath))
         try typedNow { try path.open(create: false) }
         reader = StoreReader(path)
     }

@@ -50,7 +50,9 @@ package enum BarrelFile {
         forEach: ((TaskID, UnsafeBufferPointer<UInt8>) throws -> Void) throws -> Void
     ) throws -> (size: Int, begin: Int) {
         try BarrelName.validate(barrel.name)
-        var description = try StoreJSON.encode(barrel)
+        var stored = barrel
+        stored.options.store(by: workPath.places)
+        var description = try StoreJSON.encode(stored)
         description.append(0x0a)
         /// Passes the description and the lines of the members to `take`, in portions.
         func lines(after begin: [UInt8], _ take: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
@@ -100,7 +102,7 @@ package enum BarrelFile {
     ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     package static func read(_ name: String, in workPath: WorkPath) throws -> BarrelRecord {
-        try named(name) { try read(path: workPath.barrelPath(name)) }
+        try named(name) { try read(path: workPath.barrelPath(name), workPath) }
     }
 
     /// Reads a barrel without keeping its members.
@@ -115,7 +117,7 @@ package enum BarrelFile {
         _ name: String, in workPath: WorkPath, began: (Int) -> Void = { _ in },
         _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
     ) throws -> BarrelRecord {
-        try named(name) { try scan(path: workPath.barrelPath(name), began: began, member) }
+        try named(name) { try scan(path: workPath.barrelPath(name), workPath, began: began, member) }
     }
 
     /// The settings of a barrel.
@@ -146,7 +148,7 @@ package enum BarrelFile {
             let stem = path.lastPathPart.dropLast(".barrel".count)
             // Foundation's own decoding drops a byte order mark.
             if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
-            return try? read(path: path).name
+            return try? scan(path: path, nil, began: { _ in }) { _, _, _ in }.name
         }.sorted()
     }
 
@@ -157,7 +159,7 @@ package enum BarrelFile {
         var problems: [DownloadError] = []
         for path in try paths(in: workPath) {
             do {
-                let barrel = try read(path: path)
+                let barrel = try read(path: path, workPath)
                 guard workPath.barrelPath(barrel.name).isExactly(path) else {
                     throw DownloadError(.corruptInfo, "\(path) says it is the barrel \"\(barrel.name)\".")
                 }
@@ -210,9 +212,9 @@ package enum BarrelFile {
         }
     }
 
-    private static func read(path: String) throws -> BarrelRecord {
+    private static func read(path: String, _ workPath: WorkPath) throws -> BarrelRecord {
         var members: [BarrelMember] = []
-        var barrel = try scan(path: path, began: { members.reserveCapacity($0) }) { id, url, _ in
+        var barrel = try scan(path: path, workPath, began: { members.reserveCapacity($0) }) { id, url, _ in
             members.append(BarrelMember(id: id, url: String(decoding: url, as: UTF8.self)))
         }
         barrel.members = members
@@ -221,8 +223,11 @@ package enum BarrelFile {
 
     /// Reads a barrel's file from its beginning to its end, a portion at a time: a barrel of a million members has 100 MB,
     /// and their ids alone have 32.
+    ///
+    /// - Parameter workPath: the one of the places; nil leaves them as they are stored.
     private static func scan(
-        path: String, began: (Int) -> Void, _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
+        path: String, _ workPath: WorkPath?, began: (Int) -> Void,
+        _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
     ) throws -> BarrelRecord {
         let descriptor = try FileIO.open(path, O_RDONLY)
         defer { FileIO.close(descriptor) }
@@ -265,6 +270,7 @@ package enum BarrelFile {
         guard lines.checksum == header.crc, !lines.hasRest else { throw damaged("its checksum is wrong") }
         guard var barrel = try head?.get() else { throw damaged("it has no description") }
         guard isWhole, count == header.count else { throw damaged("a line is not a member") }
+        if let workPath { barrel.options = try workPath.withPlaces { try barrel.options.resolved(by: $0) } }
         barrel.options.options = barrel.options.options?.clamped()
         return barrel
     }

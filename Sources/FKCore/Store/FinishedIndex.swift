@@ -12,14 +12,14 @@ import Foundation
 /// The finished members of a long barrel, in a file beside the barrel's, so that running it again reads none of their records.
 ///
 /// ```text
-/// "fkdone" 0 1   SHA-256 of the boot's id   CRC-32C of both        the header
+/// "fkdone" 0 1   SHA-256 of the boot's id and the bases   CRC-32C of both        the header
 /// length   CRC-32C   entries                                       a block; any number of them
 /// ```
 ///
 /// An entry has what a run shows of a finished task, and the inode and the time of change (`st_ctime`) of its info file. It counts
 /// only while the info file has both. Every write to a record changes the time, also a write of another program. An entry whose
 /// record was changed, replaced, restored, copied or removed is ignored, and the record is read. After another boot the index is
-/// not used, because unsynced records may have been lost. It may be deleted at any time.
+/// not used, because unsynced records may have been lost, nor after a base has moved. It may be deleted at any time.
 package struct FinishedIndex: Sendable {
     private let workPath: WorkPath
     private let path: String
@@ -62,17 +62,18 @@ package struct FinishedIndex: Sendable {
                 while let (entry, stamp) = old.nextEntry() { try add(entry, as: stamp) }
                 try found.forEach { try add($0, as: stamps.stamp(of: $0.id)) }
                 try writer.flush()
-                try Self.header.withUnsafeBytes { try FileIO.write($0, to: descriptor, at: 0, path: aside) }
+                try Self.header(workPath).withUnsafeBytes { try FileIO.write($0, to: descriptor, at: 0, path: aside) }
             }
         }
     }
 
-    static let header: [UInt8] = {
-        var bytes = magic + Digester.bytes(of: BootID.current, .sha256)
+    static func header(_ workPath: WorkPath) -> [UInt8] {
+        let bases = workPath.places.bases.map { "\n\($0.name):\($0.root)" }.joined()
+        var bytes = magic + Digester.bytes(of: BootID.current + bases, .sha256)
         let crc = bytes.withUnsafeBytes { CRC32C.checksum($0) }
         withUnsafeBytes(of: crc.littleEndian) { bytes += $0 }
         return bytes
-    }()
+    }
 }
 
 /// Reads the entries of an index whose records have not changed. It opens no info file.
@@ -85,7 +86,7 @@ package final class FinishedReader {
         stamps = InfoStamps(workPath)
         descriptor = (try? FileIO.open(path, O_RDONLY)) ?? -1
         let blocks = FinishedBlocks(path, descriptor, from: FinishedIndex.headerSize)
-        self.blocks = blocks.hasHeader(FinishedIndex.header) ? blocks : nil
+        self.blocks = blocks.hasHeader(FinishedIndex.header(workPath)) ? blocks : nil
     }
 
     deinit { if descriptor >= 0 { FileIO.close(descriptor) } }

@@ -6,7 +6,7 @@ extension InfoFile {
     ///
     /// It takes less than half the time of `read`: the record is searched for the number and not parsed. A string of the
     /// record cannot look like the member, because its quotation marks are escaped.
-    package static func number(in path: String) -> UInt64? {
+    package static func number(in path: String, places: Places) -> UInt64? {
         guard let descriptor = try? FileIO.open(path, O_RDONLY) else { return nil }
         defer { FileIO.close(descriptor) }
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
@@ -20,7 +20,7 @@ extension InfoFile {
                 number(inPayload: UnsafeRawBufferPointer(rebasing: file[$0.payload]))
             }
         }
-        return found ?? (try? read(path))?.record.number
+        return found ?? (try? read(path, places: places))?.record.number
     }
 
     private static let member: StaticString = "\"number\":"

@@ -88,14 +88,16 @@ package final class OpenInfoFile {
 package enum InfoFile {
     /// Creates the info file of a new task, and its folder.
     ///
-    /// - Parameter setsMode: same as for `FileIO.create`.
+    /// - Parameters:
+    ///   - places: the stored form of the record's places.
+    ///   - setsMode: same as for `FileIO.create`.
     /// - Throws: `.fileExists` if there is one already; `.noSpace` or `.disk`, and then no file is left; `.tooLarge`
     ///   for a record of more than 16 MiB.
-    package static func create(at path: String, record: consuming TaskRecord, setsMode: Bool = true) throws
-        -> InfoHandle
-    {
+    package static func create(
+        at path: String, record: consuming TaskRecord, places: Places, setsMode: Bool = true
+    ) throws -> InfoHandle {
         let task = record.task
-        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize)
+        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize, places: places)
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
         try withImage(geometry, generation: 1, text, counters: []) { image in
             do {
@@ -130,11 +132,13 @@ package enum InfoFile {
 
     /// Reads the newest valid generation.
     ///
-    /// - Parameter open: keeps the file open for a following update.
+    /// - Parameters:
+    ///   - places: the stored form of the record's places.
+    ///   - open: keeps the file open for a following update.
     /// - Throws: `.notFound`, also for an empty file, whose creation is in progress or was interrupted;
-    ///   `.corruptInfo` if no slot is valid; `.laterVersion`; `.disk`.
-    package static func read(_ path: String, open: OpenInfoFile? = nil) throws -> InfoContents {
-        guard let contents = try read(path, containing: nil, open: open) else {
+    ///   `.corruptInfo` if no slot is valid; `.destination` for a base that has no folder here; `.laterVersion`; `.disk`.
+    package static func read(_ path: String, places: Places, open: OpenInfoFile? = nil) throws -> InfoContents {
+        guard let contents = try read(path, places: places, containing: nil, open: open) else {
             throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
         }
         return contents
@@ -142,7 +146,7 @@ package enum InfoFile {
 
     /// Reads the newest valid generation; nil, without parsing, if its payload does not contain these bytes.
     package static func read(
-        _ path: String, containing needle: [UInt8]?, open: OpenInfoFile? = nil
+        _ path: String, places: Places, containing needle: [UInt8]?, open: OpenInfoFile? = nil
     ) throws -> InfoContents? {
         let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_RDONLY)
         defer { if open == nil { FileIO.close(descriptor) } }
@@ -150,7 +154,7 @@ package enum InfoFile {
         var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")
         for _ in 0..<3 {
             do {
-                return try read(descriptor, path: path, containing: needle)
+                return try read(descriptor, path: path, places, containing: needle)
             } catch let error as DownloadError where error.code == .corruptInfo {
                 last = error
             }
@@ -162,6 +166,7 @@ package enum InfoFile {
     /// the next call uses the same slot again.
     ///
     /// - Parameters:
+    ///   - places: the stored form of the record's places.
     ///   - counters: the task's live counters while it runs, so that they follow a file that has to move.
     ///   - rangesChanged: true if ranges were dropped, renumbered or started anew since the last write. The live
     ///     counters are then
@@ -176,7 +181,8 @@ package enum InfoFile {
     ///   MiB.
     @discardableResult
     package static func update(
-        _ path: String, record: consuming TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
+        _ path: String, record: consuming TaskRecord, places: Places, handle: inout InfoHandle,
+        counters: LiveCounters? = nil,
         rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
     ) throws -> Int {
         let next = handle.generation + 1
@@ -184,19 +190,19 @@ package enum InfoFile {
         let known = handle.head
         let head = known.flatMap { $0.isThere(for: next) && $0.task == task ? $0 : nil }
         let whole = head == nil ? nil : copy record
-        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize, isRest: head != nil)
+        let text = try record.jsonText(leading: InfoFormat.slotHeaderSize, places: places, isRest: head != nil)
         let isTooLong = (head?.count ?? 0) + text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize)
         // After a failed write of a whole record nothing is known of its slot.
         if head == nil || isTooLong { handle.head = nil }
         if isTooLong, let whole {
             return try update(
-                path, record: whole, handle: &handle, counters: counters, rangesChanged: rangesChanged,
+                path, record: whole, places: places, handle: &handle, counters: counters, rangesChanged: rangesChanged,
                 dropsCounters: dropsCounters, open: open)
         }
         if rangesChanged { try counters?.invalidateMirror() }
         if isTooLong {
-            let count = try grow(
-                path, text, generation: next, handle: &handle, counters: counters, dropsCounters: dropsCounters)
+            let previous = dropsCounters ? [] : (try? readCounters(path, places: places)) ?? []
+            let count = try grow(path, text, generation: next, handle: &handle, counters: counters, previous: previous)
             handle.head = RecordHead.written(task, text, generation: next, known: nil)
             // The open file is the one that was just replaced.
             open?.close()
@@ -238,8 +244,8 @@ package enum InfoFile {
     }
 
     /// The current counters, for a process that does not own the engine.
-    package static func readCounters(_ path: String) throws -> [Int64] {
-        try read(path).counters
+    package static func readCounters(_ path: String, places: Places) throws -> [Int64] {
+        try read(path, places: places).counters
     }
 
     /// The newest valid payload as text, for display.
@@ -257,7 +263,7 @@ package enum InfoFile {
     // MARK: Inside
 
     private static func read(
-        _ descriptor: Int32, path: String, containing needle: [UInt8]?
+        _ descriptor: Int32, path: String, _ places: Places, containing needle: [UInt8]?
     ) throws -> InfoContents? {
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
         return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 8) { buffer in
@@ -266,7 +272,7 @@ package enum InfoFile {
             let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let geometry = try located(path) { try InfoFormat.readHeader(file) }
             if geometry.fileSize <= usual || count < usual {
-                return try parse(file, geometry, path: path, containing: needle)
+                return try parse(file, geometry, path: path, places, containing: needle)
             }
             // A header may claim a larger size than the file has, so memory is allocated by the file's size.
             var status = stat()
@@ -276,13 +282,14 @@ package enum InfoFile {
             defer { whole.deallocate() }
             let length = try FileIO.read(into: whole, from: descriptor, at: 0, path: path)
             return try parse(
-                UnsafeRawBufferPointer(rebasing: whole[..<length]), geometry, path: path, containing: needle)
+                UnsafeRawBufferPointer(rebasing: whole[..<length]), geometry, path: path, places, containing: needle)
         }
     }
 
     /// Returns the newest slot whose payload can be decoded.
     private static func parse(
-        _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String, containing needle: [UInt8]?
+        _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String, _ places: Places,
+        containing needle: [UInt8]?
     ) throws -> InfoContents? {
         var failure = DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
         for slot in InfoFormat.validSlots(file, geometry) {
@@ -290,10 +297,11 @@ package enum InfoFile {
                 let payload = UnsafeRawBufferPointer(rebasing: file[slot.payload])
                 if let needle, needle.withUnsafeBytes({ payload.firstRange(of: $0) }) == nil { return nil }
                 return InfoContents(
-                    record: try located(path) { try TaskRecord.read(payload) },
+                    record: try TaskRecord.read(payload, places: places),
                     handle: InfoHandle(generation: slot.generation, slotSize: UInt32(geometry.slotSize)),
                     counters: InfoFormat.counters(file, geometry))
-            } catch let error as DownloadError {
+            } catch var error as DownloadError where error.code == .corruptInfo {
+                error.message += " (\(path))"
                 failure = error
             }
         }
@@ -316,10 +324,9 @@ package enum InfoFile {
 
     private static func grow(
         _ path: String, _ text: borrowing JSONText, generation: UInt64, handle: inout InfoHandle,
-        counters: LiveCounters?, dropsCounters: Bool
+        counters: LiveCounters?, previous: [Int64]
     ) throws -> Int {
         let geometry = try InfoFormat.Geometry.holding(payload: text.count)
-        let previous = dropsCounters ? [] : (try? readCounters(path)) ?? []
         // An update does not create a file that was removed (`trash`).
         guard access(path, F_OK) == 0 else { throw DownloadError(system: errno, "write", path) }
         let wasAttached = counters?.isAttached ?? false

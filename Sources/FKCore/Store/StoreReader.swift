@@ -41,11 +41,12 @@ package struct StoreReader: Sendable {
     /// A task as it is now, with live counters applied. A task that a dead engine left running is shown as waiting
     /// for an engine.
     ///
-    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
+    /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`; `.destination` for a base that has no folder here.
     package func record(_ id: TaskID) throws -> TaskRecord {
         do {
             let home = home(of: id)
-            return present(try InfoFile.read(home.infoPath(id)), engineWaits()[home])
+            return present(
+                try home.withPlaces { try InfoFile.read(home.infoPath(id), places: $0) }, engineWaits()[home])
         } catch let error as DownloadError where error.code == .notFound {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
@@ -243,8 +244,7 @@ package struct StoreReader: Sendable {
             ids,
             { id in
                 // The order of a divided list is that of its own work path.
-                InfoFile.number(in: workPath.infoPath(id))
-                    ?? (shards == nil ? nil : InfoFile.number(in: home(of: id).infoPath(id))) ?? .max
+                number(of: id, in: workPath) ?? (shards == nil ? nil : number(of: id, in: home(of: id))) ?? .max
             }, found)
     }
 
@@ -270,16 +270,21 @@ package struct StoreReader: Sendable {
     ) -> Result<TaskRecord?, DownloadError> {
         do {
             let home = home(of: id)
-            guard let contents = try InfoFile.read(home.infoPath(id), containing: bytes) else { return .success(nil) }
+            let found = try home.withPlaces {
+                try InfoFile.read(home.infoPath(id), places: $0, containing: bytes)
+            }
+            guard let contents = found else { return .success(nil) }
             var record = present(contents, waits[home])
             // The order of a divided list is that of its own work path.
-            if home != workPath, let listed = try? InfoFile.read(workPath.infoPath(id)) {
-                record.setNumber(listed.record.number)
-            }
+            if home != workPath, let listed = number(of: id, in: workPath) { record.setNumber(listed) }
             return .success(record)
         } catch {
             return .failure(DownloadError(wrapping: error, code: .disk, message: "A task cannot be read."))
         }
+    }
+
+    private func number(of id: TaskID, in workPath: WorkPath) -> UInt64? {
+        InfoFile.number(in: workPath.infoPath(id), places: workPath.places)
     }
 
     /// The notices of the engines about waiting tasks. A work path without an engine has none.

@@ -101,7 +101,7 @@ package final class SubmissionCounter: Sendable {
 
     private static func highest(_ workPath: WorkPath) throws -> UInt64 {
         try workPath.allTaskIDs().reduce(0) { highest, id in
-            max(highest, (try? InfoFile.read(workPath.infoPath(id)))?.record.number ?? 0)
+            max(highest, InfoFile.number(in: workPath.infoPath(id), places: workPath.places) ?? 0)
         }
     }
 }

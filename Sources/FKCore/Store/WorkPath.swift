@@ -15,6 +15,7 @@ import Foundation
 /// <root>/             0700
 ///   layout            version of this layout
 ///   engine.lock       EngineLock
+///   bases             Bases
 ///   number            SubmissionCounter
 ///   waiting           WaitNotice
 ///   changes           ChangeJournal
@@ -35,23 +36,64 @@ import Foundation
 /// ```
 package struct WorkPath: Sendable, Hashable {
     /// The version of the layout that this code reads and writes.
-    package static let layoutVersion = 1
+    package static let layoutVersion = 2
+    /// The version with absolute places alone. An engine makes it the present one.
+    private static let absoluteLayout = 1
 
     /// The absolute path without a slash at its end. Empty for an impossible path: one that is not UTF-8 or contains
     /// a zero byte, or a relative one without a current folder.
     package let root: String
+    /// Shared by copies and shards.
+    private let bases: Bases
 
     /// Creates a work path. It neither reads nor creates files.
     ///
-    /// - Parameter root: a relative path is relative to the current folder; `~` at its start is the home folder.
-    package init(_ root: String) {
+    /// - Parameters:
+    ///   - root: a relative path is relative to the current folder; `~` at its start is the home folder.
+    ///   - bases: the paths of named bases (`Places`). The default is none: those of the last engine count.
+    package init(_ root: String, bases: [String: String] = [:]) {
         self.root = ProcessPaths.absolute((root as NSString).expandingTildeInPath) ?? ""
+        self.bases = Bases(Self.outer(of: self.root) ?? self.root, bases)
     }
 
     /// Creates a work path from a file URL.
     ///
-    /// - Parameter root: if its path is not UTF-8, the work path cannot be opened.
-    package init(_ root: URL) { self.init(root.path.isEmpty ? "\0" : root.path) }
+    /// - Parameters:
+    ///   - root: if its path is not UTF-8, the work path cannot be opened.
+    ///   - bases: same as for a path.
+    package init(_ root: URL, bases: [String: URL] = [:]) {
+        self.init(root.path.isEmpty ? "\0" : root.path, bases: bases.mapValues(\.path))
+    }
+
+    private init(_ root: String, _ bases: Bases) { (self.root, self.bases) = (root, bases) }
+
+    /// The work path with that root, a shard of this one or the outer one, with the same bases.
+    func related(_ root: String) -> WorkPath { WorkPath(root, bases) }
+
+    /// The stored form of places in its records and barrel files.
+    package var places: Places { bases.places(of: root) }
+
+    /// Calls `read` with the stored form of places. If a base has no folder, it is called again with the bases that an engine of
+    /// another process has named meanwhile.
+    ///
+    /// - Throws: the error of `read`.
+    func withPlaces<Value>(_ read: (Places) throws -> Value) throws -> Value {
+        do {
+            return try read(places)
+        } catch let error as DownloadError where error.remedy == .nameBase && bases.reload() {
+            return try read(places)
+        }
+    }
+
+    /// Prepares the work path for records of this version. Only for the process that owns the engine.
+    ///
+    /// - Throws: `.workPathUnusable` or `.laterVersion` if the file of the bases cannot be understood; `.noSpace` or `.disk`.
+    package func recordBases() throws {
+        let isOld = try storedLayout() == Self.absoluteLayout
+        // First: after a kill between the two, the next engine does both again.
+        try bases.record(noteWorkPath: isOld)
+        if isOld { try writeLayout() }
+    }
 
     /// Compares the bytes of the roots.
     package static func == (one: WorkPath, other: WorkPath) -> Bool { one.root.isExactly(other.root) }
@@ -216,12 +258,25 @@ package struct WorkPath: Sendable, Hashable {
     }
 
     private func checkLayout(create: Bool) throws {
+        guard let version = try storedLayout() else {
+            if create { try writeLayout() }
+            return
+        }
+        guard version <= Self.layoutVersion else {
+            throw DownloadError(
+                .laterVersion,
+                "The work path \(root) has layout version \(version); this program knows \(Self.layoutVersion). "
+                    + "Use a newer program or another work path.")
+        }
+    }
+
+    /// The version in the layout file; nil without a file.
+    private func storedLayout() throws -> Int? {
         let bytes: [UInt8]
         do {
             bytes = try FileIO.contents(of: layoutPath, limit: 64)
         } catch let error as DownloadError where error.code == .notFound {
-            if create { try writeLayout() }
-            return
+            return nil
         } catch {
             throw unusable("has a layout file that cannot be read", cause: error)
         }
@@ -231,12 +286,7 @@ package struct WorkPath: Sendable, Hashable {
                 "has a layout file that does not hold a version; if it is one, write \(Self.layoutVersion) into \(layoutPath)"
             )
         }
-        guard version <= Self.layoutVersion else {
-            throw DownloadError(
-                .laterVersion,
-                "The work path \(root) has layout version \(version); this program knows \(Self.layoutVersion). "
-                    + "Use a newer program or another work path.")
-        }
+        return version
     }
 
     private func writeLayout() throws {

@@ -69,7 +69,7 @@ struct BarrelCheckCommand: Command {
             ids = try reader.taskIDs(matching: .barrel(name))
         } catch let error as DownloadError where error.code == .notFound && plan != nil {
             // A divided list whose shards have not run yet.
-            (reader, ids) = (StoreReader(WorkPath(global.workPath)), [])
+            (reader, ids) = (StoreReader(global.place), [])
         }
         var shards: Set<Int> = []
         var array = global.json ? JSONOutput(context.output).beginArray() : nil

@@ -131,7 +131,7 @@ struct BarrelEditCommand: Command {
         return max(status, refused > 0 ? ExitStatus.taskFailed : ExitStatus.done)
     }
 
-    private var configure: Configure { Configure(workPath: URL(fileURLWithPath: global.workPath)) }
+    private var configure: Configure { global.configure }
 
     private func perform(_ request: some EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
         let (reply, problems) = try await EngineClient.reportingSilence(configure, context).perform(request)
@@ -170,7 +170,7 @@ struct BarrelQueryCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         let reader = try StoreReader(withShardsOf: workPath)
         guard workPath.exists else {
             if case .list = query { return list(reader, []) }

@@ -7,6 +7,8 @@ struct ConfigCommand: Command {
         case show
         /// An empty value removes the setting.
         case set(Settings.Key, String)
+        /// Without a folder, the base is removed.
+        case setBase(String, folder: String?)
         case path
     }
 
@@ -26,22 +28,31 @@ struct ConfigCommand: Command {
         case .show:
             show(try Settings.read(workPath: global.workPath))
         case .set(let key, let value):
-            var settings = try Settings.read(workPath: global.workPath)
-            settings[key] = value.isEmpty ? nil : value
-            try settings.write(workPath: global.workPath)
-            if global.json { show(settings) }
+            try change { $0[key] = value.isEmpty ? nil : value }
+        case .setBase(let name, let folder): try change { $0.bases[name] = folder }
         }
         return ExitStatus.done
+    }
+
+    private func change(_ change: (inout Settings) -> Void) throws {
+        var settings = try Settings.read(workPath: global.workPath)
+        change(&settings)
+        try settings.write(workPath: global.workPath)
+        if global.json { show(settings) }
     }
 
     private func show(_ settings: Settings) {
         if global.json {
             let values = Settings.Key.allCases.map { ($0.rawValue, OrNull(wrappedValue: masked($0, settings[$0]))) }
-            return JSONOutput(context.output).document(Dictionary(uniqueKeysWithValues: values))
+            let bases = settings.bases.map { (Settings.basePrefix + $0, OrNull(wrappedValue: $1)) }
+            return JSONOutput(context.output).document(Dictionary(uniqueKeysWithValues: values + bases))
         }
         for key in Settings.Key.allCases {
             guard let value = masked(key, settings[key]) else { continue }
             context.output.writeLine("\(key.rawValue) = \(Escaping.visible(value))")
+        }
+        for (name, folder) in settings.bases.sorted(by: { $0.key < $1.key }) {
+            context.output.writeLine("\(Settings.basePrefix)\(name) = \(Escaping.visible(folder))")
         }
     }
 

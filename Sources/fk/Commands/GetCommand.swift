@@ -14,7 +14,8 @@ struct GetCommand: Command {
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
         if let place = try options.shard?.enter(options.barrel, global, context) {
             let total = tasks.count
-            tasks = try tasks.filtered(folder: ScratchFolder.base(context)) { place.shard.contains($0.id) }
+            let places = global.place.places
+            tasks = try tasks.filtered(folder: ScratchFolder.base(context)) { place.shard.contains(places.id(of: $0)) }
             place.say(tasks.count, of: total, context)
             guard !tasks.isEmpty else { return least }
             var transfer = transferRun(tasks, place)

@@ -65,7 +65,7 @@ struct LimitCommand: Command {
     }
 
     private func perform(_ request: some EngineRequest, _ answers: Answers) async throws -> EngineReply {
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(global.configure, context)
         let (reply, problems) = try await client.perform(request)
         answers.warn(problems)
         return reply

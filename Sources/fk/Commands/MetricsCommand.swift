@@ -21,7 +21,7 @@ struct MetricsCommand: Command {
         make: { try MetricsCommand(global: GlobalOptions($0, $1), context: $1) })
 
     func run() async throws -> Int32 {
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         var metrics = Metrics()
         if workPath.exists {
             try workPath.open(create: false)

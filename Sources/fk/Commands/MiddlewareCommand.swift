@@ -28,14 +28,14 @@ struct MiddlewareCommand: Command {
     }
 
     private func programs() throws -> ProgramList {
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         guard workPath.exists else { return ProgramList() }
         try workPath.open(create: false)
         return try ProgramList(in: workPath)
     }
 
     private func perform(_ request: some EngineRequest) async throws -> Int32 {
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(global.configure, context)
         let (reply, problems) = try await client.perform(request)
         let answers = Answers(global, context)
         answers.warn(problems)
@@ -88,7 +88,7 @@ struct MiddlewareCommand: Command {
         guard let address = URL(string: url) else {
             throw DownloadError(.invalidURL, "\(URLMasking.mask(url)) is not a URL.")
         }
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         let record = try StoreReader(workPath).records(url: url).first
         let task = TaskContext(
             id: record?.id ?? TaskDescription(url: url).id, originalURL: address,

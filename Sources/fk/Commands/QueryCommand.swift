@@ -9,7 +9,7 @@ struct ListCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         guard workPath.exists else {
             if let name = options.query.barrel {
                 throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
@@ -39,7 +39,8 @@ struct ListCommand: Command {
 
     private func records(_ reader: StoreReader) throws -> RecordList {
         let answers = Answers(global, context)
-        let warn: (DownloadError) -> Void = { answers.warn([$0.description]) }
+        var warned: Set<String> = []
+        let warn: (DownloadError) -> Void = { if warned.insert($0.fullText).inserted { answers.warn([$0.fullText]) } }
         guard let name = options.query.barrel else { return try RecordList(reader, options.query, problem: warn) }
         let ids = try reader.barrelIDs(name).ids
         var query = options.query
@@ -68,17 +69,22 @@ struct InfoCommand: Command {
             // A URL with several destinations has several documents; usually there is one.
             let output = JSONOutput(context.output)
             if records.count == 1 {
-                output.document(json: TaskDocument.json(records[0]))
+                output.document(json: document(records[0], reader))
             } else {
-                output.array(records, TaskDocument.json)
+                output.array(records) { document($0, reader) }
             }
         } else {
             for (index, record) in records.enumerated() {
                 if index > 0 { context.output.writeLine("") }
-                RecordText(record).lines.forEach(context.output.writeLine)
+                let places = reader.home(of: record.id).places
+                RecordText(record, in: places).lines.forEach(context.output.writeLine)
             }
         }
         return ExitStatus.done
+    }
+
+    private func document(_ record: TaskRecord, _ reader: StoreReader) -> [UInt8] {
+        TaskDocument.json(record, isExport: false, places: reader.home(of: record.id).places)
     }
 }
 
@@ -100,7 +106,8 @@ struct WhyCommand: Command {
         if !running.isEmpty { records = reader.records(records.map(\.id)) }
         let answers = records.map { record in
             let limit = limits[record.id]
-            let reason = RecordText(record).reason(engineRuns: EngineLock.isHeld(reader.home(of: record.id)))
+            let home = reader.home(of: record.id)
+            let reason = RecordText(record, in: home.places).reason(engineRuns: EngineLock.isHeld(home))
             return (record: record, reason: reason + (limit.map { ", limited by \($0.text)" } ?? ""), limit: limit)
         }
         if global.json {
@@ -124,7 +131,9 @@ extension WhyCommand {
     /// The measures of running tasks; none if no process runs them.
     private func measures(of ids: [TaskID], _ home: WorkPath) async throws -> [TaskID: Bottleneck.Measures] {
         guard let pid = EngineLock.holder(home)?.pid else { return [:] }
-        let client = EngineClient(configure: Configure(workPath: URL(fileURLWithPath: home.root, isDirectory: true)))
+        var configure = global.configure
+        configure.workPath = home.url
+        let client = EngineClient(configure: configure)
         var limits: LimitsReport?
         if case .limits(let report)? = try? await client.perform(.limits).0 { limits = report }
         return try await EngineProbe(reader: StoreReader(home), pid: pid, limits: limits).measure(ids)
@@ -166,8 +175,14 @@ private struct WhyDocument: Encodable {
 /// The text about a record.
 struct RecordText {
     private let record: TaskRecord
+    /// The named base of its place; nil without one.
+    private let base: Places.Base?
 
-    init(_ record: TaskRecord) { self.record = record }
+    /// - Parameter places: the stored form of its places, to tell the base; the default has none.
+    init(_ record: TaskRecord, in places: Places = .none) {
+        self.record = record
+        base = places.base(of: record).flatMap { $0.name == Places.work ? nil : $0 }
+    }
 
     /// The facts and the history.
     var lines: [String] { facts + history }
@@ -186,6 +201,7 @@ struct RecordText {
         add("path", record.path)
         add("synced", synced)
         add("folder", record.task.directory)
+        add("base", base.map { "\($0.name), \($0.root)" })
         add("mirrors", record.task.mirrors.map(URLMasking.mask).joined(separator: " "))
         add("barrels", record.barrels.joined(separator: ", "))
         let shown = DownloadRecord(record)
@@ -231,7 +247,7 @@ struct RecordText {
     func reason(engineRuns: Bool) -> String {
         switch record.state {
         case .complete:
-            "\(record.path ?? "its file"), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
+            "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
                 + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
         case .error: record.error?.fullText ?? "it failed"
         case .suspend: "it was suspended; resume it with: fk resume \(record.id.short)"

@@ -68,6 +68,7 @@ struct RPCCommand: Command {
         for origin in arguments.all("allow-origin") { add("allow-origin", origin) }
         add("cert", try path("cert"))
         add("key", try path("key"))
+        for (name, folder) in global.configure.bases { add("base", "\(name)=\(folder.path)") }
         add("jobs", run.jobs.map { String($0) })
         switch run.connections {
         case .automatic: add("connections", "auto")

@@ -39,7 +39,7 @@ struct RelinkCommand: Command {
     func run() async throws -> Int32 {
         // Tasks with several folders may have different files.
         let id = try reference.only(try global.openReader()).id
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(global.configure, context)
         let (reply, problems) = try await client.perform(.relink(id, to: address))
         let answers = Answers(global, context)
         answers.warn(problems)

@@ -59,7 +59,7 @@ struct SetCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(global.configure, context)
         let answers = Answers(global, context)
         var requests: [EngineMessage] = []
         if !attributes.isEmpty {

@@ -10,7 +10,7 @@ struct ToggleCommand: Command {
 
     func run() async throws -> Int32 {
         let selectors = try references.flatMap { try $0.selectors(in: global) }
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(global.configure, context)
         return try await client.verbs(selectors.map { EngineMessage(.toggle($0)) }, Answers(global, context))
     }
 }

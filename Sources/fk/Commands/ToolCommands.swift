@@ -1,3 +1,5 @@
+import FKCore
+
 /// `config`, `completions`, `man`, `demo` and `help`.
 enum ToolCommands {
     static let all: [CommandSpec] = [
@@ -13,16 +15,27 @@ enum ToolCommands {
         path: ["config", "set"], summary: "save a setting; an empty value removes it",
         discussion: [
             "Settings: \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", ")). They are stored in the work path. "
-                + "Options on the command line take precedence."
+                + "Options on the command line take precedence.",
+            "base.NAME names a folder that may move: the info files have the places below it relative to it. Move it with its "
+                + "files, set base.NAME to the new place, and its tasks continue.",
         ],
         operands: [
             OperandSpec("key", "the setting", hint: .choices(Settings.Key.allCases.map(\.rawValue))),
             OperandSpec("value", "its value, as the option of that name takes it"),
         ],
-        examples: [.init("fk config set limit-rate 5M", "the default for commands without --limit-rate")],
+        examples: [
+            .init("fk config set limit-rate 5M", "the default for commands without --limit-rate"),
+            .init("fk config set base.media /mnt/media", "the folder of a disk that is mounted elsewhere at times"),
+        ],
         make: { arguments, context in
-            let key = try arguments.parseChoice(arguments.operands[0], "key", of: Settings.Key.self)
             var value = arguments.operands[1]
+            if let name = Settings.baseName(arguments.operands[0]) {
+                let folder = value.isEmpty ? nil : try Paths.absolute(value, from: context.workingDirectory)
+                if let fault = Places.fault(name, folder ?? "/-") { throw arguments.error("key: \(fault).") }
+                return try ConfigCommand(
+                    action: .setBase(name, folder: folder), global: GlobalOptions(arguments, context), context: context)
+            }
+            let key = try arguments.parseChoice(arguments.operands[0], "key", of: Settings.Key.self)
             if !value.isEmpty {
                 try Settings.check(key, value, arguments)
                 if key.isPath { value = try Paths.absolute(value, from: context.workingDirectory) }

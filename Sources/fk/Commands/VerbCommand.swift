@@ -18,7 +18,7 @@ struct VerbCommand: Command {
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
         }
         if let options = runs { return try await run(options) }
-        let client = EngineClient.reportingSilence(Configure(workPath: URL(fileURLWithPath: global.workPath)), context)
+        let client = EngineClient.reportingSilence(global.configure, context)
         var forAll = true
         if case .tasks = targets { forAll = false }
         let answers = Locked(VerbAnswers(global, context, forAll: forAll))

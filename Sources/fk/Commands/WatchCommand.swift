@@ -15,7 +15,7 @@ struct WatchCommand: Command {
     let global: GlobalOptions
     let context: CommandContext
 
-    private var configure: Configure { Configure(workPath: URL(fileURLWithPath: global.workPath, isDirectory: true)) }
+    private var configure: Configure { global.configure }
 
     func run() async throws -> Int32 {
         if let barrel {
@@ -30,7 +30,7 @@ struct WatchCommand: Command {
     // MARK: One table
 
     private func table() throws -> Int32 {
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         try workPath.open(create: true)
         let records = try RecordList(StoreReader(workPath))
         if !EngineLock.isHeld(workPath), !global.quiet {
@@ -62,7 +62,7 @@ struct WatchCommand: Command {
             }
         }
         let usesUnicode = terminal.usesUnicode
-        let workPath = WorkPath(global.workPath)
+        let workPath = global.place
         // One step after the other: each begins with the limit that the last one has set.
         let steps = Locked<Task<Void, Never>?>(nil)
         let status = try await screen.run { effect in

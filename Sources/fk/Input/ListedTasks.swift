@@ -219,7 +219,7 @@ struct KnownMembers {
     func match(_ task: inout TaskDescription) {
         guard let reader, let folder = task.directory else { return }
         let found = find(task.url)
-        guard !found.isEmpty, !found.contains(task.id) else { return }
+        guard !found.isEmpty, !found.contains(reader.workPath.places.id(of: task)) else { return }
         for record in reader.records(found) where record.task.url.isExactly(task.url) {
             guard let other = record.task.directory else { continue }
             if let name = task.fileName {

@@ -1,4 +1,5 @@
 import FKCore
+import Foundation
 
 /// Whether colours are used.
 enum ColorChoice: String, Sendable, CaseIterable {
@@ -47,8 +48,20 @@ struct GlobalOptions: Sendable, Hashable {
     /// - Throws: same as `openReader`, and `.disk` if the shards cannot be listed.
     func openQuery() throws -> StoreReader { try StoreReader(withShardsOf: openWorkPath()) }
 
+    /// The settings of a downloader for the work path, with its saved bases.
+    var configure: Configure {
+        var configure = Configure(workPath: URL(fileURLWithPath: workPath, isDirectory: true))
+        // A shard has the settings of its work path.
+        let settings = try? Settings.read(workPath: WorkPath(workPath).ofShards.root)
+        configure.bases = (settings?.bases ?? [:]).mapValues { URL(fileURLWithPath: $0, isDirectory: true) }
+        return configure
+    }
+
+    /// The work path with its saved bases.
+    var place: WorkPath { WorkPath(configure) }
+
     private func openWorkPath() throws -> WorkPath {
-        let workPath = WorkPath(workPath)
+        let workPath = place
         try workPath.open(create: false)
         return workPath
     }

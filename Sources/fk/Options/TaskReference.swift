@@ -52,8 +52,10 @@ enum TaskReference: Sendable, Hashable {
         switch self {
         case .url(let text):
             let url = try URLNormalizer.normalize(text)
-            let records = try reader.records(url: url)
+            var unnamed: DownloadError?
+            let records = try reader.records(url: url) { if $0.remedy == .nameBase { unnamed = $0 } }
             guard records.isEmpty else { return records }
+            if let unnamed { throw unnamed }
             throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
         case .idPrefix(let prefix):
             do {

@@ -15,6 +15,7 @@ extension Remedy {
         case .giveProxyLogin: " (--proxy http://NAME:PASSWORD@HOST:PORT)"
         case .nameAuthority: " (--cacert)"
         case .checkPinnedKey: " (--pinnedpubkey)"
+        case .nameBase: ": run 'fk config set base.NAME FOLDER'"
         }
     }
 }

@@ -11,7 +11,10 @@ enum TaskDocument {
     /// - Parameters:
     ///   - isExport: true for a list that can be imported: it has the whole URLs, with the mirrors.
     ///   - pieces: the digests of the file's pieces as JSON; nil, the default, for none.
-    static func json(_ record: TaskRecord, isExport: Bool, pieces: [UInt8]? = nil) -> [UInt8] {
+    ///   - places: the stored form of the record's places, to tell the base; nil, the default, leaves it out.
+    static func json(
+        _ record: TaskRecord, isExport: Bool, pieces: [UInt8]? = nil, places: Places? = nil
+    ) -> [UInt8] {
         var text = JSONText()
         text.beginObject()
         text.member("id", record.id.hex)
@@ -38,6 +41,7 @@ enum TaskDocument {
         text.member("error", record.error.map(ErrorDocument.init))
         text.member("waiting", record.waiting.map(WaitingDocument.init))
         text.member("directory", record.task.directory)
+        if let places { text.member("base", places.base(of: record)?.name) }
         text.member("fileName", record.task.fileName)
         text.member("checksum", record.task.hasOptions ? record.task.options.checksum?.description : nil)
         text.member("list", record.task.option { $0.list })
@@ -57,6 +61,11 @@ enum TaskDocument {
         text.endObject()
         return text.bytes
     }
+}
+
+extension Places {
+    /// The base of a task's file, or of its folder.
+    func base(of record: TaskRecord) -> Base? { (record.path ?? record.task.directory).flatMap(base) }
 }
 
 /// The last error of a task. `reason` explains the message of an HTTP status, if it is known.

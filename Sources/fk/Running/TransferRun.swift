@@ -105,7 +105,7 @@ struct TransferRun: Sendable {
 extension RunOptions {
     /// The downloader's settings for these options.
     func configure(_ global: GlobalOptions) -> Configure {
-        var configure = Configure(workPath: URL(fileURLWithPath: global.workPath, isDirectory: true))
+        var configure = global.configure
         if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
         if let minFree { configure.minFree = minFree }
         if let durability { configure.durability = durability }

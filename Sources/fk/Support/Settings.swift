@@ -26,6 +26,11 @@ struct Settings: Sendable, Hashable {
     }
 
     private(set) var values: [Key: String] = [:]
+    /// The folders of bases (`Configure.bases`), each a line `base.NAME = FOLDER`.
+    var bases: [String: String] = [:]
+
+    /// What the name of a base's line begins with.
+    static let basePrefix = "base."
 
     static func path(workPath: String) -> String { WorkPath(workPath).configPath }
 
@@ -96,9 +101,19 @@ struct Settings: Sendable, Hashable {
         for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) where line.first != UInt8(ascii: "#")
         {
             let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1).map(Self.trimmed)
-            if parts.count == 2, let key = Key(rawValue: parts[0]), !parts[1].isEmpty { settings[key] = parts[1] }
+            guard parts.count == 2, !parts[1].isEmpty else { continue }
+            if let key = Key(rawValue: parts[0]) {
+                settings[key] = parts[1]
+            } else if let name = baseName(parts[0]), Places.fault(name, parts[1]) == nil {
+                settings.bases[name] = parts[1]
+            }
         }
         return settings
+    }
+
+    /// The name in the key of a base's line; nil for any other key.
+    static func baseName(_ key: String) -> String? {
+        key.hasPrefix(basePrefix) ? String(key.dropFirst(basePrefix.count)) : nil
     }
 
     private static func trimmed(_ text: Substring.UTF8View) -> String {
@@ -110,6 +125,7 @@ struct Settings: Sendable, Hashable {
 
     var text: String {
         Key.allCases.compactMap { key in self[key].map { "\(key.rawValue) = \($0)\n" } }.joined()
+            + bases.sorted { $0.key < $1.key }.map { "\(Self.basePrefix)\($0) = \($1)\n" }.joined()
     }
 
     /// Writes the file aside and renames it, so that a reader sees either the old or the new settings. A missing work

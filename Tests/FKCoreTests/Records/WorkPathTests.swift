@@ -28,7 +28,7 @@ struct WorkPathTests {
             #expect(try mode(folder) == 0o700, "\(folder)")
         }
         #expect(try mode(path.layoutPath) == 0o600)
-        #expect(try bytes(path.layoutPath) == Array("1\n".utf8))
+        #expect(try bytes(path.layoutPath) == Array("2\n".utf8))
         try path.open(create: true)
         try path.open(create: false)
     }
@@ -113,11 +113,11 @@ struct WorkPathTests {
     @Test("a work path of a later layout is refused and left as it is")
     func laterVersion() throws {
         let scratch = try ScratchWorkPath()
-        try write(Array("2\n".utf8), scratch.path.layoutPath)
+        try write(Array("3\n".utf8), scratch.path.layoutPath)
         let error = code(scratch.path)
         #expect(error?.code == .laterVersion)
         #expect(error?.message.contains(scratch.path.root) == true)
-        #expect(try bytes(scratch.path.layoutPath) == Array("2\n".utf8))
+        #expect(try bytes(scratch.path.layoutPath) == Array("3\n".utf8))
     }
 
     @Test("a layout file without a version is refused", arguments: ["", "x", "-1", "0", "1 2"])

@@ -1,6 +1,11 @@
 import FKMiddleware
 import Foundation
 
+extension WorkPath {
+    /// The work path of a downloader with its bases.
+    package init(_ configure: Configure) { self.init(configure.workPath, bases: configure.bases) }
+}
+
 extension Configure {
     /// Checks every setting. `Downloader.init` and `Downloader.update` call it.
     ///
@@ -10,6 +15,10 @@ extension Configure {
         guard workPath.isFileURL else {
             throw DownloadError(
                 .invalidArgument, "workPath is \(URLMasking.mask(workPath.absoluteString)), and must be a file URL.")
+        }
+        for (name, folder) in bases.sorted(by: { $0.key < $1.key }) {
+            guard let fault = Places.fault(name, folder.isFileURL ? folder.path : "") else { continue }
+            throw DownloadError(.invalidArgument, "A base is refused: \(fault).")
         }
         if let fault = hosts.lazy.compactMap(\.fault).first {
             throw DownloadError(.invalidArgument, "A host's policy is refused: \(fault).")

@@ -21,6 +21,12 @@ public struct Configure: Sendable {
     /// macOS `~/Library/Application Support/fk`.
     public var workPath: URL
 
+    /// Folders that may move, by names of your own: ASCII letters, digits, `-` and `_`. The places in info files below a base are
+    /// relative to it, so that its tasks continue after it was moved, with the same ids; so are those below the work path. Give
+    /// the present folders before the work path is opened. It cannot change while a downloader is live. The default is none; on
+    /// Apple's systems `home`, `documents` and `caches` are bases without being named.
+    public var bases: [String: URL] = [:]
+
     /// The maximum number of running tasks, 1 to 256, clamped. The default is 3. Lowering it does not stop running
     /// tasks.
     public var maxAction: Int = 3 {

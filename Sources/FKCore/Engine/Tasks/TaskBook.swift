@@ -20,6 +20,8 @@ package final class TaskBook {
     package let chains: MiddlewareChains
     /// Marks finished files as files of this work path.
     package let owner: FileOwner
+    /// The stored form of places.
+    let places: Places
     private let numbers: SubmissionCounter
     /// The number of tasks that stay in memory in any state.
     private let crowd: Int
@@ -69,6 +71,7 @@ package final class TaskBook {
         self.crowd = crowd
         endedCrowd = crowd > Self.tasksInMemory ? crowd : crowd / 4
         owner = FileOwner(of: workPath.root)
+        places = workPath.places
         numbers = try SubmissionCounter(workPath)
         firstNumber = numbers.upcoming
     }
@@ -251,11 +254,11 @@ package final class TaskBook {
         ownership.beat()
         let path = workPath.infoPath(id)
         do {
-            var contents = try InfoFile.read(path, open: open)
+            var contents = try InfoFile.read(path, places: places, open: open)
             // The id is computed from URL and destination, so another task cannot have the same name.
-            // A record that this engine has made has the id of its description.
+            // A record that this engine has made has the id of its description; one in a base had it elsewhere, perhaps.
             let isOwn = contents.record.number >= firstNumber
-            guard contents.record.id == id, isOwn || contents.record.task.id == id else {
+            guard contents.record.id == id, isOwn || hasID(id, contents.record.task) else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")
             }
             // A task of this engine without an attempt has no part file. A killed engine may have left one without a record
@@ -268,9 +271,13 @@ package final class TaskBook {
         } catch let error as DownloadError where error.code == .corruptInfo {
             problems.append(Quarantine.move(path, in: workPath, because: error, now: clock.date))
         } catch {
-            problems.append("\(error)")
+            problems.append(DownloadError(wrapping: error, code: .disk, message: "\(error)"))
         }
         return nil
+    }
+
+    private func hasID(_ id: TaskID, _ task: TaskDescription) -> Bool {
+        places.id(of: task) == id || task.directory.flatMap(places.base) != nil
     }
 
     // MARK: In memory
@@ -440,9 +447,10 @@ package final class TaskBook {
         try InfoFile.removeUnwritten(path)
         let record = try newRecord(task, id, barrel: barrel)
         do {
-            return (record, try InfoFile.create(at: path, record: record))
+            return (record, try InfoFile.create(at: path, record: record, places: places))
         } catch let error as DownloadError where error.code == .fileExists {
-            // The file is of a later version, or the disk does not let it be removed.
+            // The file is of a later version or in a base without a folder, or the disk does not let it be removed.
+            _ = try InfoFile.read(path, places: places)
             throw DownloadError(.corruptInfo, "The info file of the task cannot be read: \(path).")
         }
     }

@@ -64,7 +64,7 @@ extension TaskControl {
         let options = try name.map { try barrels.open($0, creating: true).options }
         let portion = addition.rest.prefix(64).map { options?.completing($0) ?? $0 }
         addition.rest = addition.rest.dropFirst(64)
-        let ids = portion.map(\.id)
+        let ids = portion.map(book.places.id)
         ownership.beat()
         for id in ids where book[id]?.record.state == .unknown { await untilForgotten(id) }
         await book.beginMaking()
@@ -180,7 +180,7 @@ extension TaskControl {
                     try PieceDigestFile.store(&record.task, in: workPath)
                 }
                 let info = try InfoFile.create(
-                    at: workPath.infoPath(record.id), record: record, setsMode: setsMode)
+                    at: workPath.infoPath(record.id), record: record, places: workPath.places, setsMode: setsMode)
                 return .success((record, info))
             } catch let error as DownloadError where error.code == .fileExists {
                 // The portion contains the task twice, or another request has created it.

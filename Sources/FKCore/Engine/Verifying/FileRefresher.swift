@@ -51,7 +51,7 @@ package struct FileRefresher: Sendable {
     package init(
         _ configure: Configure, _ chains: MiddlewareChains, _ transport: any Transport, _ own: OwnLimits? = nil
     ) {
-        workPath = WorkPath(configure.workPath)
+        workPath = WorkPath(configure)
         self.configure = configure
         self.chains = chains
         self.transport = PacedTransport(transport, configure, own)

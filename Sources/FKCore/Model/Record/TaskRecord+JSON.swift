@@ -10,11 +10,15 @@ extension TaskRecord {
     ///
     /// - Parameters:
     ///   - leading: the number of bytes to reserve in front of the text; the default is 0.
+    ///   - places: the stored form of places; the default has only absolute ones.
     ///   - isRest: true leaves out the id and the description (`RecordHead`). The default is false, and the mark of the text
     ///     is then their end.
-    package func jsonText(leading: Int = 0, isRest: Bool = false) throws -> JSONText {
+    package func jsonText(
+        leading: Int = 0, places: Places = .none, isRest: Bool = false
+    ) throws -> JSONText {
         var text = JSONText(capacity: Self.usualPayload, leading: leading, isRest: isRest)
         var fields = own
+        fields.store(by: places)
         if !isRest {
             text.beginObject()
             try fields.visitHead(&text)
@@ -33,9 +37,11 @@ extension TaskRecord {
 
     /// Reads and checks a payload.
     ///
-    /// - Throws: `.corruptInfo` with the part that did not match.
-    package static func read(_ payload: UnsafeRawBufferPointer) throws -> TaskRecord {
+    /// - Parameter places: the stored form of places; the default has only absolute ones.
+    /// - Throws: `.corruptInfo` with the part that did not match; `.destination` for a base that has no folder here.
+    package static func read(_ payload: UnsafeRawBufferPointer, places: Places = .none) throws -> TaskRecord {
         if var record = readOwn(payload) {
+            try record.resolve(by: places)
             try record.check()
             return record
         }
@@ -43,6 +49,7 @@ extension TaskRecord {
             throw DownloadError(.corruptInfo, "Not a TaskRecord in a form this version understands.")
         }
         var record = try StoreJSON.decode(TaskRecord.self, from: payload)
+        try record.resolve(by: places)
         try record.check()
         return record
     }

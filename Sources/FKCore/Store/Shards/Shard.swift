@@ -60,16 +60,20 @@ package struct Shard: Sendable, Hashable, CustomStringConvertible {
 
 extension WorkPath {
     /// The folder of the shards' work paths and plans.
-    package var shardsFolder: String { root + "/shards" }
+    package var shardsFolder: String { "\(root)/\(Self.shardsName)" }
+    private static let shardsName = "shards"
 
     /// The work path of a shard. Each shard has its own, so that no lock is shared between machines.
-    package func shard(_ shard: Shard) -> WorkPath { WorkPath("\(shardsFolder)/\(shard.folder)") }
+    package func shard(_ shard: Shard) -> WorkPath { related("\(shardsFolder)/\(shard.folder)") }
 
     /// The work path whose shard this is; itself if it is no shard.
-    package var ofShards: WorkPath {
+    package var ofShards: WorkPath { Self.outer(of: root).map(related) ?? self }
+
+    /// The root of the work path whose shard has this root; nil for any other root.
+    static func outer(of root: String) -> String? {
         let folder = root.folderPart
-        guard Shard(folder: root.lastPathPart) != nil, folder.lastPathPart == "shards" else { return self }
-        return WorkPath(folder.folderPart)
+        guard Shard(folder: root.lastPathPart) != nil, folder.lastPathPart == shardsName else { return nil }
+        return folder.folderPart
     }
 
     /// Creates the folder of the shards.

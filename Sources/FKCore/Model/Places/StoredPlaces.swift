@@ -1,0 +1,91 @@
+import FKMiddleware
+
+/// A value of the store with places in it. All of them stand in `mapPlaces`, for both directions.
+package protocol StoredPlaces {
+    /// Replaces each place for which `change` returns another text.
+    mutating func mapPlaces(_ change: (String) throws(DownloadError) -> String?) throws(DownloadError)
+}
+
+extension StoredPlaces {
+    /// Makes the places those of the stored form.
+    package mutating func store(by places: Places) {
+        try? mapPlaces { (place) throws(DownloadError) in places.stored(place) }
+    }
+
+    /// Makes the places of a stored value absolute.
+    ///
+    /// - Throws: same as `Places.resolved`.
+    package mutating func resolve(by places: Places) throws(DownloadError) { try mapPlaces(places.resolved) }
+}
+
+extension String? {
+    fileprivate mutating func map(_ change: (String) throws(DownloadError) -> String?) throws(DownloadError) {
+        if let place = self, let other = try change(place) { self = other }
+    }
+}
+
+extension TaskRecord: StoredPlaces {
+    /// The part file, the pieces and the digests have no places: they stand beside the file or the record. The trace and the
+    /// texts of errors and of the history say what was, and stay.
+    package mutating func mapPlaces(
+        _ change: (String) throws(DownloadError) -> String?
+    ) throws(DownloadError) {
+        try own.mapPlaces(change)
+    }
+}
+
+extension TaskRecord.Fields: StoredPlaces {
+    mutating func mapPlaces(_ change: (String) throws(DownloadError) -> String?) throws(DownloadError) {
+        try task.mapPlaces(change)
+        try path.map(change)
+        for index in (setAside ?? []).indices {
+            if let file = setAside?[index], let other = try change(file.path) {
+                setAside?[index] = SetAsideFile(path: other, written: file.written)
+            }
+        }
+        if let file = former, let other = try change(file.path) { former?.path = other }
+        for index in (leftBehind ?? []).indices {
+            if let place = leftBehind?[index], let other = try change(place) { leftBehind?[index] = other }
+        }
+    }
+}
+
+extension TaskDescription: StoredPlaces {
+    package mutating func mapPlaces(
+        _ change: (String) throws(DownloadError) -> String?
+    ) throws(DownloadError) {
+        // A change of a shared description copies it.
+        if let directory, let other = try change(directory) { self.directory = other }
+        guard hasOptions else { return }
+        var changed = options
+        try changed.mapPlaces(change)
+        if changed.caFile != options.caFile || changed.cookieFile != options.cookieFile { options = changed }
+    }
+}
+
+extension TaskOptions: StoredPlaces {
+    package mutating func mapPlaces(
+        _ change: (String) throws(DownloadError) -> String?
+    ) throws(DownloadError) {
+        try caFile.map(change)
+        try cookieFile.map(change)
+    }
+}
+
+extension BarrelOptions: StoredPlaces {
+    /// The stored settings with absolute places.
+    ///
+    /// - Throws: same as `resolve`.
+    package func resolved(by places: Places) throws(DownloadError) -> Self {
+        var copy = self
+        try copy.resolve(by: places)
+        return copy
+    }
+
+    package mutating func mapPlaces(
+        _ change: (String) throws(DownloadError) -> String?
+    ) throws(DownloadError) {
+        try directory.map(change)
+        try options?.mapPlaces(change)
+    }
+}
