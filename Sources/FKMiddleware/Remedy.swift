@@ -2,7 +2,7 @@
 public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     /// Say what happens to a file of that name (`existing`), or ask for another name.
     case chooseExisting = "choose-existing"
-    /// Let the file of that name be replaced (`existing`), or ask for another name: the present file is not the one expected.
+    /// Replace the file of that name (`existing`), or choose another name. The existing file is not the expected one.
     case chooseName = "choose-name"
     /// Allow a larger file (`maxSize`).
     case raiseMaxSize = "raise-max-size"

@@ -20,8 +20,8 @@ package struct AccessRules: Sendable, Hashable {
 
     /// Why a request is refused; nil if it is served.
     ///
-    /// - Parameter site: the value of `Sec-Fetch-Site`, where a browser says who asks. Images, scripts and links of a page
-    ///   have no origin, so that this value alone tells them from the user.
+    /// - Parameter site: the value of `Sec-Fetch-Site`, which a browser sends. Requests for a page's images, scripts and links
+    ///   have no origin, so only this value distinguishes them from requests of the user.
     package func fault(host: String?, origin: String?, site: String? = nil) -> String? {
         guard let host, isServed(host.lowercased()) else {
             return "This host name is not served. Use the address that fk rpc has shown."

@@ -42,7 +42,7 @@ package struct TaskTable {
     }
 
     private(set) var entries: [TaskID: Entry] = [:]
-    /// The number of rows with a name in a folder, by its path. Failed and removed tasks have left theirs.
+    /// The number of rows with a name in a folder, by its path. Failed and removed tasks do not count.
     private var names: [String: Int] = [:]
     private var idOfGID: [UInt64: TaskID] = [:]
     /// All gids, ascending, for prefixes.

@@ -109,8 +109,8 @@ package enum BarrelFile {
     ///
     /// - Parameters:
     ///   - began: called with the number of members, before the first one.
-    ///   - member: receives the id, the URL and the offset of the line of each member, in order. What it has collected
-    ///     counts only if no error is thrown: the checksum is known at the end.
+    ///   - member: receives the id, the URL and the offset of the line of each member, in order. Its results are valid only if
+    ///     no error is thrown, because the checksum is compared at the end.
     /// - Returns: the barrel without members.
     /// - Throws: same as `read`; the error of `member`.
     package static func scan(

@@ -6,7 +6,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A URL session for one transfer after another that can be held back.
+/// A URL session for successive transfers, whose flow can be stopped.
 ///
 /// The way to stop the flow differs:
 /// - On Linux, `suspend()` on a task closes its connection, and a slow delegate only makes its queue grow without

@@ -59,7 +59,7 @@ struct VerbCommand: Command {
         return try await transfer.run()
     }
 
-    /// What is asked before files or bytes are deleted; nil if none are. Tasks that are named are forgotten without a question.
+    /// The question before files or bytes are deleted; nil if none are. Named tasks are forgotten without a question.
     private func question() throws -> String? {
         switch verb {
         case .trash:

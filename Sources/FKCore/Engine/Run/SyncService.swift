@@ -4,8 +4,8 @@ import Foundation
 /// Syncs finished files in the background with `Durability.process`, and records it. Confined to the engine; other threads
 /// perform the syncs.
 final class SyncService {
-    /// An engine that ran at least this long, in nanoseconds, syncs the remaining files before it closes. Compared to the run
-    /// that is quick, and the next boot has nothing to check.
+    /// An engine that ran at least this long, in nanoseconds, syncs the remaining files before it closes. The sync is short
+    /// compared to the run, and saves the next boot the check of these files.
     private static let longRun: Int64 = 5_000_000_000
 
     private let book: TaskBook

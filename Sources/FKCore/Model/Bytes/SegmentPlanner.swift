@@ -69,8 +69,8 @@ package enum SegmentPlanner {
         return result
     }
 
-    /// The ranges in which the received bytes of `hole` count as missing. Each range that has more bytes behind the hole keeps
-    /// its number for them, so that a connection that fills it continues; the other parts are added to the list.
+    /// The ranges with the received bytes of `hole` marked as missing. A range that continues after the hole keeps its number
+    /// for that part, so that its connection can continue. The other parts are added to the list.
     package static func reopen(_ ranges: [SavedRange], _ hole: Range<Int64>) -> [SavedRange] {
         var result = ranges
         for (index, range) in ranges.enumerated() {
