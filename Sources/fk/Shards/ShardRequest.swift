@@ -72,7 +72,7 @@ struct ShardRequest: Sendable, Hashable {
         let index = index + (offset ?? 0)
         guard let shard = Shard(index, of: count) else {
             throw ShardError(
-                "\(name)\(offset.map { " with --shard-offset \($0)" } ?? "") is shard \(index), and there are \(count)."
+                "\(name)\(offset.map { " with --shard-offset \($0)" } ?? "") is shard \(index), but the list is divided into \(count)."
             )
         }
         return shard

@@ -109,8 +109,8 @@ import Testing
             ("Give --shards N", { _ = try resolve(.automatic, ["JOB_COMPLETION_INDEX": "3"]) }),
             ("SLURM_ARRAY_TASK_ID is 'x'", { _ = try resolve(.automatic, ["SLURM_ARRAY_TASK_ID": "x"]) }),
             ("SLURM_ARRAY_TASK_ID is '-1'", { _ = try resolve(.automatic, ["SLURM_ARRAY_TASK_ID": "-1"]) }),
-            ("is shard 9, and there are 8", { _ = try resolve(.automatic, plan: plan, slurm(8, 8, 8)) }),
-            ("is shard 9, and there are 8", { _ = try resolve(given("1/8"), offset: 8) }),
+            ("is shard 9, but the list is divided into 8", { _ = try resolve(.automatic, plan: plan, slurm(8, 8, 8)) }),
+            ("is shard 9, but the list is divided into 8", { _ = try resolve(given("1/8"), offset: 8) }),
             (
                 "its first shard has the number 10, the next one 12",
                 {
