@@ -69,7 +69,7 @@ final class Follower {
         }
         refreshBarrels()
         if withProgress { reportProgress() }
-        reportBarrels()
+        reportBarrels(isPolled: withProgress)
         for target in followed.keys { endSequences(target) }
         if open?.isEmpty == true { observers.endDrainedWaits() }
         if open?.hasDrained() == true { drained() }
@@ -185,10 +185,10 @@ final class Follower {
         }
     }
 
-    private func reportBarrels() {
+    private func reportBarrels(isPolled: Bool) {
         for index in barrels.indices.reversed() {
             let info = barrels[index].info()
-            observers.tell(info)
+            observers.tell(info, isPolled: isPolled)
             if info.isOver { end(observers.endSequences(ofBarrel: info.name)) }
             if !observers.barrels.contains(where: { $0.name.isExactly(info.name) }) { barrels.remove(at: index) }
         }

@@ -101,7 +101,12 @@ struct FormerWorkPathTests {
         for id in ids {
             let info = try #require(await bench.finished(id))
             #expect(info.state == .complete, "\(info.url): \(String(describing: info.error))")
-            #expect(try bytes(#require(info.fileURL?.path)) == Self.content(info.url), "\(info.url)")
+            // The record of the complete file has the place where the work path was written.
+            let place = info.fileURL.map { file in
+                let name = file.lastPathComponent
+                return folder.file("work").path + "/files/\(id.hex.prefix(2))/\(id.hex)/\(name)"
+            }
+            #expect(try bytes(#require(place)) == Self.content(info.url), "\(info.url)")
         }
         // The complete file is not fetched again; the suspended one continues if its bytes are from this boot.
         let requests = bench.transport.requests.map { request in

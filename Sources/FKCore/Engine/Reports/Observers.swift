@@ -80,10 +80,14 @@ package final class Observers: @unchecked Sendable {
 
         /// Reports a sum, unless it is equal to the last one. A lower rate is another sum, because a listener would otherwise keep
         /// the rate of the last bytes.
-        package func tell(_ info: BarrelInfo) {
+        ///
+        /// - Parameter isPolled: true also reports the last sum again if it had new bytes; the default is false.
+        package func tell(_ info: BarrelInfo, isPolled: Bool = false) {
+            var same = info
+            same.count.previousReceived = last?.count.previousReceived ?? 0
+            guard same != last || isPolled && isMoving else { return }
             var info = info
             info.count.previousReceived = last?.count.received ?? 0
-            guard info != last else { return }
             last = info
             callback(info)
         }
@@ -183,8 +187,8 @@ package final class Observers: @unchecked Sendable {
     }
 
     /// Tells the listeners of a barrel.
-    package func tell(_ info: BarrelInfo) {
-        for listener in barrels where listener.name.isExactly(info.name) { listener.tell(info) }
+    package func tell(_ info: BarrelInfo, isPolled: Bool = false) {
+        for listener in barrels where listener.name.isExactly(info.name) { listener.tell(info, isPolled: isPolled) }
     }
 
     // MARK: Registering

@@ -200,12 +200,14 @@ final class Reporter {
             let count = countForMiddlewares(entry)
             callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
         }
-        reportBarrels()
+        reportBarrels(isPolled: true)
         armReports(whileIdle: observers.barrels.contains(where: \.isMoving))
     }
 
-    func reportBarrels() {
-        for listener in observers.barrels { if let info = try? barrelInfo(listener.name) { listener.tell(info) } }
+    func reportBarrels(isPolled: Bool = false) {
+        for listener in observers.barrels {
+            if let info = try? barrelInfo(listener.name) { listener.tell(info, isPolled: isPolled) }
+        }
         for listener in observers.barrels { endBarrelSequences(listener.name) }
     }
 
