@@ -52,7 +52,7 @@ let package = Package(
         .target(
             name: "FKCore", dependencies: ["FKEngine", "FKManifests", "FKMiddleware"], path: "Sources/FKCore",
             exclude: ["Model", "Transport", "Manifests", "Store", "Engine"]),
-        .target(name: "FKTesting", dependencies: ["FKCore", "FKEngine", "FKMiddleware"]),
+        .target(name: "FKTesting", dependencies: ["CSystem", "FKCore", "FKEngine", "FKTransport", "FKMiddleware"]),
         .executableTarget(name: "fk", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
         .target(name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
         .executableTarget(
@@ -76,6 +76,10 @@ let package = Package(
         .executableTarget(name: "SwiftProgram", path: "Examples/SwiftProgram"),
         .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
         .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
+        // An application that tests kill (Background/SystemModelTests).
+        .executableTarget(
+            name: "BackgroundApp", dependencies: ["FKCore", "FKEngine", "FKStore", "FKTransport", "FKTesting"],
+            path: "Tests/BackgroundApp"),
         .target(
             name: "TestSupport", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],
             path: "Tests/TestSupport"),
@@ -84,6 +88,7 @@ let package = Package(
             name: "FKCoreTests",
             dependencies: [
                 "FKCore", "FKEngine", "FKStore", "FKManifests", "FKTransport", "FKModel", "FKMiddleware", "TestSupport",
+                "BackgroundApp",
             ]),
         // Sees what an application sees: neither internal nor package declarations.
         .testTarget(

@@ -136,8 +136,35 @@ public final class Downloader: Sendable {
     /// example quarantined info files. Each message occurs once; at most 1,000 are kept.
     public func takeProblems() async -> [DownloadError] { await engine.takeProblems() }
 
+    // MARK: Background
+
+    /// Passes the completion handler of the system on, in `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. It is
+    /// called once, on the main actor: when all delivered pieces were handled and the records are on disk, after 20 seconds at
+    /// the latest. For a session other than `Configure.background` it is called at once. Call it after `activateQueue()`.
+    public func handleBackgroundEvents(
+        identifier: String, completionHandler: @escaping @MainActor @Sendable () -> Void
+    ) {
+        Task {
+            if let owned { return await owned.handleEvents(identifier, completionHandler) }
+            await completionHandler()
+        }
+    }
+
+    /// Prepares for the suspension of the application, when its scene enters the background: running transfers are handed over to
+    /// `Configure.background` from their last byte, or stopped without it; all records are written; the lock of the work path is
+    /// released. It takes at most about three seconds. Until `leaveBackground()`, verbs throw `.cancelled`.
+    public func enterBackground() async { await owned?.enterBackground() }
+
+    /// Continues after `enterBackground()`, when the scene becomes active. Requests that the system has in flight are awaited, and the rest
+    /// of the file is fetched as usual. If another process has used the work path meanwhile, the downloader closes, and
+    /// `takeProblems()` says so.
+    public func leaveBackground() async { await owned?.leaveBackground() }
+
+    /// The engine, if this process has it.
+    private var owned: Engine? { engine as? Engine ?? (engine as? SharedEngine)?.engine }
+
     /// Shortens `close()` where this process runs the tasks (`Engine.hurry`).
-    package func hurry() { (engine as? Engine ?? (engine as? SharedEngine)?.engine)?.hurry() }
+    package func hurry() { owned?.hurry() }
 
     /// Stops running tasks, keeps their bytes, and releases the work path. The downloader cannot be used afterwards.
     ///

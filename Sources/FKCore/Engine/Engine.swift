@@ -53,6 +53,14 @@ package actor Engine {
     private let transport: any Transport
     package let control: TaskControl
     let programs: RegisteredPrograms
+    /// Performs requests while the application is suspended; nil without a session.
+    nonisolated let deliveries: Deliveries?
+    /// The completion handlers of the system.
+    var background = BackgroundEvents()
+    /// True from `enterBackground` to `leaveBackground`.
+    var isInBackground = false
+    /// True if the queue was active before the lock was released.
+    var wasActiveAsleep = false
     var post: PostBox
     /// The reasons for waiting that were last written for other processes.
     private var lastNotice: WaitNotice
@@ -122,9 +130,11 @@ package actor Engine {
         let limits = RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems)
         let sync = SyncService(book, schedule)
         let destinations = Destinations(schedule, chains)
+        let deliveries = configure.background.flatMap { Deliveries($0, configure.networks, in: workPath) }
         phases = Phases(
             reporter, limits: limits, sync: sync, transport: transport, inbox: inbox, destinations: destinations,
-            diskWork: diskWork)
+            diskWork: diskWork, deliveries: deliveries)
+        self.deliveries = deliveries
         let control = TaskControl(
             reporter, limits: limits, sync: sync, diskWork: diskWork, engine: inbox.engine, runsAll: scope == .all)
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
@@ -148,6 +158,9 @@ package actor Engine {
         inbox.connect(self)
         callbacks.connect(inbox.engine)
         if FollowerLock.isHeld(workPath) { reporter.openChanges() }
+        guard let deliveries else { return }
+        reporter.onState = { [unowned deliveries] in deliveries.apply($0) }
+        deliveries.adopt { [inbox] in inbox.perform { $0.deliveriesChanged() } }
     }
 
     /// Starts the 1-second timer and the queue (FKDownloader's `activateQueue`). Further calls have no effect.
@@ -224,8 +237,9 @@ package actor Engine {
     /// Sets what is done when this engine has written its last record and still owns the work path.
     package func beforeRelease(_ work: @escaping @Sendable () async -> Void) { lastWork = work }
 
-    private func beginClosing() {
+    func beginClosing() {
         guard !ownership.isClosing else { return }
+        deliveries?.leaves(true)
         ownership.beginClosing()
         hasClosed.withLock { $0 = true }
         thread.joinWhenReleased()
@@ -303,6 +317,7 @@ package actor Engine {
         for entry in book.tasks.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
         transport.shutdown()
+        deliveries?.close()
         writeWaits()
         reporter.finish()
         reporter.changes.end()
@@ -311,6 +326,7 @@ package actor Engine {
         // All records are written, and this process still holds the lock.
         await lastWork?()
         ownership.close()
+        background.takeAll().forEach { $0.call() }
         releaseClosers()
     }
 
@@ -332,6 +348,7 @@ package actor Engine {
         destinations.folders.endTurn()
         isStarting = false
         startNext()
+        callHandlers()
     }
 
     /// Fills the free slots. It is called whenever a slot, a host or a task becomes available, so nothing waits for a
@@ -373,6 +390,7 @@ package actor Engine {
             await run.perform(work)
             perform(run)
             startNext()
+            callHandlers()
         }
         run.performs(task)
     }
@@ -380,7 +398,7 @@ package actor Engine {
     // MARK: The timer
 
     /// Runs everything that is due and sets the next deadline.
-    private func onTimer() {
+    func onTimer() {
         guard schedule.isActive, !ownership.isClosing else { return }
         let now = clock.now
         let due = schedule.alarms.due(now)
@@ -424,11 +442,12 @@ package actor Engine {
         for entry in schedule.running.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
         writeWaits()
+        callHandlers()
     }
 
     /// Writes the reasons for waiting and the speeds if they have changed. Other processes show them, and the next engine honours
     /// the pauses.
-    private func writeWaits() {
+    func writeWaits() {
         guard ownership.mayWrite else { return }
         var notice = schedule.notice(isClosing: ownership.isClosing)
         if !ownership.isClosing { notice.rates = rates }

@@ -10,13 +10,17 @@ import FKMiddleware
 ///
 /// Confined to the engine.
 final class Ownership {
-    private let lock: EngineLock
+    private var lock: EngineLock
     private let clock: any EngineClock
     /// True once no operation may begin any more.
     private(set) var isClosing = false
     private(set) var isClosed = false
     /// True if another engine has taken the work path.
     private(set) var isLost = false
+    /// True while the lock is released because the process may be suspended (`sleep`).
+    private(set) var isAsleep = false
+    /// The content of the lock file when it was released.
+    private var lastContent: [UInt8]?
     /// The number of operations in progress.
     private var operations = 0
     private var whenIdle: CheckedContinuation<Void, Never>?
@@ -29,11 +33,14 @@ final class Ownership {
     }
 
     /// False once the lock is released or lost. The files then belong to another engine.
-    var mayWrite: Bool { !isClosed && !isLost }
+    var mayWrite: Bool { !isClosed && !isLost && !isAsleep }
 
     /// - Throws: `.cancelled` once the engine closes, since another engine may own the work path by then.
     func checkOpen() throws(DownloadError) {
         guard !isClosing else { throw DownloadError(.cancelled, "The downloader is closed.") }
+        guard !isAsleep else {
+            throw DownloadError(.cancelled, "The downloader is in the background: call leaveBackground() first.")
+        }
     }
 
     // MARK: Operations
@@ -78,6 +85,24 @@ final class Ownership {
     var isExamined: Bool { lock.isExamined }
 
     func noteExamined() { lock.noteExamined() }
+
+    // MARK: Suspension
+
+    /// Releases the lock until `wake`. The system ends an application that is suspended with a lock in a shared container.
+    func sleep(_ workPath: WorkPath) {
+        lastContent = EngineLock.content(workPath)
+        lock.release()
+        isAsleep = true
+    }
+
+    /// Acquires the lock again. If another process has owned the work path meanwhile, the records in memory may be outdated: the lock
+    /// counts as lost.
+    func wake(_ workPath: WorkPath) {
+        guard isAsleep else { return }
+        isAsleep = false
+        let isUntouched = EngineLock.content(workPath) == lastContent
+        if isUntouched, let lock = try? EngineLock.tryAcquire(workPath) { self.lock = lock } else { isLost = true }
+    }
 
     // MARK: Closing
 

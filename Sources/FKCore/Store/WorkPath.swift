@@ -31,6 +31,7 @@ import Foundation
 ///   barrels/<name>.barrel     BarrelFile
 ///   barrels/<name>.barrel.done    FinishedIndex
 ///   mailbox/  replies/        Mailbox
+///   delivered/                DeliveredFiles
 ///   files/ab/<id>/            files of tasks without a destination of their own
 ///   quarantine/               files that could not be read
 /// ```
@@ -139,6 +140,8 @@ package struct WorkPath: Sendable, Hashable {
     package var repliesFolder: String { root + "/replies" }
     /// The folder of files without a destination of their own.
     package var filesFolder: String { root + "/files" }
+    /// The folder of pieces that the system has delivered and no attempt has used yet.
+    package var deliveredFolder: String { root + "/delivered" }
     /// The folder of unreadable files.
     package var quarantineFolder: String { root + "/quarantine" }
 
@@ -234,6 +237,7 @@ package struct WorkPath: Sendable, Hashable {
         do {
             for folder in missing.dropFirst().reversed() { try FileIO.makeOuterFolder(folder) }
             if !missing.isEmpty { try FileIO.makeFolder(root) }
+            FolderAttributes.set(FolderAttributes.wanted(isNew: !missing.isEmpty, on: .current), of: root)
         } catch {
             throw unusable("cannot be made", cause: error)
         }

@@ -44,9 +44,6 @@ package final class URLSessionTransport: Transport {
 
 /// The networks that transfers over URLSession may use (`Configure.networks`). It has no effect on libcurl, and none on Linux, which
 /// does not tell networks apart.
-///
-/// FKDownloader's background sessions are not supported: the system performs them with download tasks, which
-/// deliver a finished file instead of bytes, so the engine could not resume, join or verify anything.
 public struct Networks: Sendable, Hashable {
     /// Whether mobile networks may be used. The default is true.
     public var allowsCellular = true

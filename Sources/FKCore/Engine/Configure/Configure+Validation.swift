@@ -27,6 +27,8 @@ extension Configure {
             OptionRange.fault("rateLimit", rateLimit, in: 0...) ?? OptionRange.fault("connections", connections)
                 ?? OptionRange.fault("maxConnectionsPerHost", maxConnectionsPerHost, in: 1...256)
                 ?? OptionRange.fault("progressInterval", seconds: progressInterval.inSeconds, in: 0.2...2)
-                ?? OptionRange.fault("minFree", minFree, in: 0...) ?? retry.fault ?? transport.fault)
+                ?? OptionRange.fault("minFree", minFree, in: 0...)
+                ?? OptionRange.fault("background.pieceSize", background?.pieceSize, in: 64 << 10...1 << 40)
+                ?? retry.fault ?? transport.fault)
     }
 }

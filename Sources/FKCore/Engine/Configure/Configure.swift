@@ -79,6 +79,10 @@ public struct Configure: Sendable {
     /// it has no effect on a live downloader.
     public var networks = Networks()
 
+    /// The session that continues downloads while the application is suspended or ended; nil, the default, for none. Tasks of type
+    /// `.background` then use it always, and others after `Downloader.enterBackground()`. Changing it has no effect on a live downloader.
+    public var background: BackgroundSession?
+
     /// The default transport options. A task's own options override them.
     public var transport = TransportOptions()
 

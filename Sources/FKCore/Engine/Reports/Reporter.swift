@@ -15,6 +15,8 @@ final class Reporter {
     /// The tasks with polled callbacks that have left the state `action` since the last report. They are reported once more,
     /// so that `received - previousReceived` becomes 0.
     private var stopped: Set<TaskID> = []
+    /// Called with each task whose state has changed.
+    var onState: ((TaskRecord) -> Void)?
 
     var barrels: Barrels { book.barrels }
     var clock: any EngineClock { schedule.clock }
@@ -40,6 +42,7 @@ final class Reporter {
         info.maxAttempts =
             info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.planCount)
         if let run = entry.run {
+            info.wait = run.transfer?.systemWait ?? info.wait
             info.lastByteAt = run.pace.lastByte
             info.connections = run.transfer?.lanes.count { $0.index != nil } ?? 0
         }
@@ -118,6 +121,7 @@ final class Reporter {
     /// Reports the new state of a task to counts, observers and middlewares.
     func stateChanged(_ entry: TaskEntry) {
         account(entry)
+        onState?(entry.record)
         tellMiddlewares(entry)
         if tell(entry), entry.record.state != .action, entry.isThere {
             stopped.insert(entry.id)

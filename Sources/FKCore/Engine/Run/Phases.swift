@@ -10,13 +10,15 @@ final class Phases {
     private let inbox: EngineInbox
     private let destinations: Destinations
     private let diskWork: DispatchQueue
+    private let deliveries: Deliveries?
     /// Finished files by their digests, for tasks with `TaskOptions.reuse`.
     private let reuse = ReuseIndex()
 
     init(
         _ reporter: Reporter, limits: RateLimits, sync: SyncService, transport: any Transport, inbox: EngineInbox,
-        destinations: Destinations, diskWork: DispatchQueue
+        destinations: Destinations, diskWork: DispatchQueue, deliveries: Deliveries? = nil
     ) {
+        self.deliveries = deliveries
         self.reporter = reporter
         self.limits = limits
         self.sync = sync
@@ -35,7 +37,8 @@ final class Phases {
 
     func transfer(of run: TaskRun, _ part: OpenPart) -> Transfer {
         Transfer(
-            run, part, limits: limits, transport: transport, inbox: inbox, destinations: destinations, reuse: reuse)
+            run, part, limits: limits, transport: transport, inbox: inbox, destinations: destinations, reuse: reuse,
+            deliveries: deliveries)
     }
 
     func publication(of run: TaskRun, _ transfer: Transfer) -> Publication {

@@ -25,6 +25,7 @@ extension Transfer {
 
     func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
         answered(lane, receiver.head)
+        let delivery = lane.operation as? DeliveryOperation
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
@@ -38,6 +39,7 @@ extension Transfer {
         }
         take(receiver, isIntact: lane.reopens == pieces.reopens)
         noteOrigin(of: receiver, lane)
+        if let delivery { settle(delivery, receiver) }
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = localError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }

@@ -176,7 +176,7 @@ extension Transfer {
 
     /// Sets the task's new number of connections.
     func setConnections(_ limit: ConnectionLimit) {
-        laneSet.setLimit(limit)
+        laneSet.setLimit(usesDeliveries ? .fixed(1) : limit)
         grow()
     }
 }

@@ -30,6 +30,9 @@ extension Transfer {
         // The digest or checksum of the piece decides, and not the bytes before it.
         if lane.repairs != nil || entry.record.isRepair { ask.overlap = 0 }
         lane.nextAsk = nil
+        if usesDeliveries, lane.trial == nil, let deliveries {
+            ask = DeliveryRules.cap(ask, total: known.length, size: deliveries.session.pieceSize)
+        }
         lane.lastAsk = ask
         lane.known = known
         let request = request(lane.mirror ?? url, ask: ask)
@@ -137,10 +140,17 @@ extension Transfer {
         lane.prefersHTTP1 = prefersHTTP1()
         lane.asked = clock.now
         lane.isUnanswered = true
-        lane.operation = transport.start(
-            TransportRequest(
-                request, secretHeaders: secret, options: options, prefersHTTP1: lane.prefersHTTP1),
-            handler: handler(for: lane, EchoMasking(request, secretHeaders: secret)))
+        let echo = EchoMasking(request, secretHeaders: secret)
+        let form = TransportRequest(
+            request, secretHeaders: secret, options: options, prefersHTTP1: lane.prefersHTTP1)
+        lane.operation =
+            deliver(form, with: lane, echo)
+            ?? transport.start(form, handler: handler(for: lane, limits(of: lane), echo))
+    }
+
+    private func limits(of lane: Lane) -> LimiterSet {
+        lane.mirror.flatMap { rates.limiter(ofHost: HostName.site($0), for: entry) }
+            .map { LimiterSet([$0], and: limits) } ?? limits
     }
 
     /// A request was answered, or has ended without an answer. The limits that its server announces count from now on.
@@ -192,11 +202,8 @@ extension Transfer {
         return false
     }
 
-    private func handler(for lane: Lane, _ echo: EchoMasking) -> any TransportHandler {
+    func handler(for lane: Lane, _ limits: LimiterSet, _ echo: EchoMasking) -> any TransportHandler {
         let (inbox, id, number) = (inbox, entry.id, lane.number)
-        let limits =
-            lane.mirror.flatMap { rates.limiter(ofHost: HostName.site($0), for: entry) }
-            .map { LimiterSet([$0], and: self.limits) } ?? self.limits
         if let piece = lane.trial {
             return MirrorTrial(start: piece.start, held: piece.held) { inbox.post(.trial(id, lane: number, $0)) }
         }

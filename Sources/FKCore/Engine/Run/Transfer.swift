@@ -19,6 +19,8 @@ final class Transfer {
     let entry: TaskEntry
     let inbox: EngineInbox
     let transport: any Transport
+    /// Performs requests while the application is suspended; nil without a session.
+    let deliveries: Deliveries?
     unowned let destinations: Destinations
     private let reuse: ReuseIndex
     unowned let rates: RateLimits
@@ -46,8 +48,9 @@ final class Transfer {
 
     init(
         _ run: TaskRun, _ part: OpenPart, limits: RateLimits, transport: any Transport, inbox: EngineInbox,
-        destinations: Destinations, reuse: ReuseIndex
+        destinations: Destinations, reuse: ReuseIndex, deliveries: Deliveries?
     ) {
+        self.deliveries = deliveries
         self.run = run
         self.part = part
         self.transport = transport
@@ -57,7 +60,8 @@ final class Transfer {
         entry = run.entry
         rates = limits
         self.limits = LimiterSet(limits.limiters(for: entry))
-        laneSet = LaneSet(limit: limits.connections(of: entry))
+        let usesDeliveries = deliveries?.isInUse(by: entry) ?? false
+        laneSet = LaneSet(limit: usesDeliveries ? .fixed(1) : limits.connections(of: entry))
     }
 
     // MARK: Beginning
@@ -222,7 +226,7 @@ final class Transfer {
     }
 
     /// The number of connections that the file may have.
-    var connectionLimit: ConnectionLimit { rates.connections(of: entry) }
+    var connectionLimit: ConnectionLimit { usesDeliveries ? .fixed(1) : rates.connections(of: entry) }
 
     // MARK: Stopping
 

@@ -1,11 +1,12 @@
 import FKMiddleware
 import Foundation
 
-/// Whether a task continues automatically when a new engine opens the work path. Both types keep their bytes.
+/// Whether a task continues automatically when a new engine opens the work path, and who performs its requests where there is a
+/// `Configure.background`. Both types keep their bytes.
 public enum DownloadType: String, Codable, Sendable, Hashable {
-    /// The new engine queues the task. The default.
+    /// The new engine queues the task. The system performs the requests. The default.
     case background
-    /// The new engine suspends the task.
+    /// The new engine suspends the task. The system performs the requests only after `Downloader.enterBackground()`.
     case foreground
 }
 
