@@ -78,6 +78,8 @@ package struct Waiting: Codable, Sendable, Hashable {
         case engine
         /// The queue is not active.
         case queue
+        /// The system performs the request, when it chooses to; `policy` has its reasons to delay it.
+        case system
     }
     /// The kind of reason.
     package var reason: Reason

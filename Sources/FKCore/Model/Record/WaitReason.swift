@@ -1,6 +1,6 @@
 import Foundation
 
-/// Why an idle task is not running.
+/// Why an idle task is not running, or for what a running one waits.
 public enum WaitReason: Sendable, Hashable {
     /// All slots are taken, this many; nil if one is free, so that the task is about to start.
     case slot(limit: Int?)
@@ -17,6 +17,9 @@ public enum WaitReason: Sendable, Hashable {
     case engine
     /// The queue is not active (`Downloader.activateQueue()`).
     case queue
+    /// The system performs the request of a running task (`Configure.background`). `DownloadInfo.waitingPolicy` says whether Low Power
+    /// Mode or the kind of network delays it, as far as is known.
+    case system
 
     /// The reason in a record. A retry without a time is due.
     init(_ waiting: Waiting) {
@@ -33,6 +36,7 @@ public enum WaitReason: Sendable, Hashable {
         case .noSpace: self = .noSpace
         case .engine: self = .engine
         case .queue: self = .queue
+        case .system: self = .system
         }
     }
 }
@@ -48,6 +52,7 @@ extension Waiting {
         case .noSpace: self.init(.noSpace)
         case .engine: self.init(.engine)
         case .queue: self.init(.queue)
+        case .system: self.init(.system)
         }
     }
 }
