@@ -274,7 +274,11 @@
                 return
             case .twice:
                 let copy = ModelSpool.Piece(key: piece.key, folder: "\(spool.root)/\(piece.key)~\(UUID().uuidString)")
-                if (try? FileManager.default.copyItem(atPath: piece.folder, toPath: copy.folder)) != nil {
+                // Under another name first: a killed application leaves no half of it.
+                let new = "\(spool.root)/.\(UUID().uuidString)"
+                if (try? FileManager.default.copyItem(atPath: piece.folder, toPath: new)) != nil,
+                    (try? FileManager.default.moveItem(atPath: new, toPath: copy.folder)) != nil
+                {
                     state.withLock { _ = $0.postponed.insert(copy) }
                 }
             case .vanishes: try? FileManager.default.removeItem(atPath: body)

@@ -98,7 +98,7 @@ extension Waiting {
             return "there was no space on the disk; the next attempt is due" + (time.map { " at \($0)" } ?? "")
         case .engine: return "no process runs the downloads"
         case .queue: return "the queue is not active"
-        case .system: return "the system performs the request" + (policy.map { ": \($0)" } ?? "")
+        case .background: return "the system performs the request" + (policy.map { ": \($0)" } ?? "")
         }
     }
 }

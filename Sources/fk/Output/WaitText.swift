@@ -22,7 +22,7 @@ enum WaitText {
         case .noSpace: return "no space on the disk" + (left.map { ", next attempt in \($0)" } ?? "")
         case .engine: return "no process runs the downloads"
         case .queue: return "not started"
-        case .system: return waiting.text
+        case .background: return waiting.text
         }
     }
 

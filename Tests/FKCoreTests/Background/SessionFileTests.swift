@@ -128,8 +128,8 @@ struct SessionFileTests {
         let bench = try await Bench(in: folder, settings: { files.use(in: &$0) }) { request, _ in .status(404) }
         let id = try await bench.add("a")
         _ = await files.request("bytes=0-65535")
-        #expect(await bench.messager.info(.id(id))?.waiting == .system)
-        #expect(Waiting(.system, policy: "why").text == "the system performs the request: why")
+        #expect(await bench.messager.info(.id(id))?.waiting == .background)
+        #expect(Waiting(.background, policy: "why").text == "the system performs the request: why")
         await bench.downloader.close()
     }
 

@@ -25,7 +25,7 @@ extension Transfer {
         guard let deliveries, deliveries.isWaiting(entry.id) else { return nil }
         let delay = SystemConditions.current.delay(
             isDiscretionary: deliveries.session.isDiscretionary, run.configure.networks)
-        return Waiting(.system, policy: delay)
+        return Waiting(.background, policy: delay)
     }
 
     private func deliveryAsk(of lane: Lane, size: Int64) -> DeliveryAsk {

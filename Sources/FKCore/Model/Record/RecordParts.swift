@@ -79,7 +79,7 @@ package struct Waiting: Codable, Sendable, Hashable {
         /// The queue is not active.
         case queue
         /// The system performs the request, when it chooses to; `policy` has its reasons to delay it.
-        case system
+        case background
     }
     /// The kind of reason.
     package var reason: Reason

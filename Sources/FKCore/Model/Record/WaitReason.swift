@@ -19,7 +19,7 @@ public enum WaitReason: Sendable, Hashable {
     case queue
     /// The system performs the request of a running task (`Configure.background`). `DownloadInfo.waitingPolicy` says whether Low Power
     /// Mode or the kind of network delays it, as far as is known.
-    case system
+    case background
 
     /// The reason in a record. A retry without a time is due.
     init(_ waiting: Waiting) {
@@ -36,7 +36,7 @@ public enum WaitReason: Sendable, Hashable {
         case .noSpace: self = .noSpace
         case .engine: self = .engine
         case .queue: self = .queue
-        case .system: self = .system
+        case .background: self = .background
         }
     }
 }
@@ -52,7 +52,7 @@ extension Waiting {
         case .noSpace: self.init(.noSpace)
         case .engine: self.init(.engine)
         case .queue: self.init(.queue)
-        case .system: self.init(.system)
+        case .background: self.init(.background)
         }
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-#if canImport(Network)
+#if canImport(Darwin)
     import FKMiddleware
     import Network
 #endif
@@ -40,7 +40,7 @@ package struct SystemConditions: Sendable, Hashable {
         return isLowPower && isDiscretionary ? "Low Power Mode is on, in which discretionary downloads wait" : nil
     }
 
-    #if canImport(Network)
+    #if canImport(Darwin)
         private static let network: Locked<SystemConditions> = {
             let state = Locked(SystemConditions())
             let monitor = NWPathMonitor()
