@@ -35,8 +35,9 @@ struct App {
         let id = builder.id
         let workPath = WorkPath(configure.workPath)
         let log: @Sendable (String) async -> Void = { verb in
-            let stored = try? InfoFile.read(workPath.infoPath(id)).record
+            // The process is not suspended: what is on the disk is read later, and cannot have less.
             let info = await downloader.messager.info(id)
+            let stored = try? StoreReader(workPath).record(id)
             let line =
                 "\(verb) \(stored?.received ?? -1) \(info?.count.received ?? -1) \(info?.state.rawValue ?? "unknown")\n"
             let file = folder.appendingPathComponent("log").path
