@@ -203,15 +203,19 @@ struct DownloaderTests {
             #expect(await one.configure.workPath.path == folder.path + "/state")
             let id = try await DownloadTool.download("http://127.0.0.1:1/none", to: URL(fileURLWithPath: folder.path))
             let url = "http://127.0.0.1:1/none"
-            let heard = Observed<[TaskID]>([])
-            try await DownloadTool.info(url) { info in heard.update { $0.append(info.id) } }
-            #expect(await heard.wait { !$0.isEmpty }.first == id)
+            let heard = Observed<[DownloadState]>([])
+            try await DownloadTool.info(url) { info in
+                if info.id == id { heard.update { $0.append(info.state) } }
+            }
             #expect(try await DownloadTool.suspend(url).map(\.after) == [.suspend])
             #expect(try await DownloadTool.resume(url).map(\.after) == [.idle])
             #expect(try await DownloadTool.suspendAll().map(\.applied) == [true])
             #expect(try await DownloadTool.resumeAll().map(\.applied) == [true])
             #expect(try await DownloadTool.cancelAndDelete("http://127.0.0.1:1/none").count == 1)
             #expect(await one.messager.all().isEmpty)
+            // It is told of all of them.
+            let states = await heard.wait { $0.last == .unknown }
+            #expect(states.count { $0 == .suspend } >= 2)
             await one.close()
         }
     }

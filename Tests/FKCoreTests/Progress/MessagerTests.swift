@@ -68,20 +68,23 @@ struct MessagerTests {
         gate.open()
     }
 
-    @Test("a callback hears once more of a task that has stopped: received is then as before")
-    func stopped() async throws {
+    @Test(
+        "a callback hears once more of a task that has stopped: received is then as before", arguments: [false, true])
+    func stopped(_ isSuspended: Bool) async throws {
         let (bench, id, gate) = try await running()
         let seen = Observed<[DownloadInfo]>([])
         try await bench.messager.addInfo(.id(id)) { info in seen.update { $0.append(info) } }.keep()
+        if isSuspended { try await bench.control.suspend(.id(id)) }
         gate.open()
         _ = await bench.finished(id)
-        _ = await seen.wait { $0.last?.state == .complete }
+        let end = isSuspended ? DownloadState.suspend : .complete
+        _ = await seen.wait { $0.last?.state == end }
         await bench.advance(1)
         await bench.advance(1)
         await bench.engine.callbacks.drained()
         let last = seen.value.suffix(2)
-        #expect(last.map(\.state) == [.complete, .complete])
-        #expect(last.map { $0.count.received - $0.count.previousReceived } == [399_000, 0])
+        #expect(last.map(\.state) == [end, end])
+        #expect(last.map { $0.count.received - $0.count.previousReceived } == [isSuspended ? 0 : 399_000, 0])
     }
 
     @Test("the first report has a speed")

@@ -12,6 +12,23 @@ struct QueueTests {
         bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent }
     }
 
+    @Test("200 tasks with random priorities, two a host: strictly by priority, then by submission")
+    func priorities() async throws {
+        let bench = try await Bench(isActive: false, content: Self.content) {
+            $0.maxAction = 1
+            $0.maxConnectionsPerHost = 2
+        }
+        var random = SeededRandom(seed: 7)
+        let tasks = (0..<200).map { (number: $0, priority: Int(random.below(9)) - 4) }
+        for (number, priority) in tasks {
+            try await bench.add("http://h\(number % 10).example/\(number)") { $0.priority = priority }
+        }
+        bench.downloader.activateQueue()
+        await bench.engine.waitUntilDrained()
+        let sorted = tasks.sorted { ($1.priority, $0.number) < ($0.priority, $1.number) }
+        #expect(bench.transport.requests.map { $0.urlRequest.url?.lastPathComponent } == sorted.map { "\($0.number)" })
+    }
+
     @Test("FIFO and LIFO, with priority above both", arguments: QueueOrder.allCases)
     func ordering(_ order: QueueOrder) async throws {
         let bench = try await Bench(content: Self.content) {
